@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 
 import theory as th
+from theory.cluster.calls import list_calls
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
@@ -30,7 +31,7 @@ class Worker:
             run.add(p, g, scale=run.eta)
             rule.store(run, p, run.compress(compressor, p))
 
-        self._run, self._calls, self._steps = run, run.list(text), count()
+        self._run, self._calls, self._steps = run, list_calls(run, text), count()
         run.rates.stretch(0, 1)
 
     def step(self):

@@ -44,6 +44,7 @@ def test_a_text_that_asks_for_the_round_is_shown(capsys):
 
 def test_the_operations_are_those_that_run(capsys):
     """In the order in which the run makes them; every line of the text is there."""
+    from theory.cluster.calls import list_calls
     from theory.cluster.driver import make_run
     from theory.cluster.setup import prepare
     from theory.cluster.simulator import Memory
@@ -51,7 +52,7 @@ def test_the_operations_are_those_that_run(capsys):
     method = th.ParallelSGD(th.TopK(3), STEP, th.ContractiveErrorFeedback(th.Natural()), momentum=0.9)
     lines = shown(capsys, method, PROBLEM)
     run = make_run(prepare(method, PROBLEM, workers=2, steps=1), Memory())
-    assert operations(lines) == [call.name for call in run.list(run.setup.method.round)]
+    assert operations(lines) == [call.name for call in list_calls(run, run.setup.method.round)]
     assert lines[1].startswith("def round(self, run):")
     assert sum(not line.lstrip().startswith("|") for line in lines) == 9
     assert any("run.set(e, p)" in line for line in lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,20 +24,21 @@ from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
-from .calls import is_always
+from ..methods.types import Scale, Setup, Vector
+from .calls import in_round, is_always
 from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
 from .shard import Shard
 
-__all__ = ["PURPOSES", "Run"]
+__all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
 ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
 
 
 @kernel
-def fill_stream_keys(purposes, replica, first, out):
+def fill_stream_keys(purposes: np.ndarray, replica: int, first: int, out: np.ndarray) -> None:
     """Compute the keys of the workers from ``first`` on, for every purpose and the replicas from ``replica`` on."""
     for p in range(out.shape[0]):
         for r in range(out.shape[1]):
@@ -63,7 +65,7 @@ class Run(GraphRows):
 
     sparse = False  # whether the rows are sparse
 
-    def __init__(self, setup, transport, replicas: int = 1, replica: int = 0):
+    def __init__(self, setup: Setup, transport: Any, replicas: int = 1, replica: int = 0) -> None:
         here = setup.workers // transport.ranks
         own_models = getattr(setup.method, "models", "one") == "workers"
         super().__init__(setup, replicas, here, here * transport.rank, own_models)
@@ -89,7 +91,7 @@ class Run(GraphRows):
         self.x = self._make_model()
         self.restart(replica)
 
-    def _make_model(self):
+    def _make_model(self) -> Vector:
         x, self.mean = self.vector(".x"), self.vector(".mean")  # names that no round function will choose
         self.total = self.array("total", x.shape[:2], np.float64)
         return x
@@ -98,23 +100,23 @@ class Run(GraphRows):
         mine = slice(self.first_here, self.first_here + self.workers_here) if self.start.shape[0] > 1 else slice(0, 1)
         self.x[:] = self.start[mine]
 
-    def scratch(self):
+    def scratch(self) -> Vector:
         """A vector for each local worker, for one round."""
         return self.rows(".p")
 
-    def memory(self):
+    def memory(self) -> Vector:
         """The workers' error memories, initially 0."""
         return self.rows(".error")
 
-    def local(self):
+    def local(self) -> tuple[Vector, Vector]:
         """The workers' local models, and their gradients there."""
         return self.rows(".y"), self.rows(".g")
 
-    def read(self, memory) -> np.ndarray:
-        """The workers' memories, as plain arrays."""
-        return memory.copy()
+    def read(self, memory: Vector, factor: float = 1.0) -> np.ndarray:
+        """The workers' memories times a factor, as plain arrays."""
+        return memory * factor
 
-    def last(self):
+    def last(self) -> Vector:
         """The model, as a plain array; the mean if there are several."""
         return self._mean_of(self.x, 1.0) if self.own_models else self.x
 
@@ -187,12 +189,12 @@ class Run(GraphRows):
         self._some_act()
         self.python(lambda t: self._act_as_given(chosen, weights, t), "act", OTHER)
 
-    def _act_as_given(self, chosen, weights, t: int) -> None:
+    def _act_as_given(self, chosen: Any, weights: np.ndarray, t: int) -> None:
         mine = self._known(chosen, t)
         self._act(mine, weights[mine])
         self._count_absent(t)
 
-    def _known(self, chosen, t: int) -> np.ndarray:
+    def _known(self, chosen: Any, t: int) -> np.ndarray:
         require(t < len(chosen), "chosen", f"{len(chosen)} rounds", f"the workers of each round, here of round {t}")
         mine = np.asarray(chosen[t])
         known = mine.ndim == 1 and mine.dtype.kind in "iu" and bool((np.diff(mine) > 0).all())
@@ -204,7 +206,7 @@ class Run(GraphRows):
         )
         return mine
 
-    def _act(self, chosen, weights) -> None:
+    def _act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
         here = chosen[(chosen >= self.first_here) & (chosen < self.first_here + self.workers_here)] - self.first_here
         for owners, index in ((self.heard, chosen), (self.active, here)):
             owners.index[: index.size], owners.count[0] = index, index.size
@@ -252,35 +254,22 @@ class Run(GraphRows):
             "'last' where workers are chosen: each would average other steps",
         )
 
-    @contextlib.contextmanager
-    def after(self, t: int) -> Iterator[None]:
-        """Context in which operations are executed at once, after t rounds, for all workers."""
-        active, heard, weight = self.active, self.heard, self.weight.copy()
-        self.active, self.heard = self.once("all", self._all)
-        self.weight[:] = self.setup.shards.weight
-        try:
-            with self.present(t):
-                yield
-        finally:
-            self.active, self.heard = active, heard
-            self.weight[:] = weight
-
     def _all(self) -> tuple[Owners, Owners]:
         return Owners.first(self.workers_here), Owners.first(self.workers)
 
     # --- gradients -------------------------------------------------------------------------------------------------
 
-    def set_gradient(self, g, *, at, scale=1.0) -> None:
+    def set_gradient(self, g: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Set g = scale (each worker's mini-batch gradient at x, the l2 term included)."""
         self.set(g, at, scale * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
-    def add_gradient(self, p, *, at, scale=1.0) -> None:
+    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Add: p = p + scale (each worker's mini-batch gradient at x, the l2 term included)."""
         self.add(p, at, scale * self.l2)
         self.add_loss_gradient(p, at=at, scale=scale)
 
-    def add_loss_gradient(self, p, *, at, scale=1.0, same_batch: bool = False) -> None:
+    def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
         """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
 
         ``same_batch``: of the batch before, not of a new one.
@@ -320,7 +309,7 @@ class Run(GraphRows):
 
     # --- the result ------------------------------------------------------------------------------------------------
 
-    def average(self, X) -> None:
+    def average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             fitting = X.shape == self.mean.shape and id(X) not in self._copies
@@ -329,7 +318,7 @@ class Run(GraphRows):
             self._check_average()
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
-    def average_local(self, Y) -> None:
+    def average_local(self, Y: Vector) -> None:
         """Add every worker's Y to the average of the iterates; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             self._counts_each = True
@@ -337,12 +326,12 @@ class Run(GraphRows):
             sums, totals = self._sums()
             self.call(Count(Y, sums, totals, self.average_weight.column()))
 
-    def averaged(self):
+    def averaged(self) -> Vector:
         """The average of the iterates, or the model if there is none; the mean if there are several."""
         averaged = self.mean if self.total[0, 0] > 0.0 else self.x
         return self._mean_of(averaged, 1.0) if self.own_models else averaged
 
-    def averaged_local(self):
+    def averaged_local(self) -> Vector:
         """The average of all workers' iterates, or the model if there is none."""
         if is_always(self.average_weight, 0.0):
             return self.x
@@ -351,15 +340,7 @@ class Run(GraphRows):
             return self.x
         return self._mean_of(sums, totals[0, 0])
 
-    def consensus(self) -> np.ndarray:
-        """For each replica, the sum over the models of ||x_w - mean||^2."""
-        mean = self._mean_of(self.x, 1.0)
-        squares = np.empty((self.replicas, self.workers_here))
-        for r, w in np.ndindex(squares.shape):
-            squares[r, w] = np.square((self.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
-        return self.transport.every(squares).sum(axis=1)
-
-    def _mean_of(self, rows, total: float) -> np.ndarray:
+    def _mean_of(self, rows: np.ndarray, total: float) -> np.ndarray:
         """The mean of all workers' rows, divided by ``total``."""
         shape = (self.replicas, 1, self.d)
         sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
@@ -367,7 +348,30 @@ class Run(GraphRows):
         out[:] = sums / total
         return out
 
-    def _sums(self):
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """The weighted sum of the iterates of each worker here, and the sum of the weights."""
         shape = (self.replicas, self.workers_here, self.d)
         return self.array("sums", shape, np.float64), self.array("sums, weights", shape[:2], np.float64)
+
+
+@contextlib.contextmanager
+def after_rounds(run: Run, t: int) -> Iterator[None]:
+    """Context in which operations are executed at once, after t rounds, for all workers."""
+    active, heard, weight = run.active, run.heard, run.weight.copy()
+    run.active, run.heard = run.once("all", run._all)
+    run.weight[:] = run.setup.shards.weight
+    try:
+        with in_round(run, t):
+            yield
+    finally:
+        run.active, run.heard = active, heard
+        run.weight[:] = weight
+
+
+def consensus_of(run: Run) -> np.ndarray:
+    """For each replica, the sum over the models of ||x_w - mean||^2."""
+    mean = run._mean_of(run.x, 1.0)
+    squares = np.empty((run.replicas, run.workers_here))
+    for r, w in np.ndindex(squares.shape):
+        squares[r, w] = np.square((run.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
+    return run.transport.every(squares).sum(axis=1)

@@ -42,6 +42,7 @@ from ..methods.messages import (
     SymbolRows,
     payload_bytes,
 )
+from ..methods.types import Scale, Vector
 from ..wire.frame import header_template, overhead
 from .calls import is_always
 from .rows import Rows, same_setting
@@ -121,13 +122,13 @@ class Exchange(Rows):
     _fill_keys: Any
     _check_all_send: Any
 
-    def __init__(self, *rows):
+    def __init__(self, *rows: Any) -> None:
         super().__init__(*rows)
         self.phases: dict[str, Phase] = {}
         self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
         self._compressed: tuple = ()  # what was compressed last, and places in the list: see _in_one_pass
 
-    def _apply(self, compressor, P, keys, name: str):
+    def _apply(self, compressor: Any, P: Vector, keys: np.ndarray, name: str) -> tuple[Any, Vector]:
         """Apply a compressor written in Python to P; return the result and the compressor that encodes it.
 
         For other compressors, return P itself.  The keys are those of the senders: the workers or the model.
@@ -138,7 +139,7 @@ class Exchange(Rows):
         self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
         return WIRE, values
 
-    def compress(self, compressor, p, *, reduce: bool = False, phase: str = "up") -> Phase:
+    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Phase:
         """Q(p), a message for each worker; `add` with the scale -1 subtracts it from p.
 
         ``reduce``: the messages will be summed before they are decoded.  Every exchange of a round is a ``phase`` with
@@ -166,7 +167,7 @@ class Exchange(Rows):
         self._compressed = (id(made), id(p), place, len(self._listed())) if fused else ()
         return made
 
-    def set(self, y, x, scale=1.0) -> None:
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
         """Set y = scale x, or y = 0 if x is the number 0; x is one of the vectors or messages of `add`.
 
         If y is what `stored` gave, C(x) is stored there.
@@ -182,7 +183,16 @@ class Exchange(Rows):
         else:
             super().set(y, x, scale)
 
-    def add(self, y, x, scale=1.0, *, keep=1.0, minus=None, weights: np.ndarray | None = None) -> None:
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Add: y = keep y + scale x.
 
         x is a vector, or the message of each worker (from `compress`), or the mean of the messages that were received
@@ -208,7 +218,7 @@ class Exchange(Rows):
             weight = self.once("ones", lambda: np.ones(self.workers_here))
             self.call(Accumulate(x.compressor, x.symbols, y, self._column(scale), weight, x.first))
 
-    def _add_received(self, y, received: Messages, scale) -> None:
+    def _add_received(self, y: Vector, received: Messages, scale: Scale) -> None:
         """Add the mean of the messages; or each to its sender's row, if y has copies."""
         copies = id(y) in self._copies
         single = copies or not isinstance(y, np.ndarray) or not (self.own_models and id(y) in self._models)
@@ -222,7 +232,7 @@ class Exchange(Rows):
         """The list to which calls are added; empty while they are executed."""
         return self.tracing if self.tracing is not None else self.listing or []
 
-    def _in_one_pass(self, message: Phase, p) -> bool:
+    def _in_one_pass(self, message: Phase, p: Vector) -> bool:
         """Let the calls of Q(p), if listed last, leave p - Q(p) in p, with the same bits; whether they do."""
         listed, place = self._listed(), self._compressed[2] if self._compressed else -1
         if not listed or self._compressed != (id(message), id(p), place, len(listed)):
@@ -234,14 +244,14 @@ class Exchange(Rows):
         listed[place] = made if self.tracing is None else (listed[place][0], *made[1:])
         return True
 
-    def _watch(self, phase: Phase, p) -> None:
+    def _watch(self, phase: Phase, p: Vector) -> None:
         """Measure the compression error in the rounds that are watched."""
         shape = (self.replicas, self.workers_here, self.d)
         restored = self.array("restored", shape, self.dtype)
         self.call(RestoreMessages(phase.compressor, phase.symbols, restored, self.watched, phase.first))
         self.call(CompareMessages(p, restored, self.watched, self.errors))
 
-    def _phase(self, name, compressor, reduce) -> Phase:
+    def _phase(self, name: str, compressor: Any, reduce: bool) -> Phase:
         self._check_compressor(compressor)
         require(not reduce or name != "down", "reduce", reduce, "False in the phase 'down', in which one sends")
         self._compressors[name] = compressor
@@ -258,7 +268,7 @@ class Exchange(Rows):
         rows, first = (here, 0) if reduce or not up else (self.workers, self.first_here)
         one = new_symbols(c, d, self.wire)
 
-        def messages(m):
+        def messages(m: int) -> SymbolRows:
             count, index, value, level = (np.zeros((R, m, a.size), a.dtype) for a in one[:4])
             return SymbolRows(count, index, value, level, one.scratch)
 
@@ -288,7 +298,7 @@ class Exchange(Rows):
         self._fill_keys(phase, self.replica)
         return phase
 
-    def _check_compressor(self, compressor) -> None:
+    def _check_compressor(self, compressor: Any) -> None:
         """Check a compressor that `run` did not check: a second one."""
         require(
             quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)", TypeError
@@ -296,7 +306,7 @@ class Exchange(Rows):
         check_parts("compressor", compressor)
         check(compressor, self.d)
 
-    def _combine_numbers(self, p: Phase, P) -> None:
+    def _combine_numbers(self, p: Phase, P: Vector) -> None:
         maximum, n = bool(opening_is_maximum(p.compressor)), p.numbers.shape[2]
         if p.up:
             bits = 8 * p.numbers.itemsize * n * self.workers // self.workers_here
@@ -352,7 +362,7 @@ class Exchange(Rows):
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
 
-    def stored(self, name: str, compressor) -> Stored:
+    def stored(self, name: str, compressor: Any) -> Stored:
         """A vector for each local worker, stored as the compressor's messages; initially 0."""
         self._check_compressor(compressor)
         shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))

@@ -9,6 +9,7 @@ import numpy as np
 from ..core import require
 from ..methods.graphs import Mixing, mixing
 from ..methods.messages import CountLinks
+from ..methods.types import Scale, Vector
 from .exchange import Exchange, Messages, Phase
 from .rows import same_setting
 
@@ -32,12 +33,12 @@ class GraphRows(Exchange):
     start: np.ndarray
     _chooses: bool
 
-    def __init__(self, *rows):
+    def __init__(self, *rows: Any) -> None:
         super().__init__(*rows)
         self.links: Mixing | None = None
         self._graph: Any = None
 
-    def mixing(self, graph) -> Mixing:
+    def mixing(self, graph: Any) -> Mixing:
         """The mixing matrix of a graph; from here on workers hear only their neighbours."""
         if self.links is None:
             require(self.own_models, "models", "one", "'workers' on a graph: each has a model of its own")
@@ -65,7 +66,7 @@ class GraphRows(Exchange):
             ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
         )
 
-    def _add_weighted(self, y, x, scale, weights) -> None:
+    def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
         super()._add_weighted(y, x, scale, weights)
         if self.links is not None:  # on a rank, the copies of others are not up to date
             self.once(("weights", id(weights)), lambda: self._check_heard(weights))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require
 from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
+from ..methods.types import Scale, Setup, Vector
 from .calls import Calls, is_always
 
 __all__ = ["Rows", "check_apart", "same_setting"]
@@ -28,7 +30,7 @@ class Rows(Calls):
         Whether each worker has its own model.
     """
 
-    def __init__(self, setup, replicas: int, workers_here: int, first_here: int, own_models: bool):
+    def __init__(self, setup: Setup, replicas: int, workers_here: int, first_here: int, own_models: bool) -> None:
         super().__init__()
         self.replicas, self.workers_here, self.first_here = replicas, workers_here, first_here
         self.own_models, self.models = own_models, workers_here if own_models else 1
@@ -39,7 +41,7 @@ class Rows(Calls):
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
-    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
         if name not in self._arrays:
             self._arrays[name] = np.full(shape, start, dtype), start
@@ -58,7 +60,7 @@ class Rows(Calls):
         self._models.add(id(made))
         return made
 
-    def copies(self, name: str, start=0) -> np.ndarray:
+    def copies(self, name: str, start: Any = 0) -> np.ndarray:
         """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
         made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype, start)
         self._copies.add(id(made))
@@ -69,7 +71,7 @@ class Rows(Calls):
         require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
         return self.once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
 
-    def _of(self, Y) -> Owners:
+    def _of(self, Y: Vector) -> Owners:
         """The owners of the rows that an operation on Y touches: active workers, local or all, or the models."""
         if id(Y) in self._copies:
             return self.heard
@@ -77,11 +79,20 @@ class Rows(Calls):
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
-    def set(self, y, x, scale=1.0) -> None:
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
         """Set y = scale x, or y = 0 if x is the number 0."""
         self._sum(y, 0.0, *((y, 0.0) if _is_zero(x) else (x, scale)))
 
-    def add(self, y, x, scale=1.0, *, keep=1.0, minus=None, weights: np.ndarray | None = None) -> None:
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Add: y = keep y + scale x.
 
         With ``minus`` y = y + x - minus; with ``weights`` y_i = y_i + scale (the sum over j of weights[i, j] x_j), for
@@ -97,18 +108,18 @@ class Rows(Calls):
         else:
             self._sum(y, keep, x, scale)
 
-    def scale(self, y, factor) -> None:
+    def scale(self, y: Vector, factor: Scale) -> None:
         """Multiply: y = factor y."""
         self._sum(y, factor, y, 0.0)
 
-    def _sum(self, y, keep, x, scale) -> None:
+    def _sum(self, y: Vector, keep: Scale, x: Vector, scale: Scale) -> None:
         if not (is_always(keep, 1.0) and is_always(scale, 0.0)):
             self.call(Combine(y, x, self._column(keep), self._column(scale)), self._of(y))
 
-    def _add_difference(self, y, x, minus) -> None:
+    def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
         self.call(Difference(y, x, minus), self._of(y))
 
-    def _add_weighted(self, y, x, scale, weights) -> None:
+    def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
         owners = self._of(y)
         first, count = (self.first_here, self.workers) if owners is self.active else (0, owners.index.size)
         others = x.shape[1] if isinstance(x, np.ndarray) and x.ndim == 3 else 0
@@ -121,15 +132,17 @@ class Rows(Calls):
 
     # --- what servers do -------------------------------------------------------------------------------------------
 
-    def sign(self, v) -> None:
+    def sign(self, v: Vector) -> None:
         """Set v to its sign; that of zero is -1."""
         self.call(Vote(v), self._of(v))
 
-    def project(self, x, radius: float) -> None:
+    def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
         self.call(Project(x, radius), self._of(x))
 
-    def damp(self, v, x, *, factor: float, l2=0.0, undo=0.0, step=1.0) -> None:
+    def damp(
+        self, v: Vector, x: Vector, *, factor: float, l2: Scale = 0.0, undo: Scale = 0.0, step: Scale = 1.0
+    ) -> None:
         """Begin a step with momentum: v = factor v - l2 x; later, x + step v is the next x.
 
         With look-ahead x is not where the velocity has led, but ``undo`` v beyond, and goes back: x = x - undo v, with
@@ -137,18 +150,20 @@ class Rows(Calls):
         """
         self.call(Slow(x, v, factor, self._column(undo), self._column(l2)), self._of(x))
 
-    def moments(self, m, v, of, *, beta1: float, beta2: float) -> None:
+    def moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
         self.call(Moments(of, m, v, beta1, beta2), self._of(of))
 
-    def divide(self, u, m, *, by_root_of, eps: float, unbias: tuple[float, float] = (0.0, 0.0)) -> None:
+    def divide(
+        self, u: Vector, m: Vector, *, by_root_of: Vector, eps: float, unbias: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
         """Divide: u = m / (sqrt(v) + eps), where v is ``by_root_of``; 0 where v is.
 
         In round t, m is first divided by 1 - beta1**(t + 1) and v by 1 - beta2**(t + 1): ``unbias`` has both factors.
         """
         self.call(Adapt(u, m, by_root_of, *unbias, eps), self._of(u))
 
-    def trust(self, u, x, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
+    def trust(self, u: Vector, x: Vector, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
         """Multiply each layer of u by phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
 
         A layer lies between two ``edges``: increasing int64, from 0 to at most the length of u.  It stays where one of
@@ -160,18 +175,18 @@ class Rows(Calls):
         self.call(Trust(u, x, edges, low, high), self._of(u))
 
 
-def _is_zero(x) -> bool:
+def _is_zero(x: Any) -> bool:
     return isinstance(x, (int, float)) and x == 0
 
 
-def check_apart(written, read, name: str, other: str) -> None:
+def check_apart(written: Vector, read: Vector, name: str, other: str) -> None:
     """Reject rows that would change while they are read."""
     arrays = isinstance(written, np.ndarray) and isinstance(read, np.ndarray)
     apart = not arrays or not np.may_share_memory(written, read)
     require(apart, name, f"the array {other} itself", "another array: it would change while it is read")
 
 
-def same_setting(a, b) -> bool:
+def same_setting(a: Any, b: Any) -> bool:
     """Whether two settings are the same, arrays included."""
     if a is b:
         return True

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require
+from ..core.bound_calls import Call, Owners
+from ..methods.types import Run, Scale, Vector
 from .exchange import Messages
 from .rows import Rows
 
@@ -30,7 +33,7 @@ class Shard(Rows):
         The run, whose model is a single one.
     """
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         require(not run.own_models, "server", "Sharded", "one that acts on a single model, not on one of each worker")
         super().__init__(run.setup, run.replicas, run.workers_here, run.first_here, False)
         edges = slice_edges(run.d, run.workers)
@@ -48,19 +51,19 @@ class Shard(Rows):
         self._models.add(id(part))
         return part
 
-    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, which the run restarts."""
         return self._run.array(f"{name}, slice", shape, dtype, start)
 
-    def call(self, operation, owners=None) -> None:
+    def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation, or list it where the run lists its own."""
         self.tracing = self._run.tracing
         super().call(operation, owners)
 
-    def _do(self, call) -> None:
+    def _do(self, call: Call) -> None:
         self._run._do(call)
 
-    def set(self, y, x, scale=1.0) -> None:
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
         """Set y = scale x, or y = 0 if x is the number 0; x may be messages."""
         if isinstance(x, Messages):
             super().set(y, 0.0)
@@ -68,7 +71,16 @@ class Shard(Rows):
         else:
             super().set(y, x, scale)
 
-    def add(self, y, x, scale=1.0, *, keep=1.0, minus=None, weights: np.ndarray | None = None) -> None:
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Add as `Run.add` does, in these coordinates; x may be the mean of messages that were received."""
         if not isinstance(x, Messages):
             super().add(y, x, scale, keep=keep, minus=minus, weights=weights)

@@ -6,9 +6,12 @@ import ast
 import inspect
 import linecache
 import textwrap
+from typing import Any
 
 from ..core import require
 from ..methods.fast import LOOPS
+from ..methods.types import Run
+from .calls import trace_calls
 from .driver import make_run
 from .mpi import Ranks
 from .setup import prepare
@@ -19,7 +22,7 @@ __all__ = ["show"]
 WIDTH = 84  # of a line, in front of its operations
 
 
-def show(method, problem=None, *, workers: int | None = None, comm=None) -> None:
+def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: Any = None) -> None:
     """Print the step of a method: its round function, and below each line what it calls in this run.
 
     Lines of the parts (a feedback rule, a topology, a server) are marked by a bar, with the operations on rows that
@@ -84,13 +87,13 @@ def show(method, problem=None, *, workers: int | None = None, comm=None) -> None
         print("\n".join(_lines(run)))
 
 
-def _steps(method) -> int:
+def _steps(method: Any) -> int:
     """The steps of one round; `prepare` rejects what is not a method."""
     steps = getattr(method, "local_steps", 1)
     return max(1, steps) if isinstance(steps, int) else 1
 
 
-def _lines(run) -> list[str]:
+def _lines(run: Run) -> list[str]:
     """The lines that `show` prints."""
     method = run.setup.method
     text = type(method).round
@@ -98,7 +101,7 @@ def _lines(run) -> list[str]:
         source, first = inspect.getsourcelines(text)
     except OSError:  # typed at the prompt: the source is not available, but the operations are
         source, first = ["def round(self, run):\n"], text.__code__.co_firstlineno
-    below, hidden = _below(run.trace(method.round)), _docstring_lines(source)
+    below, hidden = _below(trace_calls(run, method.round)), _docstring_lines(source)
     if len(source) == 1:
         below = {(text.__code__.co_filename, first): _merged(below)}
     rows = ", sparse rows" if run.sparse else ""
@@ -127,7 +130,7 @@ def _docstring_lines(source: list[str]) -> range:
     return range(first.lineno - 1, first.end_lineno) if known else range(0)
 
 
-def _below(operations) -> dict:
+def _below(operations: list[tuple]) -> dict:
     """For each line, what it calls: a tree of lines with operations as leaves."""
     tree: dict = {}
     for stack, operation in operations:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..methods.rates import Rate
 from ..methods.sparse.local import AddDifference, LocalRows, LocalStep
 from ..methods.sparse.memory import AddModel, Begin, GradientRows, MemoryRows, ReadMemory, Touched
 from ..methods.sparse.model import (
@@ -24,6 +27,8 @@ from ..methods.sparse.moving import (
     Velocity,
     start_moving,
 )
+from ..methods.sparse.storage import SparseRows
+from ..methods.types import Vector
 from .context import Run, is_always
 
 __all__ = ["SparseRun"]
@@ -34,8 +39,13 @@ class SparseRun(Run):
 
     sparse = True
 
-    def _make_model(self):
-        R, here, d, how = self.replicas, self.workers_here, self.d, self.setup.sparse
+    @property
+    def _how(self) -> SparseRows:
+        assert self.setup.sparse is not None
+        return self.setup.sparse
+
+    def _make_model(self) -> Vector:
+        R, here, d, how = self.replicas, self.workers_here, self.d, self._how
         workers, several = (here if how.memory else 0), (2 if how.moving else 1)
         u = self.array("u", (R, 0 if is_always(self.average_weight, 0.0) else d), self.dtype)
         reach = self.array("reach", (R, several, blocks_of(d) if how.ranked else 0), np.float64)
@@ -50,11 +60,11 @@ class SparseRun(Run):
         return SparseModel(v, u, scalars, reach, c, h, z, how.bounded)
 
     def _start_model(self) -> None:
-        (start_moving if self.setup.sparse.moving else start_model)(self.x, self.setup.x0)
+        (start_moving if self._how.moving else start_model)(self.x, self.setup.x0)
 
     def scratch(self) -> GradientRows:
         """A vector for each local worker, for one round; initially 0."""
-        return self.once("scratch", lambda: self._gradients("p", self.setup.sparse.longest))
+        return self.once("scratch", lambda: self._gradients("p", self._how.longest))
 
     def _gradients(self, name: str, longest: int) -> GradientRows:
         shape, d = (self.replicas, self.workers_here), self.d
@@ -74,7 +84,7 @@ class SparseRun(Run):
             touched,
             np.empty(self.x.reach.shape[2]),
             self.x,
-            self.setup.sparse.exact,
+            self._how.exact,
         )
 
     def memory(self) -> MemoryRows:
@@ -95,11 +105,11 @@ class SparseRun(Run):
         """The vector of the model: its velocity."""
         return self.once("velocity", lambda: Velocity(self.x))
 
-    def local(self):
+    def local(self) -> tuple[Vector, Vector]:
         """The workers' local models, and their gradients there."""
-        how, shape = self.setup.sparse, (self.replicas, self.workers_here)
+        how, shape = self._how, (self.replicas, self.workers_here)
 
-        def make():
+        def make() -> Any:
             touched = np.empty((*shape, how.steps * how.gradient), np.uint32)
             y = LocalRows(
                 self.x.z,
@@ -111,13 +121,13 @@ class SparseRun(Run):
 
         return self.once("local", make)
 
-    def read(self, memory, factor: float = 1.0) -> np.ndarray:
+    def read(self, memory: Vector, factor: float = 1.0) -> np.ndarray:
         """The workers' memories times a factor, as plain arrays."""
         out = np.empty((self.replicas, self.workers_here, self.d), self.dtype)
         self.call(ReadMemory(memory, factor, out))
         return out
 
-    def _sum(self, y, keep, x, scale) -> None:
+    def _sum(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
         """A local model already equals the model; a gradient there starts with its entries only."""
         if is_always(keep, 0.0):
             if isinstance(y, GradientRows):
@@ -129,41 +139,50 @@ class SparseRun(Run):
         elif not is_always(scale, 0.0):
             self.call(AddModel(y, self._column(scale)))
 
-    def _add_difference(self, y, x, minus) -> None:
+    def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
         """Afterwards the local models ``minus`` are x."""
         self.call(AddDifference(y, x, minus))
 
-    def scale(self, y, factor) -> None:
+    def scale(self, y: Vector, factor: Rate | float) -> None:
         """Multiply: y = factor y, for the model."""
         if not is_always(factor, 1.0):
             self.call(Scale(y, self._column(factor)), self.single)
 
-    def damp(self, v, x, *, factor: float, l2=0.0, undo=0.0, step=1.0) -> None:
+    def damp(
+        self,
+        v: Vector,
+        x: Vector,
+        *,
+        factor: float,
+        l2: Rate | float = 0.0,
+        undo: Rate | float = 0.0,
+        step: Rate | float = 1.0,
+    ) -> None:
         """Begin a step with momentum: v = factor v - l2 x, after x = x - undo v; later, x + step v is the next x."""
         columns = self._column(undo), self._column(l2), self._column(step)
         self.call(SlowModel(x, factor, *columns), self.single)
 
-    def project(self, x, radius: float) -> None:
+    def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
-        self.call((ProjectMoving if self.setup.sparse.moving else ProjectModel)(x, radius), self.single)
+        self.call((ProjectMoving if self._how.moving else ProjectModel)(x, radius), self.single)
 
-    def average(self, X) -> None:
+    def average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
-            make = AverageMoving if self.setup.sparse.moving else AverageModel
+            make = AverageMoving if self._how.moving else AverageModel
             self.call(make(X, self.average_weight.column()), self.single)
 
-    def average_local(self, Y) -> None:
+    def average_local(self, Y: Vector) -> None:
         """Never called: local steps with an average have no sparse rows."""
 
-    def averaged(self):
+    def averaged(self) -> Vector:
         """The average of the iterates, or the model if there is none."""
         self.call(ReadOut(self.x, self._last, self.mean), self.single)
         return self.mean
 
     averaged_local = averaged
 
-    def last(self):
+    def last(self) -> Vector:
         """The model, as a plain array."""
         self.averaged()
         return self._last

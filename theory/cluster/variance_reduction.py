@@ -26,6 +26,7 @@ from ..core.random import key
 from ..core.result import Result
 from ..methods.custom import method
 from ..methods.schedules import Constant
+from ..methods.types import Run
 from ..problems.base import check_problem, dimension, regularization, rows
 from ..problems.constants import max_lipschitz, strong_convexity
 from ..problems.evaluate import gradient
@@ -57,7 +58,7 @@ class VarianceReduced(NamedTuple):
     full: np.ndarray
     average: str = "uniform"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         y, h = run.once("anchor", lambda: [np.tile(v, (run.replicas, 1, 1)) for v in (self.anchor, self.full)])
         p = run.scratch()
@@ -70,7 +71,7 @@ class VarianceReduced(NamedTuple):
 
 
 def qsvrg(
-    problem,
+    problem: Any,
     compressor: NamedTuple | None = None,
     *,
     workers: int,
@@ -79,7 +80,7 @@ def qsvrg(
     step: float | None = None,
     seed: int = 0,
     x0: ArrayLike | None = None,
-    comm=None,
+    comm: Any = None,
     wire_dtype: DTypeLike = np.float32,
 ) -> Result:
     """Run QSVRG: stochastic variance-reduced gradients, quantized without bias.

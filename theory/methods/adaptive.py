@@ -13,25 +13,26 @@ import numpy as np
 
 from ..core import require, setting
 from ..problems.layer_slices import check_layers, layers
+from .types import Messages, Run, Vector
 
 __all__ = ["LAMB", "Adam", "check_moments"]
 
 
-def check_moments(rule) -> None:
+def check_moments(rule: Any) -> None:
     """Reject factors of the moments and eps outside their domains."""
     for name in ("beta1", "beta2"):
         require(0.0 <= getattr(rule, name) < 1.0, name, getattr(rule, name), "a number from 0 to below 1")
     require(0.0 <= rule.eps < math.inf, "eps", rule.eps, "a finite number, at least 0")
 
 
-def _check_rule(rule) -> None:
+def _check_rule(rule: Any) -> None:
     """Reject what `Adam` and `LAMB` have in common outside its domain."""
     check_moments(rule)
     require(0.0 <= rule.decay < math.inf, "decay", rule.decay, "a finite number, at least 0")
     require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")
 
 
-def direction(run, received, rule):
+def direction(run: Run, received: Messages, rule: Any) -> Vector:
     """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
     g = u = run.vector("update")  # u will be where g was
     m, v = run.vector("m"), run.vector("v")
@@ -92,11 +93,11 @@ class Adam(NamedTuple):
         """True: the rule applies the step size itself."""
         return True
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         _check_rule(self)
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
         u = direction(run, received, self)
         run.add(run.x, u, scale=-self.rate * run.eta_received)
@@ -152,7 +153,7 @@ class LAMB(NamedTuple):
         """True: the rule applies the step size itself."""
         return True
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         _check_rule(self)
         require(0.0 <= self.low < math.inf, "low", self.low, "a finite number, at least 0")
@@ -167,17 +168,17 @@ class LAMB(NamedTuple):
         )
         require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
         u = direction(run, received, self)
         edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))
         run.trust(u, run.x, edges=edges, low=self.low, high=self.high)
         run.add(run.x, u, scale=-self.rate * run.eta_received)
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Reject layers that are not those of d coordinates."""
         self._edges(problem, d)
 
-    def _edges(self, problem, d: int) -> np.ndarray:
+    def _edges(self, problem: Any, d: int) -> np.ndarray:
         found = check_layers(layers(problem) if self.layers is None else self.layers, d)
         return np.array([0, *(part.stop for part in found)], np.int64)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import choco_step, on_graph
+from .types import Run
 
 __all__ = ["ChocoSGD"]
 
@@ -64,7 +65,7 @@ class ChocoSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, g, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
         gamma = choco_step(self.gamma, self.compressor, W, run.d)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from .graphs import Ring
 from .on_graphs import on_graph
 from .schedules import InverseTime
+from .types import Run
 
 __all__ = ["DCDPSGD", "ECDPSGD"]
 
@@ -68,7 +69,7 @@ class DCDPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, z, x = run.mixing(self.graph), run.scratch(), run.copies("x", run.start)
         run.average(run.x)  # the result counts x
@@ -124,7 +125,7 @@ class ECDPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step, t = 1, 2, ...; each line is for all workers at once."""
         W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         new, share = run.rows("x'"), run.once("2/t", lambda: run.rates.steps(InverseTime(2.0, 1.0)))

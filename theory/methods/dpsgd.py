@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .types import Run
 
 __all__ = ["DPSGD"]
 
@@ -60,7 +61,7 @@ class DPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, y, g = run.mixing(self.graph), run.copies("y"), run.scratch()
         run.average(run.x)  # the result counts x

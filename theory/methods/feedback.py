@@ -8,11 +8,13 @@ other rule has its own file.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import require, setting
+from .rates import Rate
+from .types import Phase, Run, Scale, Vector
 
 __all__ = [
     "ErrorFeedback",
@@ -41,16 +43,16 @@ class NoFeedback(NamedTuple):
         """False: nothing is stored between steps."""
         return False
 
-    def load(self, run, l2=0.0):
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
         """Begin with p = l2 x."""
         p = run.scratch()
         run.set(p, run.x, scale=l2)
         return p
 
-    def store(self, run, p, message):
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
         """Store nothing."""
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array: there is none."""
         return np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
 
@@ -78,33 +80,33 @@ class ErrorFeedback(NamedTuple):
         """True: the error is stored between steps."""
         return True
 
-    def load(self, run, l2=0.0):
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
         """Begin with p = e + l2 x, where e is: it is made anew in every step."""
         e = run.memory()
         run.add(e, run.x, scale=l2)
         return e
 
-    def store(self, run, p, message):
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
         """Store e = p - Q(p), where p is."""
         run.add(p, message, scale=-1.0)
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""
         return run.read(run.memory())
 
 
-def has_memory(rule) -> bool:
+def has_memory(rule: Any) -> bool:
     """Whether a rule has an error memory; then the step size is applied before compression."""
     return bool(getattr(rule, "memory", True))
 
 
-def keeps_the_rest(rule) -> bool:
+def keeps_the_rest(rule: Any) -> bool:
     """Whether a rule stores the same error as plain error feedback, in the same place."""
     cls = type(rule)
     return all(getattr(cls, name, None) is getattr(ErrorFeedback, name) for name in ("load", "store"))
 
 
-def step_factors(rule, run, after: bool = False):
+def step_factors(rule: Any, run: Run, after: bool = False) -> tuple[Rate, Rate]:
     """The factors before and after compression: (eta, 1) with a memory, unless the step is taken ``after``."""
     factors = getattr(type(rule), "step_factors", None)
     if factors is not None:
@@ -113,7 +115,7 @@ def step_factors(rule, run, after: bool = False):
     return (run.eta, one) if has_memory(rule) and not after else (one, run.eta)
 
 
-def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
+def memory_bytes(rule: Any, compressor: Any, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
     """Bytes that a worker stores between steps; floats have ``wire_bits`` in messages and ``own_bits`` in arrays."""
     count = getattr(type(rule), "memory_bytes", None)
     if count is not None:
@@ -121,7 +123,7 @@ def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 
     return d * own_bits // 8 if has_memory(rule) else 0
 
 
-def check_feedback(rule, compressor, d: int) -> None:
+def check_feedback(rule: Any, compressor: Any, d: int) -> None:
     """Raise ``ValueError`` unless the rule can be used with this compressor on vectors of length d."""
     check = getattr(type(rule), "check", None)
     if check is not None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from .graphs import Ring
 from .on_graphs import choco_step, on_graph
 from .schedules import Constant
+from .types import Run
 
 __all__ = ["ChocoGossip", "Gossip"]
 
@@ -57,7 +58,7 @@ class Gossip(NamedTuple):
         """Not used: there are no gradients."""
         return Constant(1.0)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
         W, y = run.mixing(self.graph), run.copies("y")
         run.set(y, run.hear(run.compress(self.compressor, run.x), W))  # y_j = Q(x_j) of the neighbours
@@ -102,7 +103,7 @@ class ChocoGossip(NamedTuple):
         """Not used: there are no gradients."""
         return Constant(1.0)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
         W, p, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
         gamma = choco_step(self.gamma, self.compressor, W, run.d)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .types import Run
 
 __all__ = ["GradientTracking"]
 
@@ -61,7 +62,7 @@ class GradientTracking(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, heard_y, heard_x = run.mixing(self.graph), run.copies("y heard"), run.copies("x heard")
         g, before, y = run.scratch(), run.rows("g before"), run.rows("y")

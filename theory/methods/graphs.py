@@ -192,7 +192,7 @@ class Edges(NamedTuple):
         return [(number[a], number[b]) for a, b in self.graph.edges()]
 
 
-def _pair(edge) -> tuple[int, int]:
+def _pair(edge: Any) -> tuple[int, int]:
     """The workers of an edge: two integers."""
     try:
         a, b = edge
@@ -226,7 +226,7 @@ class MixingMatrix(NamedTuple):
         return W
 
 
-def mixing(graph, workers: int) -> Mixing:
+def mixing(graph: Any, workers: int) -> Mixing:
     """The mixing matrix of a graph, its spectral gap and its norm.
 
     Parameters
@@ -290,7 +290,7 @@ def mixing(graph, workers: int) -> Mixing:
     return Mixing(W, minus_identity, hears, float(gap), float(1.0 - eigenvalues[0]))
 
 
-def metropolis(edges, workers: int) -> np.ndarray:
+def metropolis(edges: Any, workers: int) -> np.ndarray:
     """Metropolis weights: 1/(1 + the larger degree of the two) on each edge, and the rest for oneself."""
     linked = np.zeros((workers, workers), bool)
     for a, b in edges:

@@ -21,10 +21,12 @@ from ..compressors.base import opening
 from ..core import require, setting
 from ..problems.base import dimension
 from .feedback import NoFeedback
+from .rates import Rate
 from .server import Mean
 from .sgd import check_parts, choose_compressor, choose_feedback
 from .sharded import Sharded
 from .topology import choose_topology
+from .types import Run, Vector
 
 __all__ = ["LocalSGD"]
 
@@ -94,7 +96,7 @@ class LocalSGD(NamedTuple):
         """What is compressed, as in `ParallelSGD`: "full"."""
         return "full"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """Local steps and an exchange; each line is for all workers at once."""
         y, g = run.local()
         run.set(y, run.x)  # y = x
@@ -109,16 +111,16 @@ class LocalSGD(NamedTuple):
         received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
         self.server.update(run, received)  # x = x - mean Q(p)
 
-    def result(self, run):
+    def result(self, run: Run) -> Vector:
         """The average of all workers' iterates, or the last model."""
         return run.averaged_local()
 
-    def step_factors(self, run):
+    def step_factors(self, run: Run) -> tuple[Rate, Rate]:
         """The factors before and after compression: model differences already include the step sizes."""
         one = run.rates.constant(1.0)
         return one, one
 
-    def settled(self, problem) -> LocalSGD:
+    def settled(self, problem: Any) -> LocalSGD:
         """The same method with defaults and "auto" resolved."""
         compressor, _ = choose_compressor(self.compressor, "full", problem)
         return self._replace(
@@ -129,7 +131,7 @@ class LocalSGD(NamedTuple):
             or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
         )
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_parts(self)
         require(

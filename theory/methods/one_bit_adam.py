@@ -18,6 +18,7 @@ from .adaptive import check_moments
 from .custom import method
 from .feedback import ErrorFeedback
 from .sgd import check_parts
+from .types import Run
 
 __all__ = ["OneBitAdam"]
 
@@ -97,7 +98,7 @@ class OneBitAdam(NamedTuple):
         """The names of the vectors that are kept from step to step."""
         return "m", "v", "server error"
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_parts(self)
         allowed = "ErrorFeedback(), whose memories the momenta are added to"
@@ -105,7 +106,7 @@ class OneBitAdam(NamedTuple):
         require(self.warmup >= 1, "warmup", self.warmup, "an integer, at least 1")
         check_moments(self)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """A step of Adam, or of momentum in the frozen metric."""
         u, m, v = run.vector("update"), run.vector("m"), run.vector("v")
         if run.rates.now() < self.warmup:

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..core import setting
 from .feedback import check_beta
+from .types import Phase, Run, Scale, Vector
 
 __all__ = ["PartialErrorFeedback"]
 
@@ -39,11 +42,11 @@ class PartialErrorFeedback(NamedTuple):
 
     beta: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_beta(self.beta)
 
-    def load(self, run, l2=0.0):
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
         """Begin with p = (1 - beta) e + l2 x."""
         if run.sparse:  # s = (1 - beta) e is stored; p is s plus the gradient
             run.add(run.memory(), run.x, scale=l2)
@@ -53,7 +56,7 @@ class PartialErrorFeedback(NamedTuple):
         run.add(p, run.memory(), scale=1.0 - self.beta)
         return p
 
-    def store(self, run, p, message):
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
         """Store e = beta e + p - Q(p)."""
         run.add(p, message, scale=-1.0)
         if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g
@@ -63,6 +66,6 @@ class PartialErrorFeedback(NamedTuple):
         else:
             run.add(run.memory(), p, keep=self.beta)
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""
         return run.read(run.memory(), 1.0 / (1.0 - self.beta)) if run.sparse else run.read(run.memory())

@@ -18,6 +18,7 @@ from ..messages import REDUCED
 from ..server import Mean, Projected
 from ..sgd import ParallelSGD
 from ..topology import AllReduce
+from ..types import Run
 
 __all__ = ["FEW", "DrawnLoop"]
 
@@ -37,14 +38,14 @@ class DrawnLoop:
     name = "theory.methods.fast.noisy_quadratic.drawn_loop"
     test = "tests/methods/test_fast.py::test_drawn_loop_is_the_text"
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self.run = run
         server = run.setup.method.server
         self._radius = server.radius if isinstance(server, Projected) else np.inf
         self.advance(0, 0)  # compiles
 
     @staticmethod
-    def fits(run) -> bool:
+    def fits(run: Run) -> bool:
         """Whether this loop gives the same result as the round function."""
         method = run.setup.method
         server = method.server.server if isinstance(method.server, Projected) else method.server
