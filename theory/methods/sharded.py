@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..core import require, setting
 from .adaptive import LAMB, Adam
 from .server import Projected, check_server, takes_the_step
+from .types import Messages, Run
 
 __all__ = ["Sharded"]
 
@@ -58,7 +59,7 @@ class Sharded(NamedTuple):
         """Whether the rule applies the step size."""
         return takes_the_step(self.server)
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         good = hasattr(self.server, "update") and not isinstance(self.server, type)
         require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
@@ -69,11 +70,11 @@ class Sharded(NamedTuple):
             "a rule that acts on each coordinate alone, such as Adam()",
         )
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Check the other rule."""
         check_server(self.server, problem, d)
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Apply the rule to the slices here, then gather all."""
         self.server.update(run.shard(), received)
         run.gather_slices()

@@ -119,10 +119,10 @@ class LeakyFeedback(NamedTuple):
 
     load, error, memory = ErrorFeedback.load, ErrorFeedback.error, ErrorFeedback.memory  # type: ignore[misc]
 
-    def store(self, run, p):
-        """Keep a part of the error: e = kept (p - Q(p))."""
-        if self.kept != 1.0:
-            run.scale(p, self.kept)
+    def store(self, run, p, message):
+        """Store e = kept (p - Q(p))."""
+        run.add(p, message, scale=-1.0)
+        run.scale(p, self.kept)
 
 
 @setting

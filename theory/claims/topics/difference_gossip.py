@@ -132,16 +132,15 @@ class HalfTheShare(NamedTuple):
 
     def round(self, run):
         """One round, in which the models stay."""
-        W, z, known = run.mixing(self.graph), run.vectors(), run.copies("xhat", run.start)
+        W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         share = run.once("1/t", lambda: run.rates.steps(InverseTime(1.0, 1.0)))
         new = run.rows("x'")
         run.set(new, run.own(known))
-        run.gossip(new, known, W)
-        run.set(z, run.x, 1.0 - 0.5 / share)
-        run.add(z, new, 0.5 / share)
+        run.add(new, known, weights=W.minus_identity)
+        run.set(z, run.x, scale=1.0 - 0.5 / share)
+        run.add(z, new, scale=0.5 / share)
         heard = run.hear(run.compress(self.compressor, z), W)
-        run.scale(known, 1.0 - share)
-        run.accumulate_each(heard, known, share)
+        run.add(known, heard, keep=1.0 - share, scale=share)
         run.set(run.x, new)
 
 

@@ -53,9 +53,9 @@ class MeanOfMessages(NamedTuple):
     def round(self, run):
         """One round."""
         W, y = run.mixing(self.graph), run.copies("y")
-        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), y)
+        run.set(y, run.hear(run.compress(self.compressor, run.x), W))
         run.set(run.x, run.own(y))
-        run.gossip(run.x, y, W)
+        run.add(run.x, y, weights=W.minus_identity)
 
 
 def weighted(own, left, right):

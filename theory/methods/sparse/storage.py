@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class SparseRows(NamedTuple):
 
 
 @question
-def sends_entries(compressor) -> bool:
+def sends_entries(compressor: Any) -> bool:
     """Whether a compressor reads and sends only a few entries of a vector, through :mod:`theory.core.vectors`."""
     return False
 
@@ -64,7 +64,7 @@ def sends_entries(compressor) -> bool:
 @sends_entries.register(RandomBlock)
 @sends_entries.register(Bernoulli)
 @sends_entries.register(Ultra)
-def _(compressor) -> bool:
+def _(compressor: Any) -> bool:
     return True
 
 
@@ -73,7 +73,7 @@ def _(compressor: Identity) -> bool:
     return compressor.sparse
 
 
-def sparse_rows(method, problem, batch: int) -> SparseRows | None:
+def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
     """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates."""
     A, c = getattr(problem, "A", None), method.compressor
     if not isinstance(A, CSR) or not _known(method) or not sends_entries(c):
@@ -106,7 +106,7 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     )
 
 
-def _known(method) -> bool:
+def _known(method: Any) -> bool:
     """Whether all operations of a method's round function are implemented on sparse rows."""
     server = method.server.server if type(method.server) is Projected else method.server
     rules = type(method.feedback) is NoFeedback or keeps_the_rest(method.feedback)
