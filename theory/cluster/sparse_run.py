@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core import require
 from ..methods.sparse.local import AddDifference, LocalRows, LocalStep
 from ..methods.sparse.memory import AddModel, Begin, GradientRows, MemoryRows, ReadMemory, Touched
 from ..methods.sparse.model import (
@@ -92,7 +93,9 @@ class SparseRun(Run):
         )
 
     def model(self, name: str) -> Velocity:
-        """The vector of the model: its velocity."""
+        """The vector of the model: the one that the server rule keeps."""
+        kept = tuple(getattr(self.setup.method.server, "state", ()))
+        require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
         return self.once("velocity", lambda: Velocity(self.x))
 
     def local(self):
@@ -148,6 +151,9 @@ class SparseRun(Run):
 
     def project(self, X, radius: float) -> None:
         """X = the nearest point of the ball of this radius around 0."""
+        require(
+            self.setup.sparse.bounded, "project", type(self.setup.method.server).__name__, "Projected on sparse rows"
+        )
         self.call((ProjectMoving if self.setup.sparse.moving else ProjectModel)(X, radius), self.single)
 
     def average(self, X) -> None:

@@ -51,6 +51,9 @@ class Bernoulli(NamedTuple):
             j, draw = j + 1, draw + 1
         return index, v[index] / c.p
 
+    def sends_entries(c) -> bool:
+        return True
+
     def capacity(c, d):
         return d, d, 0, 0
 
@@ -128,6 +131,12 @@ class Ultra(NamedTuple):
     def sent_entries(c, v, stream):
         index = np.array([integer(stream, 1, v.size)] if uniform(stream, 0) < c.k else [], int)
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
 
     def capacity(c, d):
         return 1, 1, 0, 0

@@ -39,6 +39,9 @@ class Identity(NamedTuple):
         index = np.flatnonzero(v) if c.sparse else np.arange(v.size)
         return index, v[index]
 
+    def sends_entries(c) -> bool:
+        return c.sparse
+
     def capacity(c, d):
         return (d if c.sparse else 0), d, 0, 0
 

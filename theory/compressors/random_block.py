@@ -48,6 +48,12 @@ class RandomBlock(NamedTuple):
         index = (start + np.arange(c.k)) % v.size
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
 
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
+
     def capacity(c, d):
         return 2, c.k, 0, 0  # the start, and d, where the block wraps around
 

@@ -50,6 +50,9 @@ class TopK(NamedTuple):
         index = np.sort(order[: c.k])
         return index, v[index]
 
+    def sends_entries(c) -> bool:
+        return True
+
     def capacity(c, d):
         return c.k, c.k, 0, d
 
@@ -115,6 +118,12 @@ class RandK(NamedTuple):
     def sent_entries(c, v, stream):
         index = plain_subset(stream, v.size, c.k)
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
 
     def capacity(c, d):
         return 2 * c.k + (2 if c.shared else 0), c.k, 0, 0  # positions, space to sort in, and the key of the draw

@@ -142,6 +142,8 @@ class LAMB(NamedTuple):
     high: float = math.inf
     layers: Any = None
 
+    by_coordinate = False
+
     @property
     def state(self) -> tuple[str, ...]:
         """The names of the vectors that are kept from step to step."""

@@ -35,6 +35,8 @@ class NoFeedback(NamedTuple):
     False
     """
 
+    sparse_rows = True
+
     @property
     def memory(self) -> bool:
         """False: nothing is stored between steps."""
@@ -71,6 +73,8 @@ class ErrorFeedback(NamedTuple):
     >>> th.ParallelSGD(th.TopK(2), step=th.Constant(0.1), feedback=ErrorFeedback()).feedback
     ErrorFeedback()
     """
+
+    sparse_rows = True
 
     @property
     def memory(self) -> bool:

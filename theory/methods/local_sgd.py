@@ -21,8 +21,9 @@ from ..compressors.base import opening
 from ..core import require, setting
 from ..problems.base import dimension
 from .feedback import NoFeedback, has_memory
+from .schedules import Last
 from .server import Mean
-from .sgd import check_parts, choose_compressor, choose_feedback
+from .sgd import averaging, check_parts, choose_compressor, choose_feedback
 from .sharded import Sharded
 from .topology import choose_topology
 
@@ -88,6 +89,13 @@ class LocalSGD(NamedTuple):
     exchange: str = "auto"
     server: Any = None
     topology: Any = None
+
+    local_models = True
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the result is the last model: averages of all workers' iterates touch every coordinate."""
+        return isinstance(averaging(self), Last)
 
     @property
     def compress(self) -> str:

@@ -3,8 +3,12 @@
 A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
 same bits.  With a memory the step size is applied before compression, and ``run.outside`` is 1; without, it is eta.
 
-Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.outside`` is eta
+These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.outside`` is eta
 with a memory, too.  ``state``: the names of the vectors of the model that it keeps from step to step.
+``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.accumulate``, and with one vector v in its
+state ``run.slow(x, v)`` and ``run.add(x, v)``, so that it works on sparse rows, too.  ``by_coordinate = False``: a
+coordinate moves with others, so that :class:`Sharded` may not divide the rule.  ``with_memory = False``: what an error
+memory adds to the messages would be ignored, so that methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 
@@ -39,6 +43,8 @@ class Mean(NamedTuple):
     Mean()
     """
 
+    sparse_rows = True
+
     def update(self, run, received):
         """X = (1 - eta l2) x - eta mean Q."""
         run.scale(run.x, 1.0 - run.eta * run.own_l2)
@@ -64,6 +70,8 @@ class Momentum(NamedTuple):
 
     beta: float
     nesterov: bool = False
+
+    sparse_rows = True
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -114,6 +122,8 @@ class OuterStep(NamedTuple):
     momentum: float = 0.0
     nesterov: bool = False
 
+    sparse_rows = True
+
     @property
     def state(self) -> tuple[str, ...]:
         """The velocity, if there is momentum."""
@@ -148,6 +158,8 @@ class Majority(NamedTuple):
     Majority()
     """
 
+    with_memory = False
+
     def update(self, run, received):
         """X = (1 - eta l2) x - eta sign(mean Q)."""
         v = run.model("vote")
@@ -178,6 +190,8 @@ class Projected(NamedTuple):
     radius: float
     server: Any = Mean()
 
+    projects, with_memory, by_coordinate = True, False, False
+
     @property
     def state(self) -> tuple[str, ...]:
         """The vectors that the other rule keeps."""
@@ -187,6 +201,11 @@ class Projected(NamedTuple):
     def takes_step(self) -> bool:
         """Whether the other rule applies the step size."""
         return takes_the_step(self.server)
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the other rule works on sparse rows."""
+        return bool(getattr(self.server, "sparse_rows", False))
 
     def domain(self):
         """Reject values outside the domain."""

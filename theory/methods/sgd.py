@@ -13,7 +13,7 @@ from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .sampling import SAMPLING, SHARDS
 from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from .server import Majority, Projected, choose_server, takes_the_step
+from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
 
@@ -98,6 +98,8 @@ class ParallelSGD(NamedTuple):
     radius: float = math.inf
     server: Any = None
     topology: Any = None
+
+    sparse_rows = True
 
     @property
     def local_steps(self) -> int:
@@ -190,10 +192,8 @@ def check_parts(method) -> None:
         "a server rule, such as Momentum(0.9)",
         TypeError,
     )
-    server = method.server.server if isinstance(method.server, Sharded) else method.server
-    blind = isinstance(server, (Majority, Projected)) and has_memory(method.feedback)
     require(
-        not blind,
+        getattr(method.server, "with_memory", True) or not has_memory(method.feedback),
         "server",
         method.server,
         "Mean or Momentum with a memory, which ignores a vote or a projection",

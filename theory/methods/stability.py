@@ -11,7 +11,7 @@ import math
 import warnings
 from typing import NamedTuple
 
-from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
+from ..compressors import BALANCED, CountSketch, Identity, RandK
 from ..compressors.base import delta, omega
 from ..core import question
 from .conef import ContractiveErrorFeedback
@@ -70,6 +70,12 @@ def warn_if_unstable(feedback, compressor, d: int) -> None:
 
 
 @question
+def sends_evenly(compressor) -> bool:
+    """Whether a compressor sends every coordinate with the same probability, whatever the vector."""
+    return False
+
+
+@question
 def frontier(feedback, compressor, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None
@@ -87,8 +93,8 @@ def _(feedback: ContractiveErrorFeedback, compressor, d: int):
     if feedback.beta == 0.0:
         allowed = _allowed(feedback.error_compressor, bounds.conef_frontier(residual), residual, d)
         return Frontier(bounds.conef_factor(theta, residual), f"(1 + theta) residual, {because}", allowed)
-    if not isinstance(compressor, (RandK, RandomBlock, Ultra)):
-        return None  # only these send every coordinate with the same probability
+    if not sends_evenly(compressor):
+        return None
     kept = bounds.partial_factor(0.0, residual, feedback.beta)
     because = f"(1 + theta) (residual + (1 - residual) beta^2), {because}, beta = {feedback.beta:g}"
     allowed = _allowed(feedback.error_compressor, 1.0 / kept - 1.0, kept, d)

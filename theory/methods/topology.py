@@ -21,6 +21,8 @@ class AllGather(NamedTuple):
     AllGather()
     """
 
+    sparse_rows = True
+
     def send(self, run, compressor, p, rest: bool):
         """Q(p), a message for each worker."""
         return run.compress(compressor, p, rest=rest)
@@ -41,6 +43,8 @@ class AllReduce(NamedTuple):
     >>> AllReduce()
     AllReduce()
     """
+
+    sparse_rows = True
 
     def send(self, run, compressor, p, rest: bool):
         """Q(p), a message for each worker."""

@@ -44,6 +44,20 @@ def is_drawn(problem) -> bool:
     return rows(problem) == 0 and hasattr(problem, "noise")
 
 
+SUPPORTS = ("row", "all")
+
+
+def support(problem) -> str | None:
+    """Which coordinates `add_loss_gradient` changes, from the attribute ``support`` of the class; None: some.
+
+    "row": those of row i of the matrix ``A`` and no others, each once (and each K times if x has K numbers for a
+    column); "all": all of them, so that steps on sparse rows would save nothing.
+    """
+    said = getattr(problem, "support", None)
+    require(said is None or said in SUPPORTS, "support", said, " or ".join(map(repr, SUPPORTS)))
+    return said
+
+
 @question
 def value_and_gradient(problem, x, out) -> float:
     """f(x), with the full gradient at the array x written to ``out``; in one pass over the rows if a class has it."""

@@ -164,6 +164,8 @@ class Softmax(NamedTuple):
     classes: int
     label: np.ndarray
 
+    support = "row"
+
     @property
     def n(self) -> int:
         """Number of rows."""

@@ -145,6 +145,8 @@ class TwoLayer(NamedTuple):
     kind: int
     label: np.ndarray
 
+    support = "all"  # a row touches the whole last layer, and as many numbers as there are units
+
     @property
     def n(self) -> int:
         """Number of rows."""

@@ -209,6 +209,9 @@ class Collector(NamedTuple):
     def add_entry(g, j, amount):
         count = g.touched.count
         if g.single:
+            if count[0] >= g.index.size:  # the problem's `support` is wrong: nothing is written beyond the end
+                g.value[0] = np.nan
+                return
             g.index[count[0]], g.value[count[0]] = j, amount
             count[0] += 1
         else:
@@ -228,7 +231,8 @@ def _touch(touched, j, amount):
 class GradientRows(NamedTuple):
     """The workers' gradients: ``count[r, w]`` entries with their positions, in order, plus h x.
 
-    ``exact``: every loss has at most as many entries as fit, each coordinate once.
+    ``exact``: every loss has at most as many entries as fit, each coordinate once; otherwise the gradient
+    is NaN, and the run ends as diverged.
 
     ``last[r, w]``: start of the next search; ``touched`` and ``top`` are work space for one worker at a time.
     """
@@ -280,11 +284,15 @@ class GradientRows(NamedTuple):
             if touched.index[p - 1] > touched.index[p]:
                 sort_indices(touched.index[:count], touched.spare[:count])
                 break
+        fitting = min(count, index.size)
         for p in range(count):
             j = touched.index[p]
-            index[p], value[p] = j, touched.g[j]
+            if p < fitting:
+                index[p], value[p] = j, touched.g[j]
             touched.g[j], touched.seen[j] = 0.0, False
-        rows.count[r, w], touched.count[0] = count, 0
+        if count > fitting:  # the problem's `support` is wrong
+            value[0] = np.nan
+        rows.count[r, w], touched.count[0] = fitting, 0
 
 
 @registers
