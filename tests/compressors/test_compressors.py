@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from theory.compressors import (
     QSGD,
     Bucketed,
+    Elias,
     HalfPrecision,
     Identity,
     RandK,
@@ -414,7 +415,7 @@ def test_bits_of_qsgd():
 def test_elias_payload_is_the_sum_of_its_code_lengths():
     from theory.wire import omega_length
 
-    v, c = vector_of(300, 0), QSGD(2, elias=True)
+    v, c = vector_of(300, 0), QSGD(2, code=Elias())
     scale = float(np.float32(np.linalg.norm(v) / 2))
     level = np.round(compress(c, v, 0) / scale).astype(int)
     position = np.flatnonzero(level)
@@ -429,7 +430,7 @@ def test_elias_payload_is_the_sum_of_its_code_lengths():
 
 def test_buckets_are_compressed_one_by_one():
     v, stream, size = vector_of(50, 0), key(3), 16
-    for inner in (QSGD(7), QSGD(7, elias=True), RandK(2, unbiased=True)):
+    for inner in (QSGD(7), QSGD(7, code=Elias()), RandK(2, unbiased=True)):
         expected = np.concatenate(
             [compress(inner, v[b * size : (b + 1) * size], derive(stream, b)) for b in range(math.ceil(50 / size))]
         )

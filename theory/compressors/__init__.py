@@ -34,6 +34,7 @@ from .half_precision import HalfPrecision
 from .identity import Identity
 from .kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
 from .kernels.selection import largest, nonzeros
+from .level_codes import RANS, Elias, Packed
 from .lloyd_max import LloydMax
 from .lossless import Lossless
 from .low_rank import PowerSGD
@@ -77,6 +78,7 @@ __all__ = [
     "ClippedTernGrad",
     "Composed",
     "CountSketch",
+    "Elias",
     "EntropyCoded",
     "HalfPrecision",
     "Identity",
@@ -84,7 +86,9 @@ __all__ = [
     "Natural",
     "NaturalDithering",
     "OptimalSparsifier",
+    "Packed",
     "PowerSGD",
+    "RANS",
     "QuantizedSpectrum",
     "RandK",
     "RandomBlock",

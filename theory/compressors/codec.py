@@ -187,7 +187,7 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
 def _room(c, d: int) -> int:
     """Upper bound on the numbers in the symbols of ``c``, in Python integers."""
     here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
-    return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
+    return max([here, *(_room(inner, d) for inner in c if capacity.implements(type(inner)))])
 
 
 def _admit(c, d: int, max_d: int) -> None:

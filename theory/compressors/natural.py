@@ -19,7 +19,7 @@ from .base import (
     check,
 )
 from .checks import check_dimension
-from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
+from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, level_shape
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .nuqsgd import round_to_levels
@@ -179,9 +179,9 @@ class NaturalDithering(NamedTuple):
 # --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
 
 
-@shape.register(NaturalDithering)
+@level_shape.register(NaturalDithering)
 def _(c):
-    return c.s - 1, 0.5, c.norm, True, False
+    return c.s - 1, 0.5, c.norm, True
 
 
 # --- the fast path: natural compression -------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ bytes            content
 4                d, the length of the vector
 1                length of the descriptor
 that many        descriptor: the compressor's code, then its fields in order (an integer: 7 bits a byte,
-                 lowest first; a float: 8 bytes; a truth value: 1 byte; another compressor: its descriptor)
+                 lowest first; a float: 8 bytes; a truth value: 1 byte; a code of levels: its number, then its
+                 fields; another compressor: its descriptor)
 5                number of bits of the payload
 4                checksum: XXH3 of all bytes before it, combined with XXH3 of all behind it (exclusive or),
                  the lower half
@@ -41,6 +42,7 @@ __all__ = [
     "nests_too_deeply",
     "open_frame",
     "overhead",
+    "register_code",
     "register_wire",
     "seal",
     "verify",
@@ -58,6 +60,9 @@ i64, u8, u64 = np.int64, np.uint8, np.uint64
 
 _class_of: dict[int, type] = {}
 _code_of: dict[type, int] = {}
+_level_codes: dict[int, type] = {}  # by another number than compressors: a field of this kind says which is meant
+_level_code_of: dict[type, int] = {}
+LEVEL_CODE = "LevelCode"  # the annotation of such a field
 
 
 class WireError(ValueError):
@@ -85,16 +90,45 @@ def register_wire(code: int, cls: type) -> type:
     ValueError
         If the code is taken by a class of another name, or out of range.
     """
-    if not 1 <= code <= 255:
-        raise ValueError(f"code: got {code}, allowed: an integer from 1 to 255; from 128 on are free for your own")
-    known = _class_of.get(code)
+    return _add(code, cls, 1, _class_of, _code_of)
+
+
+def register_code(number: int, cls: type) -> type:
+    """Register the number of a code of levels, such as `theory.Elias`.
+
+    Parameters
+    ----------
+    number : int
+        From 0 to 255; those from 128 on are for classes outside this package.
+    cls : type
+        A setting whose fields are ``int``, ``float`` or ``bool``.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    ValueError
+        If the number is taken by a class of another name, or out of range.
+    """
+    return _add(number, cls, 0, _level_codes, _level_code_of)
+
+
+def _add(code: int, cls: type, first: int, class_of: dict[int, type], code_of: dict[type, int]) -> type:
+    if not first <= code <= 255:
+        raise ValueError(
+            f"code: got {code}, allowed: an integer from {first} to 255; from 128 on are free for your own"
+        )
+    known = class_of.get(code)
     if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook cell may run twice
-        free = next((n for n in range(128, 256) if n not in _class_of), None)
+        free = next((n for n in range(FOREIGN, 256) if n not in class_of), None)
         raise ValueError(
             f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; from 128 on are "
             f"free for your own{'' if free is None else f', {free} say'}"
         )
-    _class_of[code], _code_of[cls] = cls, code
+    class_of[code], code_of[cls] = cls, code
     return cls
 
 
@@ -131,11 +165,12 @@ def nests_too_deeply(c) -> bool:
 
 
 def _depth(c) -> int:
-    return max((1 + _depth(inner) for inner in c if isinstance(inner, tuple)), default=0)
+    inside = (inner for inner in c if isinstance(inner, tuple) and type(inner) not in _level_code_of)
+    return max((1 + _depth(inner) for inner in inside), default=0)
 
 
-def _describe(c) -> bytes:
-    code = _code_of.get(type(c))
+def _describe(c, level_code: bool = False) -> bytes:
+    code = (_level_code_of if level_code else _code_of).get(type(c))
     if code is None:
         raise TypeError(f"{type(c).__name__} has no code on the wire: see theory.register")
     out = bytes([code])
@@ -146,14 +181,16 @@ def _describe(c) -> bytes:
             out += bytes([value])
         elif hint == "int":
             out += _whole(value)
+        elif hint == LEVEL_CODE:
+            out += _describe(value, level_code=True)
         else:
             out += _describe(value)
     return out
 
 
-def _parse(text: bytes, at: int, depth: int):
+def _parse(text: bytes, at: int, depth: int, level_code: bool = False):
     """Inverse of ``_describe``: the compressor and the position behind it.  IndexError at the end of the bytes."""
-    cls = _class_of.get(text[at])
+    cls = (_level_codes if level_code else _class_of).get(text[at])
     if cls is None:
         raise WireError(f"message: unknown compressor (code {text[at]})")
     if depth > NESTING:
@@ -182,7 +219,7 @@ def _parse(text: bytes, at: int, depth: int):
                     raise WireError(f"message: {name} is too large")
             fields.append((n >> 1) ^ -(n & 1))
         else:
-            inner, at = _parse(text, at, depth + 1)
+            inner, at = _parse(text, at, depth + 1, level_code=hint == LEVEL_CODE)
             fields.append(inner)
     return cls(*fields), at
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
+from ...compressors.level_codes import Elias
 from ...compressors.nuqsgd import NUQSGD
 from ..base import claim
 from ..checks import upper
@@ -45,10 +46,10 @@ compressor_law(
 @claim(
     "nuqsgd.code.length",
     of=bounds.nuqsgd_code_length,
-    subject=partial(NUQSGD, elias=True),
+    subject=partial(NUQSGD, code=Elias()),
     mutants={
         "all levels in the same number of bits": NUQSGD,
-        "two levels more": lambda s: NUQSGD(s + 2, elias=True),
+        "two levels more": lambda s: NUQSGD(s + 2, code=Elias()),
     },
 )
 def _(context):

@@ -12,6 +12,7 @@ from ... import bounds
 from ...cluster.variance_reduction import VarianceReduced, qsvrg
 from ...compressors.base import omega
 from ...compressors.identity import Identity
+from ...compressors.level_codes import Elias
 from ...compressors.qsgd import QSGD
 from ...methods.schedules import Constant
 from ...problems.constants import max_lipschitz, strong_convexity
@@ -143,7 +144,7 @@ def _(context):
         yield equality(
             f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
         )
-    coded = qsvrg(problem, QSGD(LEVELS, elias=True), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
+    coded = qsvrg(problem, QSGD(LEVELS, code=Elias()), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
     bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
     yield upper("the same in Elias codes, T=50", float(coded.history["bits_up"][-1] / 2), float(bound))
     printed = float(bounds.qsvrg_bits(D, 50, 1.0, form="paper"))

@@ -57,7 +57,7 @@ class Bucketed(NamedTuple):
     --------
     >>> from theory import QSGD
     >>> Bucketed(QSGD(s=7), size=512)
-    Bucketed(inner=QSGD(s=7, norm=2.0, elias=False), size=512)
+    Bucketed(inner=QSGD(s=7, norm=2.0, code=Packed()), size=512)
     """
 
     inner: NamedTuple

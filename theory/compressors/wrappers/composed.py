@@ -61,7 +61,7 @@ class Composed(NamedTuple):
     --------
     >>> from theory import QSGD, RandK
     >>> Composed(QSGD(7), RandK(10, unbiased=True))
-    Composed(outer=QSGD(s=7, norm=2.0, elias=False), inner=RandK(k=10, unbiased=True, shared=False))
+    Composed(outer=QSGD(s=7, norm=2.0, code=Packed()), inner=RandK(k=10, unbiased=True, shared=False))
     """
 
     outer: NamedTuple

@@ -86,7 +86,7 @@ class EntropyCoded(NamedTuple):
     --------
     >>> from theory import QSGD
     >>> EntropyCoded(QSGD(s=7))
-    EntropyCoded(inner=QSGD(s=7, norm=2.0, elias=False))
+    EntropyCoded(inner=QSGD(s=7, norm=2.0, code=Packed()))
     """
 
     inner: NamedTuple

@@ -100,7 +100,7 @@ def scaled(inner, d: int) -> Scaled:
     --------
     >>> from theory import QSGD
     >>> scaled(QSGD(1), 100)
-    Scaled(inner=QSGD(s=1, norm=2.0, elias=False), factor=0.1)
+    Scaled(inner=QSGD(s=1, norm=2.0, code=Packed()), factor=0.1)
     """
     from ...bounds import scaled_contraction
 

@@ -64,7 +64,7 @@ class ByLayer(NamedTuple):
     --------
     >>> from theory import QSGD, TopK
     >>> ByLayer(100, TopK(5), QSGD(7))
-    ByLayer(size=100, first=TopK(k=5), rest=QSGD(s=7, norm=2.0, elias=False))
+    ByLayer(size=100, first=TopK(k=5), rest=QSGD(s=7, norm=2.0, code=Packed()))
     """
 
     size: int
