@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_cache, generic, question, require, setting
+from theory.core import compile_cache, generic, python_generic, require, setting
 from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
@@ -269,7 +269,7 @@ def test_a_class_body_registers_before_and_after_the_generic():
             return f"early {c.k}"
 
     tripled = generic("tripled", "tripled(c, x) -> float: three times x.")
-    described = question(unknown)
+    described = python_generic(unknown)
 
     @setting
     class Late(NamedTuple):

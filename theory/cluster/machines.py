@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.waiting import wait
 
-__all__ = ["crowded", "in_turn"]
+__all__ = ["oversubscribed", "in_turn"]
 
 
 class Place(NamedTuple):
@@ -18,13 +18,13 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    crowded : bool
+    oversubscribed : bool
         Whether some machine of the job has more ranks than processors available to them.
     turn : int
         0 for rank 0, 1 for one rank of every other machine, 2 for all others.
     """
 
-    crowded: bool
+    oversubscribed: bool
     turn: int
 
 
@@ -54,9 +54,9 @@ def _place(comm: Any) -> Place:
     return found
 
 
-def crowded(comm) -> bool:
+def oversubscribed(comm) -> bool:
     """Whether some machine of this job has more ranks than processors available to them."""
-    return _place(comm).crowded
+    return _place(comm).oversubscribed
 
 
 def in_turn(comm, work):

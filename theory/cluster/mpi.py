@@ -19,7 +19,7 @@ from ..core.bound_calls import EXCHANGE
 from ..core.waiting import AT_RECORDS, IN_ROUNDS, wait
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
-from .machines import crowded
+from .machines import oversubscribed
 from .neighbours import Neighbourhood
 from .sealed import Sealed
 from .shard import slice_edges
@@ -127,21 +127,21 @@ class Reduction:
         self.inbox = np.empty((ranks * here, self.mine), dtype)
         self.stretch = np.empty(self.mine, dtype)
 
-    def combine(self, rows, out, maximum: bool, gives_way: bool) -> None:
+    def combine(self, rows, out, maximum: bool, yields: bool) -> None:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
-        self.scatter(rows, maximum, gives_way)
-        if gives_way:
+        self.scatter(rows, maximum, yields)
+        if yields:
             wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
-    def scatter(self, rows, maximum: bool, gives_way: bool) -> np.ndarray:
+    def scatter(self, rows, maximum: bool, yields: bool) -> np.ndarray:
         """The same, of which each rank gets its piece."""
         for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
-        if gives_way:
+        if yields:
             wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), IN_ROUNDS)
         else:
             self.comm.Alltoallv([self.outbox, (counts, None)], received)
@@ -156,8 +156,8 @@ class Reduction:
 class Gathering(Sealed):
     """The messages of all workers, for every worker."""
 
-    def __init__(self, comm, run, phase, gives_way):
-        super().__init__(comm, run, phase, gives_way, run.here, run.workers)
+    def __init__(self, comm, run, phase, yields):
+        super().__init__(comm, run, phase, yields, run.here, run.workers)
         inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
         self.received = self.receive_in(inbox, run.first, run.here)
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
@@ -176,14 +176,14 @@ class Gathering(Sealed):
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(self.mine, self.sizes), IN_ROUNDS)
         else:
             self.comm.Allgather(self.mine, self.sizes)
         received = self.received
         _place(self.sizes, self.run.here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.message, target)
@@ -194,8 +194,8 @@ class Broadcast(Sealed):
 
     NAME = "the model's message"
 
-    def __init__(self, comm, run, phase, gives_way):
-        super().__init__(comm, run, phase, gives_way, 1, 1)
+    def __init__(self, comm, run, phase, yields):
+        super().__init__(comm, run, phase, yields, 1, 1)
         self.sizes = self.mine
         self.received = self.receive_in(self.outbox[0], 0, 0)
 
@@ -212,7 +212,7 @@ class Broadcast(Sealed):
         """Send the length of the message, then the message."""
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Ibcast(part, root=0), IN_ROUNDS)
             else:
                 self.comm.Bcast(part, root=0)
@@ -228,7 +228,7 @@ class Ranks:
 
     def __init__(self, comm):
         self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
-        self.gives_way, self.graph = crowded(comm), None
+        self.yields, self.graph = oversubscribed(comm), None
 
     def gather(self, run, phase) -> None:
         """Send every worker the messages of all."""
@@ -236,7 +236,7 @@ class Ranks:
 
     def gathering(self, run, phase) -> Gathering:
         """The gathering of a phase, made once."""
-        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.yields))
 
     def hear(self, run, phase, W) -> None:
         """Send every worker the messages of its neighbours."""
@@ -261,7 +261,7 @@ class Ranks:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallreduce(mine, links), IN_ROUNDS)
         else:
             self.comm.Allreduce(mine, links)
@@ -276,7 +276,7 @@ class Ranks:
         """An array of the same shape from each rank, in their order."""
         mine = np.ascontiguousarray(numbers)
         found = np.empty((self.ranks, *mine.shape), mine.dtype)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(mine, found), IN_ROUNDS)
         else:
             self.comm.Allgather(mine, found)
@@ -284,7 +284,7 @@ class Ranks:
 
     def broadcast(self, run, phase) -> None:
         """Send every worker the model's message, which rank 0 made."""
-        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.gives_way)).list()
+        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.yields)).list()
 
     def combine(self, run, numbers, total, low, high, maximum) -> None:
         """total[0, 0] = mean or maximum of all workers' numbers in ``low`` <= i < ``high``."""
@@ -292,7 +292,7 @@ class Ranks:
             ("reduction", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
         )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
-        run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)
+        run.python(lambda t: reduction.combine(rows, out, maximum, self.yields), "Alltoallv, Allgatherv", EXCHANGE)
 
     def scatter(self, run, numbers, total, low, high) -> None:
         """total[0, 0] = the mean of all workers' numbers in this rank's piece of ``low`` <= i < ``high``."""
@@ -303,7 +303,7 @@ class Ranks:
         out = total[0, 0, low + first : low + last]
 
         def scatter(t: int) -> None:
-            out[:] = reduction.scatter(rows, False, self.gives_way)
+            out[:] = reduction.scatter(rows, False, self.yields)
 
         run.python(scatter, "Alltoallv", EXCHANGE)
 
@@ -315,7 +315,7 @@ class Ranks:
 
         def gather(t: int) -> None:
             mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), IN_ROUNDS)
             else:
                 self.comm.Allgatherv(mine, [x, (pieces, None)])

@@ -29,7 +29,7 @@ class Neighbourhood(Sealed):
     """
 
     def __init__(self, transport, run, phase, W: Mixing):
-        super().__init__(transport.comm, run, phase, transport.gives_way, run.here, run.workers)
+        super().__init__(transport.comm, run, phase, transport.yields, run.here, run.workers)
         self.transport = transport
         ranks, rank, here = transport.ranks, transport.rank, run.here
         hosted = np.asarray(
@@ -81,7 +81,7 @@ class Neighbourhood(Sealed):
         """Buffers with their counts and places, one of each for a neighbour."""
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
-        if self.gives_way:
+        if self.yields:
             wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), IN_ROUNDS)
         else:
             comm.Neighbor_alltoallv([outgoing, those], [incoming, these])

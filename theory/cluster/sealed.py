@@ -20,7 +20,7 @@ class Sealed:
     comm : mpi4py communicator
     run : Run
     phase : Phase
-    gives_way : bool
+    yields : bool
         Whether to wait without occupying a processor.
     here, senders : int
         Number of messages made on this rank, and on all ranks.
@@ -29,8 +29,8 @@ class Sealed:
     NAME = "the message of worker {}"
     received: Received
 
-    def __init__(self, comm, run, phase, gives_way, here, senders):
-        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
+    def __init__(self, comm, run, phase, yields, here, senders):
+        self.comm, self.run, self.phase, self.yields = comm, run, phase, yields
         self.header = header_template(phase.compressor, run.d, run.wire.dtype)
         self.header_bytes = np.frombuffer(bytearray(self.header), np.uint8)
         longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8

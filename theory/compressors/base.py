@@ -22,7 +22,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core import generic, question, require
+from ..core import generic, python_generic, require
 
 
 class Symbols(NamedTuple):
@@ -250,7 +250,7 @@ def new_symbols(c, d: int, wire) -> Symbols:
 # --- plain references, closed forms and checks: Python only, dispatched on the class of the compressor ----------------
 
 
-@question
+@python_generic
 def reference(c, v, stream, wire) -> np.ndarray:
     """What the receiver restores from the message for ``v``, computed in NumPy from the definition: slow, but readable.
 
@@ -283,13 +283,13 @@ def reference(c, v, stream, wire) -> np.ndarray:
     return out
 
 
-@question
+@python_generic
 def sent_entries(c, v, stream) -> tuple[np.ndarray, np.ndarray]:
     """What a sparsifier sends of ``v`` (float64): positions, and the values there before the wire rounds them."""
     raise TypeError(f"{type(c).__name__} has no plain reference; write one and decorate it with @reference.register")
 
 
-@question
+@python_generic
 def check(c, d: int) -> None:
     """Raise ``ValueError`` if the compressor ``c`` cannot be used on vectors of length ``d``.
 
@@ -310,7 +310,7 @@ def check(c, d: int) -> None:
     """
 
 
-@question
+@python_generic
 def omega(c, d: int) -> float:
     """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d.
 
@@ -335,7 +335,7 @@ def omega(c, d: int) -> float:
     _missing(c, "omega", "unbiased", delta, "delta")
 
 
-@question
+@python_generic
 def delta(c, d: int) -> float:
     """Contraction factor: the largest delta with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for vectors of length d.
 
@@ -369,7 +369,7 @@ def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
     raise TypeError(f"{name} is not {what} (or has no closed form): {factor} is not defined, {way}")
 
 
-@question
+@python_generic
 def expected_nonzeros(c, v) -> float:
     """Expected number of non-zero coordinates of the restored vector, for this vector ``v``.
 
@@ -394,7 +394,7 @@ def expected_nonzeros(c, v) -> float:
     raise TypeError(f"{type(c).__name__}: no closed form for the expected non-zeros")
 
 
-@question
+@python_generic
 def expected_payload_bits(c, v) -> float:
     """Expected payload of one message in bits, for this vector ``v`` (float32 on the wire).
 

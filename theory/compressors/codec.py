@@ -55,7 +55,7 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
     require(v.dtype in DTYPES, "v", v.dtype.name, allowed, TypeError)
     require(v.ndim == 1, "v", f"{v.ndim} dimensions", "an array of one dimension (flatten with v.ravel())")
     require(np.dtype(wire_dtype) in DTYPES, "wire_dtype", wire_dtype, "float32 or float64")
-    require(v.size > 0, "v", "no number", "at least one")
+    require(v.size > 0, "v", f"shape {v.shape}", "at least one number")
     check(c, v.size)
     v = np.ascontiguousarray(v)
     bad = _first_bad(v)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..core import generic, kernel, question, require, setting, uncounted
+from ..core import generic, kernel, python_generic, require, setting, uncounted
 from ..wire import entropy, levels
 from ..wire.bits import bits_for, read_array, write_array
 from ..wire.elias import omega_length
@@ -66,7 +66,7 @@ in_pieces = generic(
 )
 
 
-@question
+@python_generic
 def expected_code_bits(code, position, low: int, high: int) -> float:
     """Expected bits of levels that round the numbers ``position`` up or down without bias."""
     raise TypeError(f"{type(code).__name__}: no closed form for the expected payload")

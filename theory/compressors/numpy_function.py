@@ -122,8 +122,8 @@ omega.register(FunctionCompressor)(lambda c, d: _stated(c, "omega"))
 delta.register(FunctionCompressor)(lambda c, d: _stated(c, "delta"))
 check.register(FunctionCompressor)(lambda c, d: check_dimension(d))
 
-for question in (capacity, accumulate, payload_bits, max_payload_bits, pack, unpack, restore):
-    question.in_python(FunctionCompressor)(lambda c, *arguments, question=question: question(WIRE, *arguments))
+for function in (capacity, accumulate, payload_bits, max_payload_bits, pack, unpack, restore):
+    function.in_python(FunctionCompressor)(lambda c, *arguments, function=function: function(WIRE, *arguments))
 
 
 @quantize.in_python(FunctionCompressor)

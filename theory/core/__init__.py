@@ -1,7 +1,7 @@
 """Foundations: generic functions, compiled kernels and their cache, settings, random streams."""
 
 from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
-from .generics import generic, question, registers
+from .generics import generic, python_generic, registers
 from .settings import require, setting
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "generic",
     "kernel",
     "no_refcount",
-    "question",
+    "python_generic",
     "registers",
     "require",
     "setting",

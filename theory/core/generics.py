@@ -31,7 +31,7 @@ from .compile_cache import F, external, kernel, region_of, region_of_file
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "question", "registers"]
+__all__ = ["GenericFunction", "generic", "python_generic", "registers"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -152,7 +152,7 @@ def generic(
     return made
 
 
-def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+def python_generic(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
     """Decorator: a generic called only from Python; the function is the default implementation.
 
     Parameters
@@ -167,7 +167,7 @@ def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
 
     Examples
     --------
-    >>> @question
+    >>> @python_generic
     ... def price(thing) -> float:
     ...     return 1.0
     >>> price("anything")

@@ -65,7 +65,7 @@ def calibration_text(calibration) -> str:
         head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
         said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
         lines += ["", text_table(head, whole), "", said]
-    if calibration.crowded:
+    if calibration.oversubscribed:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
             "counts, so the model is out of its domain and its error is what it is"
@@ -114,7 +114,7 @@ def compare_exchange(record: Record, network) -> list[Exchange]:
     return found
 
 
-def exchange_text(rows: list[Exchange], crowded: bool) -> str:
+def exchange_text(rows: list[Exchange], oversubscribed: bool) -> str:
     """The table of :func:`compare_exchange`, and the model's error."""
     cells = [
         (
@@ -136,6 +136,6 @@ def exchange_text(rows: list[Exchange], crowded: bool) -> str:
         "measured: rank 0's seconds from its own message to everybody's; that it waits for the slowest rank and for a\n"
         "processor that others use is part of them, and no part of the model",
     ]
-    if crowded:
+    if oversubscribed:
         lines.append("out of the model's domain: more ranks than processors")
     return "\n".join(lines)

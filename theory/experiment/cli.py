@@ -501,7 +501,7 @@ def _calibrate(argv, comm) -> int:
         if Parser.speaks:
             _say(calibration_text(found))
             if record is not None:
-                _say("\n" + exchange_text(compare_exchange(record, found.network), found.crowded))
+                _say("\n" + exchange_text(compare_exchange(record, found.network), found.oversubscribed))
             if options.out:
                 _say(f"network: {save_calibration(options.out, found)} (theory.load_network reads it)")
     return 0

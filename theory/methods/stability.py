@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..compressors import BALANCED, CountSketch, Identity, RandK
 from ..compressors.base import delta, omega
-from ..core import question
+from ..core import python_generic
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -69,13 +69,13 @@ def warn_if_unstable(feedback, compressor, d: int) -> None:
         )
 
 
-@question
+@python_generic
 def sends_evenly(compressor) -> bool:
     """Whether a compressor sends every coordinate with the same probability, whatever the vector."""
     return False
 
 
-@question
+@python_generic
 def frontier(feedback, compressor, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None

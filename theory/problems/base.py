@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import generic, question, require
+from ..core import generic, python_generic, require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -58,14 +58,14 @@ def support(problem) -> str | None:
     return said
 
 
-@question
+@python_generic
 def value_and_gradient(problem, x, out) -> float:
     """f(x), with the full gradient at the array x written to ``out``; in one pass over the rows if a class has it."""
     gradient(problem, x, out)
     return float(value(problem, x))
 
 
-@question
+@python_generic
 def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     """A minimiser of f that is known in closed form, the strong convexity of f, and the reason; None otherwise.
 
@@ -76,7 +76,7 @@ def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     return problem.optimum.astype(np.float64), problem.curvatures[0], "the closed form"
 
 
-@question
+@python_generic
 def without_mechanism(problem):
     """The problem with the same f and undisturbed gradients: itself, unless it has a mechanism."""
     return problem

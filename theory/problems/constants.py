@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from ..core import kernel, question
+from ..core import kernel, python_generic
 from ..core.compile_cache import F
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
@@ -103,7 +103,7 @@ def largest_eigenvalue(A) -> float:
     return float(largest + np.linalg.norm(gram(v) - largest * v))  # above the Ritz value, which is a lower bound
 
 
-@question
+@python_generic
 @one_thread
 def lipschitz(problem) -> float:
     """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
@@ -145,7 +145,7 @@ def lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
 
-@question
+@python_generic
 def max_lipschitz(problem) -> float:
     """L_max: the largest Lipschitz constant of a single gradient.
 
@@ -176,7 +176,7 @@ def max_lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * max_row_norm2(problem.A) + problem.l2
 
 
-@question
+@python_generic
 @one_thread
 def strong_convexity(problem) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
@@ -325,7 +325,7 @@ def gradient_diversity(problem, x, comm=None) -> float:
     return batch_bound(problem, x, comm) / rows(problem)
 
 
-@question
+@python_generic
 def batch_bound(problem, x, comm=None) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 

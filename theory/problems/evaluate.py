@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import question, require
+from ..core import python_generic, require
 from ..core.random import derive, key
 from . import base
 
@@ -161,7 +161,7 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     return out + (problem.l2 * x).astype(out.dtype)
 
 
-@question
+@python_generic
 def accuracy(problem, x) -> float:
     """Fraction of the rows that are classified correctly.
 

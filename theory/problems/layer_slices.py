@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import question, require
+from ..core import python_generic, require
 from .base import check_problem, dimension
 from .noisy_gradients import Diversified
 from .proximal_point import Proximal
@@ -15,7 +15,7 @@ from .proximal_point import Proximal
 __all__ = ["check_layers", "initial_point", "layer_shapes", "layers", "slices_of"]
 
 
-@question
+@python_generic
 def layers(problem) -> tuple[slice, ...]:
     """The slices of x that are its layers, in order; a single one unless the problem is made of several.
 
@@ -42,7 +42,7 @@ def layers(problem) -> tuple[slice, ...]:
     return (slice(0, int(dimension(problem))),)
 
 
-@question
+@python_generic
 def layer_shapes(problem) -> tuple[tuple[int, int], ...]:
     """Rows and columns of the matrix in each layer of x, which is stored row by row.
 
@@ -66,7 +66,7 @@ def layer_shapes(problem) -> tuple[tuple[int, int], ...]:
     return tuple((layer.stop - layer.start, 1) for layer in check_layers(layers(problem), int(dimension(problem))))
 
 
-@question
+@python_generic
 def start_of(problem, seed: int) -> np.ndarray:
     """Where a run starts; a class of problems registers its own."""
     return np.zeros(int(dimension(problem)))

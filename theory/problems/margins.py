@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from ..core import force_inline, generic, kernel, question, require
+from ..core import force_inline, generic, kernel, python_generic, require
 from ..core.vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value, value_and_gradient
 from .matrix import CSR, add_row, as_matrix, row_dot, row_dot_and_norm2, shape
@@ -215,7 +215,7 @@ def check_l2(self) -> None:
     require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
 
 
-@question
+@python_generic
 def astype(problem, dtype):
     """The same problem with entries of another type (float64 or float32); itself if it already has that type.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy  # its parts load when they are used
 
-from ..core import kernel, question, require
+from ..core import kernel, python_generic, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
@@ -114,7 +114,7 @@ class _Scores:
         out += (self.X.T @ image).ravel() / self.problem.n
 
 
-@question
+@python_generic
 def newton_model(problem):
     """The model of a problem's losses for Newton's method: by default, losses of the margins."""
     return _Margins(problem)

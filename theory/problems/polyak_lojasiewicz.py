@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..bounds import logistic_curvature
-from ..core import question, require
+from ..core import python_generic, require
 from .base import check_problem
 from .constants import SMALL, max_row_norm2, one_thread
 from .linear import Logistic, Ridge
@@ -96,7 +96,7 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     return constant_of(problem)
 
 
-@question
+@python_generic
 def constant_of(problem) -> PLConstant:
     """The constant on the whole space; a class of problems registers its own."""
     raise TypeError(f"pl_constant: no Polyak-Lojasiewicz constant is known for a {type(problem).__name__}")

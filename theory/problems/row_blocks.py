@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core import question, require
+from ..core import python_generic, require
 from ..core.settings import digest
 from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
@@ -19,7 +19,7 @@ MOST = 64  # blocks, and thus the number of ranks that share the work
 SAMPLED = 1000  # entries of an array by which ranks compare it
 
 
-@question
+@python_generic
 def rows_between(problem, first: int, last: int):
     """The problem with only the rows from ``first`` to before ``last``, nothing copied; None if it has no such parts.
 

@@ -46,9 +46,7 @@ class Levels(NamedTuple):
     most: float  # the largest
 
 
-level_shape = generic(
-    "level_shape", "level_shape(c) -> (s, ratio, norm, zero): the levels of a compressor of this file."
-)
+level_shape = generic("level_shape", "level_shape(c) -> (s, ratio, norm, zero): its levels.")
 code_of = generic("code_of", "code_of(c) -> code: how its levels are sent.", lambda c: PACKED)
 
 

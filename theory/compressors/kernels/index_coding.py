@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import generic, kernel, question
+from ...core import generic, kernel, python_generic
 from ...wire.bits import bits_for, read, write
 from ..bernoulli import Bernoulli
 from ..identity import COUNT_BITS, Identity
@@ -33,7 +33,7 @@ unpack_positions = generic(
 )
 
 
-@question
+@python_generic
 def fewest_values(c, d: int) -> int:
     """The smallest number of values, above 0, in a message of ``c`` for a vector of length ``d``.
 

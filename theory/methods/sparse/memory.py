@@ -37,7 +37,7 @@ ROUNDED_64, ROUNDED_32 = (
 
 @registers
 class Multiple(NamedTuple):
-    """H x."""
+    """The part h x."""
 
     h: float
 
@@ -50,7 +50,7 @@ class Multiple(NamedTuple):
 
 @registers
 class Mixed(NamedTuple):
-    """Alpha a + beta b, of the two vectors that x with a velocity combines; ``total``: the sum of the multiples."""
+    """The part alpha a + beta b of the two vectors that make x with a velocity; ``total``: the sum of the multiples."""
 
     alpha: float
     beta: float
@@ -156,7 +156,7 @@ grow_rows = generic("grow_rows", "grow_rows(rows, r, w, rate): a worker's vector
 
 @operation(kind=GRADIENT)
 class AddModel(NamedTuple):
-    """P = P + rate x."""
+    """Add rate x to the workers' vectors."""
 
     rows: NamedTuple
     rate: Column
@@ -168,7 +168,7 @@ class AddModel(NamedTuple):
 
 @operation
 class ReadMemory(NamedTuple):
-    """out = the memories times a factor, as plain arrays."""
+    """Write the memories times a factor, as plain arrays."""
 
     memory: MemoryRows
     factor: float
@@ -337,7 +337,7 @@ def _place(index, j):
 
 @operation(kind=GRADIENT)
 class Begin(NamedTuple):
-    """p = rate x, and no entries yet."""
+    """Start with rate x, and no entries yet."""
 
     gradient: GradientRows
     rate: Column

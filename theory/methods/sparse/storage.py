@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compressors import Identity, TopK
-from ...core import question
+from ...core import python_generic
 from ...problems.base import dimension, regularization, support
 from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
@@ -44,7 +44,7 @@ class SparseRows(NamedTuple):
     exact: bool
 
 
-@question
+@python_generic
 def sends_entries(compressor) -> bool:
     """Whether a compressor reads and sends only a few entries of a vector, through :mod:`theory.core.vectors`."""
     return False
