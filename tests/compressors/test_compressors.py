@@ -507,9 +507,9 @@ def test_results_can_be_written_into_an_array():
 
 def test_a_compressor_from_a_notebook_joins_in(monkeypatch):
     from theory.compressors import registry
-    from theory.wire import frame
+    from theory.wire import descriptor, header_template
 
-    for module, table in ((registry, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
+    for module, table in ((registry, "_examples"), (descriptor, "_class_of"), (descriptor, "_code_of")):
         monkeypatch.setattr(module, table, dict(getattr(module, table)))
 
     @setting
@@ -521,4 +521,4 @@ def test_a_compressor_from_a_notebook_joins_in(monkeypatch):
     assert Half(0.5) in list(compressor_examples(3))
     with pytest.raises(ValueError, match="belongs to Half"):
         register(TopK, 200, lambda d: [])
-    assert overhead(frame.header_template(Half(0.5), 3, np.float32)) > 18
+    assert overhead(header_template(Half(0.5), 3, np.float32)) > 18

@@ -14,7 +14,8 @@ from theory.core import setting
 from theory.experiment.method_names import written_method
 from theory.reporting.files import ConfigurationError
 from theory.wire.bits import read, write
-from theory.wire.frame import header_template, nests_too_deeply, open_frame, register_code
+from theory.wire.descriptor import nests_too_deeply, register_code
+from theory.wire.frame import header_template, open_frame
 from theory.wire.unary import read_unary, write_unary
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from ..compressors.base import buffer_bits
 from ..core.bound_calls import CODING, Owners
 from ..methods.messages import Pack, Received, Seal, Unpack, Verify
-from ..wire.frame import WireError, header_template, verify
+from ..wire.descriptor import WireError
+from ..wire.frame import header_template, verify
 
 __all__ = ["Sealed"]
 

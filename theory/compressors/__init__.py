@@ -4,14 +4,9 @@ from .base import (
     Symbols,
     accumulate,
     capacity,
-    check,
     compress_into,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
     new_symbols,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -19,7 +14,6 @@ from .base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     restore,
     settle,
     shares_stream,
@@ -29,6 +23,7 @@ from .base import (
     update_state,
 )
 from .bernoulli import Bernoulli, Ultra
+from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from .codec import compress, decode, encode
 from .half_precision import HalfPrecision
 from .identity import Identity

@@ -10,11 +10,9 @@ import numpy as np
 from ..core import require, setting
 from ..core.random import integer, uniform
 from ..core.vectors import add_entry, entry, length
-from .base import (
-    accumulate,
-    check,
-)
+from .base import accumulate
 from .checks import check_dimension
+from .closed_forms import check
 from .kernels.coo import entries_bits, read_entries, write_entries
 from .registry import register
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import kernel, require
-from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, seal
+from ..wire.descriptor import WireError
+from ..wire.frame import header_template, message_size, open_frame, overhead, seal
 from .base import (
     buffer_bits,
     capacity,
-    check,
     compress_into,
     decode_into,
     encode_into,
@@ -21,6 +21,7 @@ from .base import (
     state_size,
     unpack,
 )
+from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
 
 __all__ = ["compress", "decode", "encode"]

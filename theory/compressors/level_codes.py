@@ -18,8 +18,8 @@ import numpy as np
 from ..core import generic, kernel, python_generic, require, setting, uncounted
 from ..wire import entropy, levels
 from ..wire.bits import bits_for, read_array, write_array
+from ..wire.descriptor import register_code
 from ..wire.elias import omega_length
-from ..wire.frame import register_code
 
 __all__ = [
     "PACKED",

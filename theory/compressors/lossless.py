@@ -9,18 +9,8 @@ import numpy as np
 from ..core import kernel, setting
 from ..core.vectors import entry
 from ..wire.bits import bits_for, read, write
-from .base import (
-    accumulate,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    unpack,
-)
+from .base import accumulate, pack, payload_bits, quantize, unpack
+from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega
 from .identity import COUNT_BITS, Identity
 from .registry import register
 

@@ -15,10 +15,8 @@ import numpy as np
 from ..core import kernel, require, setting
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, bits_to_float, read_array, write_array
-from .base import (
-    check,
-)
 from .checks import check_dimension
+from .closed_forms import check
 from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, level_shape
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to

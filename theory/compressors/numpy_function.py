@@ -10,21 +10,9 @@ import numpy as np
 from ..core import require, setting
 from ..core.random import generator
 from ..core.settings import wants_two
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    compress_into,
-    delta,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    restore,
-    unpack,
-)
+from .base import accumulate, capacity, compress_into, max_payload_bits, pack, payload_bits, quantize, restore, unpack
 from .checks import check_dimension
+from .closed_forms import check, delta, omega
 from .lossless import Lossless
 
 __all__ = ["FunctionCompressor", "compressor"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import require, setting
-from .base import check
 from .checks import check_dimension
+from .closed_forms import check
 from .kernels.geometric_levels import code_of, geometric, level_shape
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to

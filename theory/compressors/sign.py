@@ -13,12 +13,8 @@ import numpy as np
 from ..core import kernel, require, setting
 from ..wire.bits import fetch_early, read_float, write_float
 from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
-from .base import (
-    check,
-    delta,
-    omega,
-)
 from .checks import check_dimension
+from .closed_forms import check, delta, omega
 from .kernels.norms import AHEAD, norm_of
 from .registry import register
 

@@ -9,12 +9,9 @@ import numpy as np
 from ..core import kernel, require, setting
 from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
-from .base import (
-    accumulate,
-    check,
-    restore,
-)
+from .base import accumulate, restore
 from .checks import check_kept
+from .closed_forms import check
 from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
 from .kernels.selection import largest
 from .registry import register

@@ -17,13 +17,8 @@ from ..core import require, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, write, write_floats
-from .base import (
-    accumulate,
-    check,
-    pack,
-    payload_bits,
-    unpack,
-)
+from .base import accumulate, pack, payload_bits, unpack
+from .closed_forms import check
 from .kernels.linear_algebra import room
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, uniforms

@@ -17,12 +17,8 @@ from ..core.vectors import add_entry
 from ..wire.bits import read_float, write_float
 from ..wire.trits import read_trits, trits_bits, write_trits
 from . import base
-from .base import (
-    check,
-    expected_nonzeros,
-    expected_payload_bits,
-)
 from .checks import check_dimension
+from .closed_forms import check, expected_nonzeros, expected_payload_bits
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .qsgd import BLOCK, TILE, draw_levels, multiples, round_at_random, round_up

@@ -2,7 +2,7 @@
 
 from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
 from .generics import generic, python_generic, registers
-from .settings import require, setting
+from .settings import require, setting, traits
 
 __all__ = [
     "force_inline",
@@ -13,6 +13,7 @@ __all__ = [
     "registers",
     "require",
     "setting",
+    "traits",
     "uncounted",
     "when_compiling",
 ]

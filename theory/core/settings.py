@@ -170,6 +170,40 @@ def setting(cls: type[T]) -> type[T]:
     return registers(made)
 
 
+def traits(**stated: object) -> Callable[[type[T]], type[T]]:
+    """Class decorator: what a class states of itself, as attributes that are no fields.
+
+    In the body of a NamedTuple ``sparse_rows = True`` does the same; type checkers take that for a field.
+
+    Parameters
+    ----------
+    **stated : object
+        Names and values.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the same class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> @traits(listed=True)
+    ... @setting
+    ... class Halve(NamedTuple):
+    ...     times: int
+    >>> Halve(3).listed, Halve(3)
+    (True, Halve(times=3))
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, value in stated.items():
+            setattr(cls, name, value)
+        return cls
+
+    return decorate
+
+
 def _feed(sha, value) -> None:
     if isinstance(value, tuple):
         sha.update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors.base import Symbols, capacity, check, parts, restore, unpack
+from ..compressors.base import Symbols, capacity, parts, restore, unpack
+from ..compressors.closed_forms import check
 from ..compressors.codec import encode
 from ..core import kernel, require
 from ..core.random import bits as random_bits

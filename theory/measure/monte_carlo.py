@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compressors.base import check, new_symbols, payload_bits, quantize, restore, state_size
+from ..compressors.base import new_symbols, payload_bits, quantize, restore, state_size
+from ..compressors.closed_forms import check
 from ..core import kernel, require
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.layer_slices import check_layers, layers
 
 __all__ = ["LAMB", "Adam", "check_moments"]
@@ -102,6 +102,7 @@ class Adam(NamedTuple):
         run.add(run.x, u, -self.rate * run.outside)
 
 
+@traits(by_coordinate=False)
 @setting
 class LAMB(NamedTuple):
     """LAMB: Adam whose step in each layer is as long as a share of the layer itself.
@@ -141,8 +142,6 @@ class LAMB(NamedTuple):
     low: float = 0.0
     high: float = math.inf
     layers: Any = None
-
-    by_coordinate = False
 
     @property
     def state(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
 
 __all__ = [
     "ErrorFeedback",
@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class NoFeedback(NamedTuple):
     """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g).
@@ -34,8 +35,6 @@ class NoFeedback(NamedTuple):
     >>> NoFeedback() == ErrorFeedback()
     False
     """
-
-    sparse_rows = True
 
     @property
     def memory(self) -> bool:
@@ -56,6 +55,7 @@ class NoFeedback(NamedTuple):
         return np.zeros((run.replicas, run.here, run.d), run.dtype)
 
 
+@traits(sparse_rows=True)
 @setting
 class ErrorFeedback(NamedTuple):
     """What is not sent is stored in an error memory, multiplied by the step size.
@@ -73,8 +73,6 @@ class ErrorFeedback(NamedTuple):
     >>> th.ParallelSGD(th.TopK(2), step=th.Constant(0.1), feedback=ErrorFeedback()).feedback
     ErrorFeedback()
     """
-
-    sparse_rows = True
 
     @property
     def memory(self) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..compressors.base import opening
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
 from .feedback import NoFeedback, has_memory
 from .schedules import Last
@@ -30,6 +30,7 @@ from .topology import choose_topology
 __all__ = ["LocalSGD"]
 
 
+@traits(local_models=True)
 @setting
 class LocalSGD(NamedTuple):
     """Local SGD with compressed model differences and an optional memory.
@@ -89,8 +90,6 @@ class LocalSGD(NamedTuple):
     exchange: str = "auto"
     server: Any = None
     topology: Any = None
-
-    local_models = True
 
     @property
     def sparse_rows(self) -> bool:

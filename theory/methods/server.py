@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..core import require, setting
+from ..core import require, setting, traits
 
 __all__ = [
     "Majority",
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class Mean(NamedTuple):
     """x moves against the mean of what was received: x = x - eta mean Q.
@@ -43,14 +44,13 @@ class Mean(NamedTuple):
     Mean()
     """
 
-    sparse_rows = True
-
     def update(self, run, received):
         """X = (1 - eta l2) x - eta mean Q."""
         run.scale(run.x, 1.0 - run.eta * run.own_l2)
         run.accumulate(received, run.x, -run.outside)
 
 
+@traits(sparse_rows=True)
 @setting
 class Momentum(NamedTuple):
     """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
@@ -71,8 +71,6 @@ class Momentum(NamedTuple):
     beta: float
     nesterov: bool = False
 
-    sparse_rows = True
-
     @property
     def state(self) -> tuple[str, ...]:
         """The names of the vectors that are kept from step to step."""
@@ -91,6 +89,7 @@ class Momentum(NamedTuple):
         run.add(run.x, v, rate)
 
 
+@traits(sparse_rows=True)
 @setting
 class OuterStep(NamedTuple):
     """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
@@ -122,8 +121,6 @@ class OuterStep(NamedTuple):
     momentum: float = 0.0
     nesterov: bool = False
 
-    sparse_rows = True
-
     @property
     def state(self) -> tuple[str, ...]:
         """The velocity, if there is momentum."""
@@ -148,6 +145,7 @@ class OuterStep(NamedTuple):
         run.add(run.x, v, (1.0 + ahead) * outside)
 
 
+@traits(with_memory=False)
 @setting
 class Majority(NamedTuple):
     """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
@@ -157,8 +155,6 @@ class Majority(NamedTuple):
     >>> Majority()
     Majority()
     """
-
-    with_memory = False
 
     def update(self, run, received):
         """X = (1 - eta l2) x - eta sign(mean Q)."""
@@ -170,6 +166,7 @@ class Majority(NamedTuple):
         run.add(run.x, v, run.outside)
 
 
+@traits(projects=True, with_memory=False, by_coordinate=False)
 @setting
 class Projected(NamedTuple):
     """After every step of another server rule, x is projected onto a ball around 0.
@@ -189,8 +186,6 @@ class Projected(NamedTuple):
 
     radius: float
     server: Any = Mean()
-
-    projects, with_memory, by_coordinate = True, False, False
 
     @property
     def state(self) -> tuple[str, ...]:

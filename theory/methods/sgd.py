@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
@@ -25,6 +25,7 @@ EXCHANGES = ("auto", "gather", "reduce")
 AGGREGATIONS = ("mean", "majority")
 
 
+@traits(sparse_rows=True)
 @setting
 class ParallelSGD(NamedTuple):
     """Mini-batch SGD on N workers with compressed messages and an optional memory.
@@ -98,8 +99,6 @@ class ParallelSGD(NamedTuple):
     radius: float = math.inf
     server: Any = None
     topology: Any = None
-
-    sparse_rows = True
 
     @property
     def local_steps(self) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from .adaptive import Adam
 from .server import check_server, takes_the_step
 
 __all__ = ["Sharded"]
 
 
+@traits(by_coordinate=False)
 @setting
 class Sharded(NamedTuple):
     """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
@@ -42,8 +43,6 @@ class Sharded(NamedTuple):
     """
 
     server: Any = Adam()
-
-    by_coordinate = False
 
     @property
     def divided(self) -> bool:

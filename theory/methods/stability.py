@@ -12,7 +12,7 @@ import warnings
 from typing import NamedTuple
 
 from ..compressors import BALANCED, CountSketch, Identity, RandK
-from ..compressors.base import delta, omega
+from ..compressors.closed_forms import delta, omega
 from ..core import python_generic
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
-from ..core import require, setting
+from ..core import require, setting, traits
 
 __all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
 
 
+@traits(sparse_rows=True)
 @setting
 class AllGather(NamedTuple):
     """Every worker receives the messages of all others.
@@ -21,8 +22,6 @@ class AllGather(NamedTuple):
     AllGather()
     """
 
-    sparse_rows = True
-
     def send(self, run, compressor, p, rest: bool):
         """Q(p), a message for each worker."""
         return run.compress(compressor, p, rest=rest)
@@ -32,6 +31,7 @@ class AllGather(NamedTuple):
         return run.gather(messages)
 
 
+@traits(sparse_rows=True)
 @setting
 class AllReduce(NamedTuple):
     """Messages are added before they are decoded, and every worker receives their sum.
@@ -43,8 +43,6 @@ class AllReduce(NamedTuple):
     >>> AllReduce()
     AllReduce()
     """
-
-    sparse_rows = True
 
     def send(self, run, compressor, p, rest: bool):
         """Q(p), a message for each worker."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import force_inline, generic, kernel, require, setting
+from ..core import force_inline, generic, kernel, require, setting, traits
 from ..core.vectors import add_entry, dense_part, scale_of
 from .arguments import dataset, finite_number, label_of
 from .base import add_loss_gradient, rows
@@ -140,6 +140,7 @@ def check_classes(problem) -> None:
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
+@traits(support="row")
 @setting
 class Softmax(NamedTuple):
     """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, stored as a flat vector.
@@ -163,8 +164,6 @@ class Softmax(NamedTuple):
     l2: float
     classes: int
     label: np.ndarray
-
-    support = "row"
 
     @property
     def n(self) -> int:

@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import force_inline, kernel, require, setting
+from ..core import force_inline, kernel, require, setting, traits
 from ..core.random import generator, key
 from ..core.vectors import add_entry, dense_part, scale_of
 from .arguments import dataset, finite_number, label_of
@@ -115,6 +115,7 @@ def _add_gradient(problem, i, weight, h, r, g, out):
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
+@traits(support="all")  # a row touches the whole last layer, and as many numbers as there are units
 @setting
 class TwoLayer(NamedTuple):
     """A network with one hidden layer and a softmax output, made by `two_layer`; x holds its two matrices.
@@ -144,8 +145,6 @@ class TwoLayer(NamedTuple):
     width: int
     kind: int
     label: np.ndarray
-
-    support = "all"  # a row touches the whole last layer, and as many numbers as there are units
 
     @property
     def n(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.base import delta
+from ...compressors.closed_forms import delta
 from ...compressors.identity import Identity
 from ...compressors.qsgd import QSGD
 from ...compressors.sparsifiers import RandK, TopK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import bounds
-from ...compressors.base import omega
+from ...compressors.closed_forms import omega
 from ...compressors.qsgd import QSGD
 from ...compressors.sparsifiers import RandK, TopK
 from ...compressors.wrappers.composed import Composed

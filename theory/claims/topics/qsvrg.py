@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import bounds
 from ...cluster.variance_reduction import VarianceReduced, qsvrg
-from ...compressors.base import omega
+from ...compressors.closed_forms import omega
 from ...compressors.identity import Identity
 from ...compressors.level_codes import Elias
 from ...compressors.qsgd import QSGD

@@ -12,13 +12,8 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
     compress_into,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -26,7 +21,6 @@ from ..base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     settle,
     shares_stream,
     state_size,
@@ -35,6 +29,7 @@ from ..base import (
     update_state,
 )
 from ..checks import LARGEST_D, check_dimension
+from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK

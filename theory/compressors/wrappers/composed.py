@@ -12,21 +12,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
     max_payload_bits,
-    omega,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     restore,
-    sent_entries,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, omega, reference, sent_entries
 from ..identity import Identity
 from ..kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
 from ..qsgd import QSGD

@@ -15,12 +15,8 @@ from ...wire.bits import read_floats, write_floats
 from ...wire.elias import delta_length, read_delta, write_delta
 from ...wire.entropy import levels_bits, longest_levels, read_levels, write_levels
 from ...wire.golomb import gap_bits, longest_gaps, read_gaps, write_gaps
-from ..base import (
-    compress_into,
-    delta,
-    omega,
-    reference,
-)
+from ..base import compress_into
+from ..closed_forms import delta, omega, reference
 from ..identity import Identity
 from ..nuqsgd import NUQSGD
 from ..qsgd import QSGD

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...core import require, setting
-from ..base import (
-    accumulate,
-    check,
-    expected_payload_bits,
-    omega,
-    reference,
-    summed,
-)
+from ..base import accumulate, summed
 from ..checks import check_compressor
+from ..closed_forms import check, expected_payload_bits, omega, reference
 from ..qsgd import QSGD
 from ..registry import register
 from .forward import forwards

@@ -10,17 +10,12 @@ import numpy as np
 from ...core import kernel, require, setting
 from ...core.random import derive
 from ...problems.layer_slices import layer_shapes
-from ...wire.frame import nests_too_deeply
+from ...wire.descriptor import nests_too_deeply
 from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -28,7 +23,6 @@ from ..base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     settle,
     shares_stream,
     state_size,
@@ -37,6 +31,7 @@ from ..base import (
     update_state,
 )
 from ..checks import LARGEST_D, check_compressor, check_dimension
+from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..identity import Identity
 from ..qsgd import QSGD
 from ..registry import register

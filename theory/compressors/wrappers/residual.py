@@ -10,20 +10,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
     max_payload_bits,
-    omega,
     opening,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, omega, reference
 from ..natural import Natural
 from ..registry import register
 from ..sparsifiers import TopK

@@ -20,21 +20,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, expected_payload_bits, omega, reference
 from ..kernels.rotation import padded, rotate, rotate_back
 from ..lloyd_max import LloydMax
 from ..qsgd import QSGD
