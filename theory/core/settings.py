@@ -107,9 +107,10 @@ def field_types(cls) -> dict[str, str]:
     NamedTuple stores unevaluated annotations (``from __future__ import annotations``) as forward references.
     """
     written = {}
-    for name, hint in cls.__annotations__.items():
-        hint = getattr(hint, "__forward_arg__", hint)
-        written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    for part in reversed(cls.__mro__):  # fields may be those of a NamedTuple that several settings share
+        for name, hint in vars(part).get("__annotations__", {}).items():
+            hint = getattr(hint, "__forward_arg__", hint)
+            written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     return written
 
 

@@ -188,7 +188,7 @@ def linear_problem(cls):
     """
     attributes = {"n": row_count, "d": column_count, "dtype": entry_type, "name": name_of}
     for name, attribute in attributes.items():
-        if name not in cls.__dict__:
+        if not hasattr(cls, name):
             setattr(cls, name, property(attribute))
     for ask, answer in (
         (rows, _rows),

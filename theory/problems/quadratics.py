@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -10,10 +10,13 @@ from numpy.typing import DTypeLike
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.normals import normal
 from ..core.vectors import add_entry, entry
+from .base import dimension, regularization, rows
 from .margins import astype
 from .matrix import frozen
 
-__all__ = ["Quadratic", "quadratic"]
+__all__ = ["DrawnFields", "Quadratic", "drawn_problem", "quadratic"]
+
+T = TypeVar("T")
 
 
 def trace(deviation: np.ndarray) -> float:
@@ -21,23 +24,8 @@ def trace(deviation: np.ndarray) -> float:
     return float(np.sum(np.square(deviation, dtype=np.float64)))
 
 
-@setting
-class Quadratic(NamedTuple):
-    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2, and stochastic gradients H(x - x*) + xi with xi ~ N(0, C).
-
-    Made by `quadratic`.  L = max h, mu = min h, f* = 0, M^2(x) = ||grad f(x)||^2 + tr C and sigma^2 = tr C.
-
-    Parameters
-    ----------
-    diagonal : ndarray, shape (d,)
-        The h_j.
-    optimum : ndarray, shape (d,)
-        x*.
-    deviation : ndarray, shape (d,)
-        Square roots of the diagonal of C.
-    root : ndarray, shape (d, d) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal.
-    """
+class DrawnFields(NamedTuple):
+    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C), and what follows."""
 
     diagonal: np.ndarray
     optimum: np.ndarray
@@ -65,14 +53,65 @@ class Quadratic(NamedTuple):
         return self.diagonal.dtype
 
     @property
-    def name(self) -> str:
-        """Name for tables and records."""
-        return f"quadratic, d={self.d}"
-
-    @property
     def noise(self) -> float:
         """Trace of C: the expected squared norm of the gradient's noise."""
         return trace(self.deviation)
+
+
+def _no_rows(problem):
+    return 0
+
+
+def _dimension(problem):
+    return problem.deviation.size
+
+
+def _no_regularization(problem):
+    return 0.0
+
+
+def drawn_problem(cls: type[T]) -> type[T]:
+    """Class decorator: gradients are drawn, with noise of the fields ``deviation`` and ``root``."""
+    rows.register(cls)(_no_rows)
+    dimension.register(cls)(_dimension)
+    regularization.register(cls)(_no_regularization)
+    if astype.dispatch(cls) is astype.dispatch(object):
+        astype.register(cls, retyped)
+    return cls
+
+
+def retyped(problem: Any, dtype: DTypeLike) -> Any:
+    """The problem with its arrays converted to another type."""
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    return type(problem)(*(frozen(part, dtype) if isinstance(part, np.ndarray) else part for part in problem))
+
+
+@drawn_problem
+@setting
+class Quadratic(DrawnFields):
+    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2, and stochastic gradients H(x - x*) + xi with xi ~ N(0, C).
+
+    Made by `quadratic`.  L = max h, mu = min h, f* = 0, M^2(x) = ||grad f(x)||^2 + tr C and sigma^2 = tr C.
+
+    Parameters
+    ----------
+    diagonal : ndarray, shape (d,)
+        The h_j.
+    optimum : ndarray, shape (d,)
+        x*.
+    deviation : ndarray, shape (d,)
+        Square roots of the diagonal of C.
+    root : ndarray, shape (d, d) or (0, 0)
+        The symmetric square root of C; empty if C is diagonal.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Name for tables and records."""
+        return f"quadratic, d={self.d}"
 
     @property
     def curvatures(self) -> tuple[float, float]:
@@ -82,15 +121,6 @@ class Quadratic(NamedTuple):
     def __repr__(self) -> str:
         low, high = self.curvatures
         return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
-
-    def rows(problem):
-        return 0
-
-    def dimension(problem):
-        return problem.diagonal.size
-
-    def regularization(problem):
-        return 0.0
 
     def value(problem, x):
         total = 0.0
@@ -150,14 +180,6 @@ def add_noise(problem, stream, weight, out):
         for k in range(d):
             draws[k] = normal(stream, k)
         add_drawn_noise(problem, draws, weight, out)
-
-
-@astype.register
-def retyped(problem: Quadratic, dtype):
-    """The problem with its arrays converted to another type."""
-    if problem.dtype == np.dtype(dtype):
-        return problem
-    return type(problem)(*(frozen(array, dtype) for array in problem))
 
 
 def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
