@@ -17,7 +17,7 @@ tests compare the kernels, its closed forms and, where the dimension matters, a 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ max_payload_bits = generic(
 )
 
 
-def buffer_bits(c, d: int, float_bits: int) -> int:
+def buffer_bits(c: Any, d: int, float_bits: int) -> int:
     """Buffer size for the payload of any message, even if the compressor's own bound is too small.
 
     Packing checks no bounds, so a mistake in a user's compressor would overwrite memory.
@@ -217,7 +217,7 @@ update_state = generic(
 )
 
 
-def new_symbols(c, d: int, wire) -> Symbols:
+def new_symbols(c: Any, d: int, wire: np.ndarray) -> Symbols:
     """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire.
 
     Allocated by NumPy, which uses large pages: that halves the time for a long vector, and nothing needs compiling.

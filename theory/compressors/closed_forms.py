@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import python_generic, require
 from .base import quantize
 
 
 @python_generic
-def reference(c, v, stream, wire) -> np.ndarray:
+def reference(c: Any, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
     """What the receiver restores from the message for ``v``, computed in NumPy from the definition: slow, but readable.
 
     Parameters
@@ -44,13 +45,13 @@ def reference(c, v, stream, wire) -> np.ndarray:
 
 
 @python_generic
-def sent_entries(c, v, stream) -> tuple[np.ndarray, np.ndarray]:
+def sent_entries(c: Any, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
     """What a sparsifier sends of ``v`` (float64): positions, and the values there before the wire rounds them."""
     raise TypeError(f"{type(c).__name__} has no plain reference; write one and decorate it with @reference.register")
 
 
 @python_generic
-def check(c, d: int) -> None:
+def check(c: Any, d: int) -> None:
     """Raise ``ValueError`` if the compressor ``c`` cannot be used on vectors of length ``d``.
 
     Parameters
@@ -71,7 +72,7 @@ def check(c, d: int) -> None:
 
 
 @python_generic
-def omega(c, d: int) -> float:
+def omega(c: Any, d: int) -> float:
     """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d.
 
     Parameters
@@ -96,7 +97,7 @@ def omega(c, d: int) -> float:
 
 
 @python_generic
-def delta(c, d: int) -> float:
+def delta(c: Any, d: int) -> float:
     """Contraction factor: the largest delta with E||C(v) - v||^2 <= (1 - delta) ||v||^2 for vectors of length d.
 
     Parameters
@@ -120,7 +121,7 @@ def delta(c, d: int) -> float:
     _missing(c, "delta", "a contraction", omega, "omega")
 
 
-def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
+def _missing(c: Any, factor: str, what: str, other: Any, other_name: str) -> NoReturn:
     """Raise a ``TypeError`` that mentions the other factor only if it is defined."""
     name = type(c).__name__
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
@@ -130,7 +131,7 @@ def _missing(c, factor: str, what: str, other, other_name: str) -> NoReturn:
 
 
 @python_generic
-def expected_nonzeros(c, v) -> float:
+def expected_nonzeros(c: Any, v: np.ndarray) -> float:
     """Expected number of non-zero coordinates of the restored vector, for this vector ``v``.
 
     Parameters
@@ -155,7 +156,7 @@ def expected_nonzeros(c, v) -> float:
 
 
 @python_generic
-def expected_payload_bits(c, v) -> float:
+def expected_payload_bits(c: Any, v: np.ndarray) -> float:
     """Expected payload of one message in bits, for this vector ``v`` (float32 on the wire).
 
     Parameters

@@ -67,12 +67,12 @@ in_pieces = generic(
 
 
 @python_generic
-def expected_code_bits(code, position, low: int, high: int) -> float:
+def expected_code_bits(code: Any, position: Any, low: int, high: int) -> float:
     """Expected bits of levels that round the numbers ``position`` up or down without bias."""
     raise TypeError(f"{type(code).__name__}: no closed form for the expected payload")
 
 
-def check_code(code) -> None:
+def check_code(code: Any) -> None:
     """Reject what is not a code of levels."""
     got = code if isinstance(code, (str, bool)) else type(code).__name__
     require(write_levels.implements(type(code)), "code", got, "a code of levels, such as Elias()", TypeError)
@@ -121,7 +121,7 @@ class Packed(NamedTuple):
     def in_pieces(code):
         return True
 
-    def expected_code_bits(code, position, low, high):
+    def expected_code_bits(code, position: Any, low: int, high: int) -> float:
         return float(len(position) * bits_for(low + high + 1))
 
 
@@ -157,7 +157,7 @@ class Elias(NamedTuple):
     def read_levels(code, buffer, cursor, end, level, low, high):
         return levels.read_levels(buffer, cursor, end, max(low, high), level)
 
-    def expected_code_bits(code, position, low, high):
+    def expected_code_bits(code, position: Any, low: int, high: int) -> float:
         from ..bounds import expected_elias_bits
 
         return expected_elias_bits(position)

@@ -38,7 +38,7 @@ class FunctionCompressor(NamedTuple):
     random: bool
     factors: dict
 
-    def apply(self, v, stream) -> np.ndarray:
+    def apply(self, v: np.ndarray, stream: Any) -> np.ndarray:
         """The vector that is sent for v."""
         v = np.array(v)  # the function may modify it
         found = np.asarray(self.function(v, generator(stream)) if self.random else self.function(v), float)
@@ -87,7 +87,7 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     return FunctionCompressor(function, wants_two(function), {"omega": omega, "delta": delta})
 
 
-def check_parts(name: str, c) -> None:
+def check_parts(name: str, c: Any) -> None:
     """Raise ``TypeError`` if a function is inside another compressor, whose kernels cannot call it."""
     for part in c if isinstance(c, tuple) and not isinstance(c, FunctionCompressor) else ():
         require(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require, setting
 from .checks import check_dimension
@@ -53,7 +54,7 @@ class NUQSGD(NamedTuple):
     norm: float = 2.0
     code: LevelCode = PACKED
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0 <= self.s <= 2000, "s", self.s, "an integer from 0 to 2000")
         require(0.0 < self.ratio < 1.0, "ratio", self.ratio, "a number in (0, 1)")
@@ -61,7 +62,7 @@ class NUQSGD(NamedTuple):
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
         check_code(self.code)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
         return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
@@ -71,12 +72,12 @@ class NUQSGD(NamedTuple):
         form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
         return form(d=d, s=c.s, ratio=c.ratio)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         from ..bounds import chord_nonzeros, geometric_levels
 
         return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         from ..bounds import chord_positions, geometric_levels
 
         position = chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm)
@@ -106,11 +107,11 @@ class NUQSGDReleased(NamedTuple):
 
     bits: int = 4
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(2 <= self.bits <= 7, "bits", self.bits, "an integer from 2 to 7")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         magnitudes = 0.5 ** np.arange(2 ** (c.bits - 1))[::-1]  # the lowest cell reaches from -l_1 to l_1
         return round_to_levels(
             v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream
@@ -121,17 +122,17 @@ class NUQSGDReleased(NamedTuple):
 
         return nuqsgd_released_variance(d=d, bits=c.bits)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v)) if np.any(v) else 0.0
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 32.0 + len(v) * c.bits
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-def round_to_levels(v, scale, levels, stream) -> np.ndarray:
+def round_to_levels(v: np.ndarray, scale: float, levels: Any, stream: Any) -> np.ndarray:
     """Each ``|v_i| / scale`` becomes one of the two levels around it, without bias; the sign is that of v_i."""
     if scale == 0.0:
         return np.zeros(v.size)
@@ -164,7 +165,7 @@ def _(c):
 
 @check.register(NUQSGD)
 @check.register(NUQSGDReleased)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 

@@ -13,9 +13,10 @@ error of less than ``slack``; where this could change a level, that level is rec
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, no_refcount, require, setting, uncounted
 from ..core.random import fill_bits, uniform
@@ -83,7 +84,7 @@ class QSGD(NamedTuple):
     code: LevelCode = PACKED
 
     @staticmethod
-    def other_arguments(given):
+    def other_arguments(given: Any) -> dict[str, Any]:
         """Levels from ``bits``."""
         if "bits" in given and "s" not in given:
             bits = given.pop("bits")
@@ -92,13 +93,13 @@ class QSGD(NamedTuple):
         require("bits" not in given, "bits", "bits and s", "one of them")
         return given
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
         check_code(self.code)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         scale = ceil_to(norm_of(v, c.norm) / c.s, v.dtype, wire)
         if scale == 0.0:
             return np.zeros(v.size)
@@ -192,12 +193,12 @@ class QSGD(NamedTuple):
 
         return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         from ..bounds import qsgd_nonzeros_exact
 
         return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         u = np.abs(np.asarray(v, float))
         norm = norm_of(u, c.norm)
         return 32.0 + expected_code_bits(c.code, c.s * (u / norm) if norm > 0.0 else u, c.s, c.s)
@@ -206,7 +207,7 @@ class QSGD(NamedTuple):
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def round_at_random(u, stream) -> np.ndarray:
+def round_at_random(u: np.ndarray, stream: Any) -> np.ndarray:
     """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536 uniform on [0, 1), summed without rounding."""
     whole = np.floor(u)
     ticks = 65536.0 * (u - whole)

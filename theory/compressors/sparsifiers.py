@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,11 +38,11 @@ class TopK(NamedTuple):
 
     k: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         order = np.argsort(-np.abs(v), kind="stable")  # ties keep their order
         index = np.sort(order[: c.k])
         return index, v[index]
@@ -76,10 +76,10 @@ class TopK(NamedTuple):
 
         return top_k_contraction(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(min(c.k, int(np.count_nonzero(v))))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(c.k * (bits_for(len(v)) + 32))
 
 
@@ -108,11 +108,11 @@ class RandK(NamedTuple):
     unbiased: bool = False
     shared: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         index = plain_subset(stream, v.size, c.k)
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
 
@@ -180,10 +180,10 @@ class RandK(NamedTuple):
             raise TypeError("RandK is not unbiased: omega is not defined, see delta (or RandK(k, unbiased=True))")
         return rand_k_variance(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
 
 
@@ -233,7 +233,7 @@ def _unpack_entries(k, buffer, cursor, end, d, symbols):
 
 @check.register(TopK)
 @check.register(RandK)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_kept(c, d)
 
 

@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,7 +47,7 @@ def entry_name(title: str, identity: str, state: str) -> str:
     return "-".join((title, *digests))
 
 
-def load_entry(name: str):
+def load_entry(name: str) -> Any:
     """Map an entry.
 
     Returns
@@ -75,7 +76,7 @@ def load_entry(name: str):
         return None
 
 
-def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
+def store_entry(name: str, X: Any, y: Any, notes: tuple[str, ...] = ()) -> bool:
     """Write an entry and drop older states of the same source.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Exchange(NamedTuple):
     model: float
 
 
-def calibration_text(calibration) -> str:
+def calibration_text(calibration: Any) -> str:
     """Alpha, beta and gamma with their intervals, the quality of the fit, and every measured time."""
     rows = []
     for (name, (unit, scale)), low, high in zip(UNITS.items(), calibration.low, calibration.high, strict=True):
@@ -79,7 +79,7 @@ def calibration_text(calibration) -> str:
     return "\n".join(lines)
 
 
-def compare_exchange(record: Record, network) -> list[Exchange]:
+def compare_exchange(record: Record, network: Any) -> list[Exchange]:
     """The exchange of a round for every run of a record, measured on rank 0 and by the model.
 
     Raises

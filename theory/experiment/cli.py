@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ..reporting.compiling import announce_compiling
@@ -19,7 +20,7 @@ from .study_arguments import figures, run_study, study, study_in
 # --- the commands -----------------------------------------------------------------------------------------------------
 
 
-def _run(argv, comm, flagship=False) -> int:
+def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
     if flagship:
         text = (
             "Eight workers minimise regularised logistic regression with full-precision, quantized and sparsified\n"
@@ -51,7 +52,7 @@ def _run(argv, comm, flagship=False) -> int:
             parser.error(str(error))
 
 
-def _list(argv, comm) -> int:
+def _list(argv: list[str], comm: Any) -> int:
     text = "List methods, data, studies and claims by name."
     parser_of("list", text, f"{PROGRAM} list").parse_args(argv)
     if not Parser.speaks:
@@ -79,7 +80,7 @@ def _list(argv, comm) -> int:
     return 0
 
 
-def _explain(argv, comm) -> int:
+def _explain(argv: list[str], comm: Any) -> int:
     text = "Explain claims: statement, source, why they are true and where they are tight."
     parser = parser_of("explain", text, f"{PROGRAM} explain qsgd.variance")
     parser.add_argument("ids", nargs="+", metavar="ID", help="claims; see `list`")
@@ -95,7 +96,7 @@ def _explain(argv, comm) -> int:
     return 0
 
 
-def _verify(argv, comm) -> int:
+def _verify(argv: list[str], comm: Any) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
         "Exits with 1 unless every claim holds, or was to be refuted and is, and no mutant survives."
@@ -147,7 +148,7 @@ def _verify(argv, comm) -> int:
         return verify_all(ids, options.seed, options.quick, say, data=data, comm=comm, **files)
 
 
-def _own_data(parser: Parser, name: str):
+def _own_data(parser: Parser, name: str) -> Any:
     """The data of this name; every rank loads them."""
     from ..data import DataError, load_data
 
@@ -160,7 +161,7 @@ def _own_data(parser: Parser, name: str):
     return data
 
 
-def _audit(argv, comm) -> int:
+def _audit(argv: list[str], comm: Any) -> int:
     text = (
         "Audit compressors: unbiased? variance or contraction against the closed form, on many inputs and on the\n"
         "worst one that a search finds; non-zeros, bits and time.  Exits with 1 if one contradicts what it states."
@@ -205,7 +206,7 @@ def _audit(argv, comm) -> int:
         return audit_all(*given, comm)
 
 
-def _sources(argv, comm) -> int:
+def _sources(argv: list[str], comm: Any) -> int:
     text = (
         "What lectures and papers state, entry by entry (docs/sources/index.toml), and the verdict of the evidence.\n"
         "With names: each piece of evidence and the numbers.  Ends with 1 if anything in the index is wrong."
@@ -227,7 +228,7 @@ def _sources(argv, comm) -> int:
         parser.error(str(error))
 
 
-def _plot(argv, comm) -> int:
+def _plot(argv: list[str], comm: Any) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = parser_of("plot", text, f"{PROGRAM} plot runs/<record>")
     parser.add_argument("record", metavar="RECORD", help="the folder of a record, complete or not")
@@ -251,7 +252,7 @@ def _plot(argv, comm) -> int:
     return 0
 
 
-def _calibrate(argv, comm) -> int:
+def _calibrate(argv: list[str], comm: Any) -> int:
     text = (
         "Measure what a message costs on these ranks: seconds to start one, for a byte, and to add a byte.\n"
         "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
@@ -287,7 +288,7 @@ def _calibrate(argv, comm) -> int:
     return 0
 
 
-def _warm(argv, comm) -> int:
+def _warm(argv: list[str], comm: Any) -> int:
     text = (
         "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
         "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
@@ -330,7 +331,7 @@ COMMANDS = {
 }
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     comm = world()

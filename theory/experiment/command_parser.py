@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from dataclasses import fields
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .catalog import FLAGSHIP
 from .configuration import PROBLEMS, Configuration
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
 
     speaks = True
 
-    def error(self, message) -> NoReturn:
+    def error(self, message: Any) -> NoReturn:
         """Exit with the message, and with the nearest flag if one is not known."""
         unknown = message.removeprefix("unrecognized arguments: ").split()[:1]
         if message.startswith("unrecognized arguments: --"):

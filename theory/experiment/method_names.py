@@ -151,7 +151,7 @@ def _name_of(node: ast.expr, whole: str) -> str:
     return ALIASES.get(lower, lower).lower()
 
 
-def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int):
+def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int) -> Any:
     """The value of a node: an instance of a known class, of its arguments."""
     own = _name_of(node, whole)
     if own not in known:
@@ -173,7 +173,7 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
         raise ConfigurationError(f"method {whole!r}: {cls.__name__}: {error}") from None
 
 
-def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int):
+def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
     if isinstance(node, ast.Name) and node.id in ("k", "inf"):
         return k if node.id == "k" else math.inf
     if isinstance(node, (ast.Name, ast.Call)):

@@ -58,7 +58,7 @@ def run_study(argv: list[str], experiment: Any, comm: Any) -> int:
     return _run_studies(parser, parser.parse_args(argv), [experiment], comm)
 
 
-def _study_flags(parser) -> None:
+def _study_flags(parser: Any) -> None:
     add = parser.add_argument
     add("--quick", action="store_true", help="smaller problems, fewer methods")
     add("--seed", type=int, metavar="S", help="seed (default: 0)")
@@ -68,7 +68,7 @@ def _study_flags(parser) -> None:
     add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
 
 
-def _run_studies(parser: Parser, options, experiments, comm) -> int:
+def _run_studies(parser: Parser, options: Any, experiments: Any, comm: Any) -> int:
     """Check the flags, which override the files of the experiments, and run."""
     given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
     if not 0 <= given.get("seed", 0) < 2**62:

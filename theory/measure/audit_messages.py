@@ -54,7 +54,7 @@ def seed_of(seed: int, *path: Any) -> int:
 EMPTY = np.iinfo(np.int32).min
 
 
-def _pieces(array, used, unused: int) -> list | None:
+def _pieces(array: Any, used: Any, unused: int) -> list | None:
     """The entries of ``index`` or ``level`` that each part uses; None if that is unknown.
 
     Parts usually have pieces of equal size: then all that they use was written.  With another layout, every written
@@ -70,7 +70,7 @@ def _pieces(array, used, unused: int) -> list | None:
     return [written] if written.size == used.sum() else None
 
 
-def _entropy(symbols) -> float:
+def _entropy(symbols: Any) -> float:
     """Empirical entropy of all the symbols together, in bits."""
     symbols = np.concatenate(symbols) if symbols else np.empty(0, int)
     if symbols.size == 0:
@@ -79,7 +79,7 @@ def _entropy(symbols) -> float:
     return float(-(counts * np.log2(counts / symbols.size)).sum())
 
 
-def _entropy_bits(c, d: int, v, seed: int) -> tuple[Interval, float | None]:
+def _entropy_bits(c: Any, d: int, v: Any, seed: int) -> tuple[Interval, float | None]:
     """Payload bits of many messages, and the entropy of their symbols in bits per message."""
     symbols, wire_bits = new_symbols(c, d, np.empty(0, np.float32)), np.empty(MESSAGES)
     stream, state = key(seed_of(seed, "wire")), np.zeros(state_size(c, d))
@@ -149,7 +149,7 @@ def audit_wire(c: Any, d: int, name: str, v: np.ndarray, row: InputRow, seed: in
     return wire, faults
 
 
-def _fastest(call, calls: int) -> float:
+def _fastest(call: Callable[[], Any], calls: int) -> float:
     best, since = math.inf, time.perf_counter()
     for _ in range(calls):
         begin = time.perf_counter()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ DRAWS = 16  # samples for each vector of a search
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 
-def _z(samples) -> float:
+def _z(samples: Any) -> float:
     """The mean of the samples in units of its standard error."""
     mean, noise = float(samples.mean()), float(samples.std(ddof=1)) / math.sqrt(samples.size)
     if abs(mean) <= ROUNDING:
@@ -49,7 +49,7 @@ def _z(samples) -> float:
     return mean / noise if noise > 1e-9 * abs(mean) else math.copysign(math.inf, mean)  # the same bias in every draw
 
 
-def _row(c, name: str, v, samples: int, seed: int, threads: int) -> InputRow:
+def _row(c: Any, name: str, v: Any, samples: int, seed: int, threads: int) -> InputRow:
     found = moments(c, v, samples, seed=seed, threads=threads)
     return InputRow(
         name,
@@ -70,11 +70,11 @@ class _Bench(NamedTuple):
     seed: int
     threads: int
 
-    def row(self, name, v, *path, effort=1) -> InputRow:
+    def row(self, name: str, v: Any, *path: Any, effort: int = 1) -> InputRow:
         return _row(self.c, name, v, effort * self.samples, seed_of(self.seed, name, *path), self.threads)
 
 
-def _law_faults(bench: _Bench, rows, worst: Worst, inputs, ceilings) -> list[str]:
+def _law_faults(bench: _Bench, rows: Any, worst: Worst, inputs: Any, ceilings: Any) -> list[str]:
     """Contradictions of the samples to the closed forms; each is confirmed by a second measurement."""
     faults = []
     if "omega" in ceilings:
@@ -117,7 +117,7 @@ def _law_faults(bench: _Bench, rows, worst: Worst, inputs, ceilings) -> list[str
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-def _plan(c, v, threads: int, count: int, seconds: float) -> tuple[int, int]:
+def _plan(c: Any, v: Any, threads: int, count: int, seconds: float) -> tuple[int, int]:
     """The numbers of samples and evaluations that fit into the time, as powers of two so that they seldom change."""
     moments(c, v, 2)
     begin = time.perf_counter()
@@ -129,16 +129,16 @@ def _plan(c, v, threads: int, count: int, seconds: float) -> tuple[int, int]:
 
 
 def audit(
-    compressor,
+    compressor: Any,
     d: int = 1000,
-    inputs=None,
+    inputs: Any = None,
     *,
     seed: int = 0,
     samples: int | None = None,
     evaluations: int | None = None,
     threads: int = 2,
     quick: bool = False,
-    timing=None,
+    timing: Any = None,
 ) -> Audit:
     """Compare a compressor with its stated properties, and measure its costs.
 
@@ -244,7 +244,7 @@ def audit(
     )
 
 
-def _worst(bench: _Bench, rows, inputs, evaluations: int, any_scale: bool) -> Worst:
+def _worst(bench: _Bench, rows: Any, inputs: Any, evaluations: int, any_scale: bool) -> Worst:
     """Search, remeasure the vector found and the worst input, then the worse of the two once more."""
     known = max(rows, key=lambda row: row.error.estimate)
     ends = worst_vectors(

@@ -69,7 +69,7 @@ def begin_lecture() -> None:
     """Begin a lecture: a warning is one line without a path, and one line for each kind in a cell."""
     shown: set[tuple] = set()
 
-    def show_warning(message, category, *_: Any) -> None:
+    def show_warning(message: Any, category: Any, *_: Any) -> None:
         shell = interactive.notebook()
         place = (getattr(shell, "execution_count", None), category)
         if place not in shown:
@@ -79,7 +79,7 @@ def begin_lecture() -> None:
     warnings.showwarning = show_warning  # type: ignore[assignment]  # as Python shows it, with fewer names
 
 
-def show(*functions):
+def show(*functions: Any) -> Any:
     """Show the source of compiled kernels, or of anything else, as a cell's output.
 
     Parameters
@@ -110,8 +110,19 @@ class Panel(NamedTuple):
     legend: str | None
 
 
-def panel(*things, x="", y="", title="", log="", base2=False, xlim=None, ylim=None, xticks=None, yticks=None,
-          legend="best") -> Panel:  # fmt: skip
+def panel(
+    *things: Any,
+    x: str = "",
+    y: Any = "",
+    title: str = "",
+    log: str = "",
+    base2: bool = False,
+    xlim: Any = None,
+    ylim: Any = None,
+    xticks: Any = None,
+    yticks: Any = None,
+    legend: Any = "best",
+) -> Panel:
     """Axes and what is drawn on them.
 
     Parameters
@@ -145,7 +156,7 @@ def _flat(things):
             yield from _flat(thing)
 
 
-def paint(axes, said: Panel) -> None:
+def paint(axes: Any, said: Panel) -> None:
     """Draw a panel on axes.
 
     Parameters
@@ -173,7 +184,7 @@ def paint(axes, said: Panel) -> None:
         axes.legend(**place, framealpha=0.8, edgecolor="none")
 
 
-def plain_ticks(axis, always=False) -> None:
+def plain_ticks(axis: Any, always: bool = False) -> None:
     """Labels 0.6 and 20 in place of powers of ten on a logarithmic axis, where no number gets long.
 
     Parameters
@@ -196,7 +207,7 @@ def plain_ticks(axis, always=False) -> None:
         axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.2, 0.5)))
 
 
-def figure(*panels: Panel, width=None, height=None, sharey=False):
+def figure(*panels: Panel, width: Any = None, height: Any = None, sharey: bool = False) -> Any:
     """The figure of some panels, side by side.
 
     Parameters
@@ -227,7 +238,7 @@ def figure(*panels: Panel, width=None, height=None, sharey=False):
     return made
 
 
-def draw(*panels: Panel, width=None, height=None, sharey=False) -> None:
+def draw(*panels: Panel, width: Any = None, height: Any = None, sharey: bool = False) -> None:
     """Show some panels, side by side, as the output of a cell.
 
     Parameters
@@ -246,7 +257,9 @@ def draw(*panels: Panel, width=None, height=None, sharey=False) -> None:
     display(Image(data=file.getvalue()))
 
 
-def explore(said, *, start=None, width=1.4 * COLUMN, height=0.95 * COLUMN, **values) -> None:
+def explore(
+    said: Any, *, start: Any = None, width: Any = 1.4 * COLUMN, height: Any = 0.95 * COLUMN, **values: Any
+) -> None:
     """Show a panel for given settings, with a slider for each of them if sliders can be shown.
 
     Parameters

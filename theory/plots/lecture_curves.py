@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from theory.measure import mean_interval
 
@@ -18,18 +19,18 @@ GREY = "0.5"
 Thing = Callable[[Any], object]  # draws itself on axes
 
 
-def colour(k) -> str:
+def colour(k: Any) -> str:
     """The colour of index ``k``; None is grey, and a matplotlib colour stays."""
     if k is None:
         return GREY
     return k if isinstance(k, str) else colours()[ORDER[k % len(ORDER)]]
 
 
-def _mark(k) -> str:
+def _mark(k: Any) -> str:
     return MARKS[k % len(MARKS)] if isinstance(k, int) else "x"
 
 
-def curve(x, y, k=0, label=None, **look) -> Thing:
+def curve(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, **look: Any) -> Thing:
     """A line or marks with a look of its own, as matplotlib names it; without marks unless ``marker`` is given.
 
     Parameters
@@ -50,7 +51,7 @@ def curve(x, y, k=0, label=None, **look) -> Thing:
     return lambda axes: axes.plot(x, y, **look)
 
 
-def marks(x, y, k=0, label=None, **look) -> Thing:
+def marks(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, **look: Any) -> Thing:
     """Numbers, or intervals, as marks; an interval has a bar.
 
     Parameters
@@ -72,7 +73,7 @@ def marks(x, y, k=0, label=None, **look) -> Thing:
     return lambda axes: axes.errorbar(x, [cell.estimate for cell in y], yerr=bars, **look)
 
 
-def measured(x, samples, k=0, label=None) -> Thing:
+def measured(x: ArrayLike, samples: Any, k: Any = 0, label: str | None = None) -> Thing:
     """Means of the columns of samples, one row for each run, as marks with 99 % intervals.
 
     Parameters
@@ -85,7 +86,7 @@ def measured(x, samples, k=0, label=None) -> Thing:
     return marks(x, [mean_interval(column, 0.99) for column in np.transpose(samples)], k, label)
 
 
-def exact(x, y, k=0, label=None) -> Thing:
+def exact(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None) -> Thing:
     """An exact law: a solid line.
 
     Parameters
@@ -97,7 +98,7 @@ def exact(x, y, k=0, label=None) -> Thing:
     return curve(x, y, k, label)
 
 
-def bound(x, y, k=0, label=None) -> Thing:
+def bound(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None) -> Thing:
     """A bound: a dashed line.
 
     Parameters
@@ -109,7 +110,7 @@ def bound(x, y, k=0, label=None) -> Thing:
     return curve(x, y, k, label, linestyle="--")
 
 
-def dotted(x, y, k=None, label=None, mark=False) -> Thing:
+def dotted(x: ArrayLike, y: Any, k: Any = None, label: str | None = None, mark: Any = False) -> Thing:
     """A model, or a curve to compare with: a dotted line, with marks where its points are few.
 
     Parameters
@@ -123,7 +124,7 @@ def dotted(x, y, k=None, label=None, mark=False) -> Thing:
     return curve(x, y, k, label, linestyle=":", marker=_mark(k) if mark else "")
 
 
-def single(x, y, k=0, label=None, every=None) -> Thing:
+def single(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, every: Any = None) -> Thing:
     """One run: a thin line with marks.
 
     Parameters
@@ -137,7 +138,7 @@ def single(x, y, k=0, label=None, every=None) -> Thing:
     return curve(x, y, k, label, marker=_mark(k), markevery=every, linewidth=0.8)
 
 
-def dot(x, y, k=0) -> Thing:
+def dot(x: Any, y: Any, k: Any = 0) -> Thing:
     """A filled mark: the best point of a curve.
 
     Parameters
@@ -148,7 +149,7 @@ def dot(x, y, k=0) -> Thing:
     return curve([x], [y], k, marker=_mark(k), markersize=5, markerfacecolor=colour(k), linestyle="")
 
 
-def hline(y, label=None, k=None, dashed=False) -> Thing:
+def hline(y: Any, label: str | None = None, k: Any = None, dashed: bool = False) -> Thing:
     """A thin horizontal line; dashed if it is a bound.
 
     Parameters
@@ -162,7 +163,7 @@ def hline(y, label=None, k=None, dashed=False) -> Thing:
     return lambda axes: axes.axhline(y, **look)
 
 
-def vline(x, label=None, k=None, dashed=False) -> Thing:
+def vline(x: ArrayLike, label: str | None = None, k: Any = None, dashed: bool = False) -> Thing:
     """A thin vertical line; dashed if it is a bound.
 
     Parameters
@@ -176,7 +177,7 @@ def vline(x, label=None, k=None, dashed=False) -> Thing:
     return lambda axes: axes.axvline(x, **look)
 
 
-def bars(heights: dict, *, stacked=False) -> Thing:
+def bars(heights: dict, *, stacked: bool = False) -> Thing:
     """Bars at 0, 1, 2, ..., for each name a colour and a hatch: side by side, or on top of each other.
 
     Parameters
@@ -185,7 +186,7 @@ def bars(heights: dict, *, stacked=False) -> Thing:
     stacked : bool
     """
 
-    def drawn(axes) -> None:
+    def drawn(axes: Any) -> None:
         base: Any = 0.0
         width = 0.8 if stacked else 0.8 / len(heights)
         for k, (name, values) in enumerate(heights.items()):
@@ -197,7 +198,7 @@ def bars(heights: dict, *, stacked=False) -> Thing:
     return drawn
 
 
-def rounded(ratios, s) -> Thing:
+def rounded(ratios: Any, s: Any) -> Thing:
     """Numbers from 0 to 1 on s levels: each between its neighbours, the darker the more likely it is rounded there.
 
     Parameters
@@ -211,7 +212,7 @@ def rounded(ratios, s) -> Thing:
     high, up = np.minimum(low + 1 / s, 1), s * (ratios - low)
     place = np.arange(ratios.size)
 
-    def drawn(axes) -> None:
+    def drawn(axes: Any) -> None:
         axes.vlines(place, low, high, colors="0.8", linewidth=3)
         for height, share in ((low, 1 - up), (high, up)):
             look = {"cmap": "Greys", "vmin": -0.15, "vmax": 1, "s": 60, "marker": "_", "linewidth": 2, "zorder": 3}
@@ -223,7 +224,7 @@ def rounded(ratios, s) -> Thing:
     return drawn
 
 
-def contours(matrix, levels, lines) -> Thing:
+def contours(matrix: Any, levels: Any, lines: Any) -> Thing:
     """Level lines of the quadratic x'Ax/2 in two dimensions, and grey segments from point to point.
 
     Parameters
@@ -233,7 +234,7 @@ def contours(matrix, levels, lines) -> Thing:
     lines : sequence of pairs of points
     """
 
-    def drawn(axes) -> None:
+    def drawn(axes: Any) -> None:
         for a, b in lines:
             axes.plot([a[0], b[0]], [a[1], b[1]], color=GREY, linestyle="-", linewidth=0.6, marker="", zorder=1)
         X, Y = np.meshgrid(np.linspace(-2.2, 2.2, 80), np.linspace(-2.2, 2.2, 80))

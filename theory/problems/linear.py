@@ -24,10 +24,10 @@ Everything else is written once, in `margins`, and added to a class by `linear_p
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
 from ..data import require_binary
@@ -117,7 +117,7 @@ class Logistic(LabelledRows):
         small = math.exp(-abs(margin))
         return small / ((1.0 + small) * (1.0 + small))
 
-    def accuracy(problem, x) -> float:
+    def accuracy(problem, x: ArrayLike) -> float:
         margins = np.empty(problem.n)
         matvec(problem.A, point(problem, x), margins)
         return float(np.mean((margins > 0.0) == (problem.b > 0.0)))
@@ -160,7 +160,7 @@ class Ridge(LabelledRows):
 # --- how they are made ----------------------------------------------------------------------------------------------
 
 
-def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
+def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     """L2-regularised logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.
 
     Parameters
@@ -191,7 +191,7 @@ def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
 
 
-def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
+def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     """Ridge regression: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
     Parameters

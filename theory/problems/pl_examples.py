@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
@@ -109,7 +109,7 @@ class SineValley(NamedTuple):
         """Trace of C: the expected squared norm of the gradient's noise."""
         return trace(self.deviation)
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.residual < math.inf, "residual", self.residual, "a finite number above 0")
 
@@ -188,7 +188,9 @@ def _away(problem, x, j):
 # --- how they are made ----------------------------------------------------------------------------------------------
 
 
-def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SineQuadratic:
+def sine_quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> SineQuadratic:
     """f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     With h = 1 in one dimension this is x^2 + 3 sin^2 x, the example of Karimi, Nutini and Schmidt (2016) of a function
@@ -226,7 +228,7 @@ def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.f
     return SineQuadratic(*drawn(diagonal, covariance, optimum, dtype))
 
 
-def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
+def sine_valley(residual: float = 1.0, covariance: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
     """f(x, y) = (y - sin x)^2/2 with stochastic gradients grad f + xi, xi ~ N(0, C).
 
     Not convex, its minima are a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not Lipschitz

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.normals import normal
@@ -182,14 +182,14 @@ def add_noise(problem, stream, weight, out):
         add_drawn_noise(problem, draws, weight, out)
 
 
-def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
+def _vector(name: str, numbers: Any, d: int, dtype: Any) -> np.ndarray:
     numbers = np.asarray(numbers, dtype=np.float64)
     require(numbers.shape in ((), (d,)), name, f"shape {numbers.shape}", f"a number or shape ({d},)")
     require(bool(np.isfinite(numbers).all()), name, "NaN or Inf", "finite numbers")
     return frozen(np.broadcast_to(numbers, (d,)), dtype)
 
 
-def noise_roots(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+def noise_roots(covariance: ArrayLike, d: int, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
     """Deviations and the square root of a covariance that is given as a number, a diagonal or a matrix."""
     C = np.asarray(covariance, dtype=np.float64)
     require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
@@ -206,7 +206,9 @@ def noise_roots(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
     return _vector("covariance", np.sqrt(np.maximum(np.diag(C), 0.0)), d, dtype), frozen(root, dtype)
 
 
-def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def drawn(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike, dtype: DTypeLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The checked fields of a problem with curvatures, a minimum and drawn noise."""
     dtype = np.dtype(dtype)
     require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
@@ -217,7 +219,9 @@ def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray,
     return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *noise_roots(covariance, d, dtype)
 
 
-def quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> Quadratic:
+def quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> Quadratic:
     """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2 whose stochastic gradients are H(x - x*) + xi, xi ~ N(0, C).
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
@@ -78,7 +78,9 @@ class SaturatingQuadratic(DrawnFields):
         add_noise(problem, stream, weight, out)
 
 
-def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SaturatingQuadratic:
+def saturating_quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> SaturatingQuadratic:
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     A quadratic near its minimum x*, flat far from it (the robust loss of Geman and McClure): smooth and not convex,

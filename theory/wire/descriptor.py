@@ -153,7 +153,7 @@ def describe(c: Any, level_code: bool = False) -> bytes:
     return out
 
 
-def parse(text: bytes, at: int, depth: int, level_code: bool = False):
+def parse(text: bytes, at: int, depth: int, level_code: bool = False) -> tuple[Any, int]:
     """Inverse of ``describe``: the compressor and the position behind it.  IndexError at the end of the bytes."""
     cls = (_level_codes if level_code else _class_of).get(text[at])
     if cls is None:

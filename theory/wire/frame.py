@@ -27,6 +27,7 @@ import struct
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel
 from .checksum import xxh3
@@ -58,7 +59,7 @@ i64, u8, u64 = np.int64, np.uint8, np.uint64
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
-def header_template(c, d: int, wire_dtype) -> bytes:
+def header_template(c: Any, d: int, wire_dtype: DTypeLike) -> bytes:
     """The constant part of every message of a run.
 
     Parameters
@@ -157,7 +158,7 @@ def _checksum(address, head, size):
     return (before ^ behind) & u64(0xFFFFFFFF)
 
 
-def _address(message) -> int:
+def _address(message: Any) -> int:
     return np.frombuffer(message, np.uint8).__array_interface__["data"][0]
 
 
@@ -206,7 +207,7 @@ def _verify_tail(view: memoryview, head: int) -> int:
     return payload_bits
 
 
-def verify(message, header: bytes) -> int:
+def verify(message: Any, header: bytes) -> int:
     """Check a message whose header is known.
 
     Parameters
@@ -283,7 +284,7 @@ class Opened(NamedTuple):
     payload_bits: int
 
 
-def open_frame(message) -> Opened:
+def open_frame(message: Any) -> Opened:
     """Read the frame of a message from an unknown sender.
 
     Parameters

@@ -13,7 +13,7 @@ change an index, it is recomputed in double precision.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .. import base
 from ..base import pack, quantize, restore, unpack
 from ..level_codes import PACKED, code_bits, in_pieces, longest_levels, read_levels, write_levels
 from ..qsgd import BLOCK, PIECE, TIES, TILE, scale_for
+
+T = TypeVar("T")
+
 
 __all__ = ["AsFloats", "AsLevels", "Levels", "code_of", "draw_tile", "geometric", "level_shape"]
 
@@ -354,7 +357,7 @@ def _decode_into(c, buffer, cursor, end, symbols, out):
     return cursor
 
 
-def geometric(cls):
+def geometric(cls: type[T]) -> type[T]:
     """Class decorator of a compressor that has a ``level_shape``: adds everything that such compressors share."""
     for function, implementation in (
         (base.capacity, _capacity),

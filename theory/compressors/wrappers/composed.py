@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.random import derive
@@ -63,14 +64,14 @@ class Composed(NamedTuple):
     outer: NamedTuple
     inner: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("outer", self.outer)
         check_compressor("inner", self.inner)
         known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
         require(pack_positions.implements(type(self.inner)), "inner", self.inner, f"one of {known}", TypeError)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
         out = np.zeros(v.size)
         if index.size > 0:

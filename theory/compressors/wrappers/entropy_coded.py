@@ -8,7 +8,10 @@ in a delta code, positions by Golomb-Rice, floats unchanged, and all levels of a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import generic, require, setting
 from ...wire.bits import read_floats, write_floats
@@ -87,7 +90,7 @@ class EntropyCoded(NamedTuple):
 
     inner: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         known = ", ".join(sorted(cls.__name__ for cls in coded.table))
         innermost = self.inner.inner if isinstance(self.inner, Bucketed) else self.inner
@@ -95,7 +98,7 @@ class EntropyCoded(NamedTuple):
         fitting = coded.implements(type(self.inner)) and coded.implements(type(innermost))
         require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return reference(c.inner, v, stream, wire)  # coding changes only the bits
 
     def compress_into(c, state, v, stream, symbols, out):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import require, setting
 from ..base import accumulate, summed
@@ -40,12 +43,12 @@ class Scaled(NamedTuple):
     inner: NamedTuple
     factor: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("inner", self.inner)
         require(0 < self.factor <= 1, "factor", self.factor, "a number in (0, 1]")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return c.factor * reference(c.inner, v, stream, wire)
 
     def accumulate(c, symbols, weight, out):
@@ -62,14 +65,14 @@ class Scaled(NamedTuple):
             raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
         return found
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return expected_payload_bits(c.inner, v)
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def scaled(inner, d: int) -> Scaled:
+def scaled(inner: Any, d: int) -> Scaled:
     """An unbiased compressor as a contraction of vectors of length ``d``: its factor is 1/(1 + omega).
 
     Parameters

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.random import derive
@@ -66,13 +67,13 @@ class ByLayer(NamedTuple):
     first: NamedTuple
     rest: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.size < LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D - 1}")
         check_compressor("first", self.first)
         check_compressor("rest", self.rest)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         first = reference(c.first, v[: c.size], derive(stream, 0), wire)
         return np.concatenate([first, reference(c.rest, v[c.size :], derive(stream, 1), wire)])
 
@@ -178,14 +179,14 @@ class ByLayer(NamedTuple):
     def delta(c, d: int) -> float:
         return min(delta(c.first, c.size), delta(c.rest, d - c.size))
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return expected_nonzeros(c.first, v[: c.size]) + expected_nonzeros(c.rest, v[c.size :])
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return expected_payload_bits(c.first, v[: c.size]) + expected_payload_bits(c.rest, v[c.size :])
 
 
-def by_layer(problem, make: Callable[[int, int], NamedTuple]):
+def by_layer(problem: Any, make: Callable[[int, int], NamedTuple]) -> Any:
     """A compressor for each layer of a problem.
 
     Parameters
