@@ -418,11 +418,11 @@ def test_what_cannot_be_told_apart_is_refused():
 
 def test_a_calibration_is_written_whole_and_read_back(tmp_path):
     network = Network(3e-5, 2e-9, 5e-10)
-    found = fit_network(noisy_samples(network, 0.1, np.random.default_rng(1)), ranks=8, crowded=True)
+    found = fit_network(noisy_samples(network, 0.1, np.random.default_rng(1)), ranks=8, oversubscribed=True)
     path = save_calibration(tmp_path / "network.json", found)
     assert load_network(path) == th.load_network(str(path)) == found.network
     stored = json.loads(path.read_text())
-    assert stored["ranks"] == 8 and stored["crowded"] is True and len(stored["samples"]) == 12
+    assert stored["ranks"] == 8 and stored["oversubscribed"] is True and len(stored["samples"]) == 12
     assert os.listdir(tmp_path) == ["network.json"]
     assert "out of its domain" in calibration_text(found)
     (tmp_path / "bad.json").write_text("{}")

@@ -16,7 +16,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_bar, generic, question, require, setting, stored_code
+from theory.core import compile_bar, generic, python_generic, require, setting, stored_code
 from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
@@ -209,7 +209,7 @@ def test_a_class_body_registers_before_and_after_the_generic():
             return f"early {c.k}"
 
     tripled = generic("tripled", "tripled(c, x) -> float: three times x.")
-    described = question(unknown)
+    described = python_generic(unknown)
 
     @setting
     class Late(NamedTuple):
@@ -243,3 +243,13 @@ def test_every_function_of_a_body_that_is_named_like_a_generic_is_registered():
         if next(iter(inspect.signature(function).parameters)) != "self" and cls not in tables[name]
     ]
     assert len(tables) > 80 and not missing
+
+
+def test_no_two_generics_of_the_package_have_one_name():
+    """A function in a class body is registered by name: the later generic would get those of the earlier."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "theory").rglob("*.py")):
+        for name in re.findall(r'^\w+ = generic\(\s*"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert name not in found, f"{name}: in {found[name]} and {path.name}"
+            found[name] = path.name
+    assert {"quantize", "code_bits", "add_loss_gradient"} <= set(found)

@@ -333,7 +333,7 @@ def test_step_sizes_and_averages_are_those_of_the_paper(tiny):
         assert way.counted == 64 * (20 if label == "SGD" else 4 if "4" in label else 1)
     three = {way.label: way for way in mem_sgd.figure_three(tiny, options)}
     assert list(three) == ["SGD", "top-1", "rand-1", "QSGD 2 bits", "QSGD 4 bits", "QSGD 8 bits"]
-    assert three["QSGD 4 bits"].method.compressor == th.Bucketed(th.QSGD(16, elias=True), 20)
+    assert three["QSGD 4 bits"].method.compressor == th.Bucketed(th.QSGD(16, code=th.Elias()), 20)
     assert all(way.method.average == "uniform" for way in three.values())
     for t in (0, 7):
         assert step_size(mem_sgd.with_rate(10.0, 0.05), t) == pytest.approx(10.0 / (1.0 + 10.0 * 0.05 * t))

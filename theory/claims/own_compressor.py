@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import check, quantize
+from ..compressors.base import quantize
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import FunctionCompressor
 from ..core import require
 from .base import Claim

@@ -20,7 +20,7 @@ from ..core import require
 from ..core.waiting import IN_ROUNDS, wait
 from ..methods.rows import weighted_sum
 from .cost_model import Network, gather_seconds, gathering, reduce_seconds
-from .machines import crowded
+from .machines import oversubscribed
 from .mpi import Reduction
 
 __all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
@@ -68,7 +68,7 @@ class Calibration(NamedTuple):
         Median of ``|predicted - measured| / measured``.
     ranks : int
         Number of ranks.
-    crowded : bool
+    oversubscribed : bool
         Whether there were more ranks than processors: then the model is out of its domain.
     samples : list of Sample
         The measured operations that were fitted.
@@ -82,12 +82,12 @@ class Calibration(NamedTuple):
     r2: float
     median_error: float
     ranks: int
-    crowded: bool
+    oversubscribed: bool
     samples: list[Sample]
     held_out: list[HeldOut]
 
 
-def fit_network(samples: list[Sample], ranks: int = 2, crowded: bool = False) -> Calibration:
+def fit_network(samples: list[Sample], ranks: int = 2, oversubscribed: bool = False) -> Calibration:
     """Least squares of relative errors: of the logarithms of the times, so that factors of 1/2 and 2 are equally wrong.
 
     Parameters
@@ -96,7 +96,7 @@ def fit_network(samples: list[Sample], ranks: int = 2, crowded: bool = False) ->
         With times above 0; at least four.
     ranks : int
         Number of ranks.
-    crowded : bool
+    oversubscribed : bool
         Whether there were more ranks than processors.
 
     Returns
@@ -143,7 +143,7 @@ def fit_network(samples: list[Sample], ranks: int = 2, crowded: bool = False) ->
     network = Network(*(float(f"{v:.12g}") for v in found))
     error = float(np.median(np.abs(predicted / taken - 1.0)))
     low, high = tuple((found / half).tolist()), tuple((found * half).tolist())
-    return Calibration(network, low, high, r2, error, int(ranks), bool(crowded), samples, [])
+    return Calibration(network, low, high, r2, error, int(ranks), bool(oversubscribed), samples, [])
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------
@@ -173,16 +173,16 @@ class _Clock:
         return float(np.median([self.slowest(call, calls) for _ in range(turns)]))
 
 
-def _ping(comm: Any, size: int, gives_way: bool) -> Any:
+def _ping(comm: Any, size: int, yields: bool) -> Any:
     """Ping-pong between two ranks while the others are idle: a call takes twice a message's time."""
     other = comm.Get_size() - 1
     rank, buffer = comm.Get_rank(), np.zeros(size, np.uint8)
 
     def receive(source: int) -> None:
-        wait(comm.Irecv(buffer, source), IN_ROUNDS) if gives_way else comm.Recv(buffer, source)
+        wait(comm.Irecv(buffer, source), IN_ROUNDS) if yields else comm.Recv(buffer, source)
 
     def send(target: int) -> None:
-        wait(comm.Isend(buffer, target), IN_ROUNDS) if gives_way else comm.Send(buffer, target)
+        wait(comm.Isend(buffer, target), IN_ROUNDS) if yields else comm.Send(buffer, target)
 
     def call() -> None:
         if rank == 0:
@@ -195,13 +195,13 @@ def _ping(comm: Any, size: int, gives_way: bool) -> Any:
     return call
 
 
-def _gather(comm: Any, size: int, gives_way: bool) -> Any:
+def _gather(comm: Any, size: int, yields: bool) -> Any:
     mine, everybody = np.zeros(size, np.uint8), np.empty(comm.Get_size() * size, np.uint8)
     counts = np.full(comm.Get_size(), size)
     target = [everybody, (counts, None)]
 
     def call() -> None:
-        if gives_way:
+        if yields:
             wait(comm.Iallgatherv(mine, target), IN_ROUNDS)
         else:
             comm.Allgatherv(mine, target)
@@ -215,13 +215,13 @@ def _add(ranks: int, size: int) -> Any:
     return lambda: weighted_sum(numbers, weight, out)
 
 
-def _gathered(comm: Any, size: int, gives_way: bool) -> Any:
+def _gathered(comm: Any, size: int, yields: bool) -> Any:
     """The exchange of gathered messages: their sizes, then the messages."""
     sizes, everybody = np.full(1, size), np.empty(comm.Get_size(), np.int64)
-    messages = _gather(comm, size, gives_way)
+    messages = _gather(comm, size, yields)
 
     def call() -> None:
-        if gives_way:
+        if yields:
             wait(comm.Iallgather(sizes, everybody), IN_ROUNDS)
         else:
             comm.Allgather(sizes, everybody)
@@ -230,14 +230,14 @@ def _gathered(comm: Any, size: int, gives_way: bool) -> Any:
     return call
 
 
-def _reduced(comm: Any, size: int, gives_way: bool) -> Any:
+def _reduced(comm: Any, size: int, yields: bool) -> Any:
     """The exchange of messages that are added."""
     numbers, ranks = size // 4, comm.Get_size()
     exchange = Reduction(comm, 1, numbers, np.full(ranks, 1.0 / ranks), np.dtype(np.float32))
     rows, out = np.ones((1, numbers), np.float32), np.empty(numbers, np.float32)
 
     def call() -> None:
-        exchange.combine(rows, out, False, gives_way)
+        exchange.combine(rows, out, False, yields)
 
     return call
 
@@ -268,20 +268,20 @@ def calibrate(comm: Any, sizes: Any = SIZES, turns: int = TURNS) -> Calibration:
     fitting = len(sizes) >= 2 and all(isinstance(s, (int, np.integer)) and s >= 4 and s % 4 == 0 for s in sizes)
     require(fitting, "sizes", sizes, "at least two numbers of bytes, multiples of 4")
     require(isinstance(turns, int) and turns >= 1, "turns", turns, "an integer, at least 1")
-    ranks, gives_way, samples = comm.Get_size(), crowded(comm), []
+    ranks, yields, samples = comm.Get_size(), oversubscribed(comm), []
     clock = _Clock(comm, turns)
     for size in sizes:
         cost = allgather_cost(gathering(ranks, size), ranks, size)
         samples += [
-            Sample("message", size, 1.0, size, 0.0, clock.median(_ping(comm, size, gives_way)) / 2.0),
-            Sample("all-gather", size, cost.starts, cost.words, 0.0, clock.median(_gather(comm, size, gives_way))),
+            Sample("message", size, 1.0, size, 0.0, clock.median(_ping(comm, size, yields)) / 2.0),
+            Sample("all-gather", size, cost.starts, cost.words, 0.0, clock.median(_gather(comm, size, yields))),
         ]
         if size >= LONG_ENOUGH or size == max(sizes):
             samples.append(Sample("addition", size, 0.0, 0.0, ranks * size, clock.median(_add(ranks, size))))
-    found, whole = fit_network(samples, ranks, gives_way), []
+    found, whole = fit_network(samples, ranks, yields), []
     for size in sizes:
         for kind, make, model in (("gathered", _gathered, gather_seconds), ("reduced", _reduced, reduce_seconds)):
-            seconds = clock.median(make(comm, size, gives_way))
+            seconds = clock.median(make(comm, size, yields))
             whole.append(HeldOut(kind, size, seconds, model(found.network, ranks, size)))
     return found._replace(held_out=whole)
 

@@ -6,16 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import (
-    check,
-    new_symbols,
-    opening,
-    opening_is_maximum,
-    quantize,
-    quantize_rest,
-    state_size,
-    summed,
-)
+from ..compressors.base import new_symbols, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
+from ..compressors.closed_forms import check
 from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.waiting import wait
 
-__all__ = ["crowded", "in_turn"]
+__all__ = ["oversubscribed", "in_turn"]
 
 
 class Place(NamedTuple):
@@ -19,13 +19,13 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    crowded : bool
+    oversubscribed : bool
         Whether some machine of the job has more ranks than processors available to them.
     turn : int
         0 for rank 0, 1 for one rank of every other machine, 2 for all others.
     """
 
-    crowded: bool
+    oversubscribed: bool
     turn: int
 
 
@@ -55,9 +55,9 @@ def _place(comm: Any) -> Place:
     return found
 
 
-def crowded(comm: Any) -> bool:
+def oversubscribed(comm: Any) -> bool:
     """Whether some machine of this job has more ranks than processors available to them."""
-    return _place(comm).crowded
+    return _place(comm).oversubscribed
 
 
 def in_turn(comm: Any, work: Callable[[], Any]) -> Any:

@@ -23,7 +23,7 @@ from ..methods.graphs import Mixing
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..methods.types import Phase, Run
-from .machines import crowded
+from .machines import oversubscribed
 from .neighbours import Neighbourhood
 from .sealed import Sealed
 from .shard import slice_edges
@@ -131,21 +131,21 @@ class Reduction:
         self.inbox = np.empty((ranks * here, self.mine), dtype)
         self.stretch = np.empty(self.mine, dtype)
 
-    def combine(self, rows: np.ndarray, out: np.ndarray, maximum: bool, gives_way: bool) -> None:
+    def combine(self, rows: np.ndarray, out: np.ndarray, maximum: bool, yields: bool) -> None:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
-        self.scatter(rows, maximum, gives_way)
-        if gives_way:
+        self.scatter(rows, maximum, yields)
+        if yields:
             wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
-    def scatter(self, rows: np.ndarray, maximum: bool, gives_way: bool) -> np.ndarray:
+    def scatter(self, rows: np.ndarray, maximum: bool, yields: bool) -> np.ndarray:
         """The same, of which each rank gets its piece."""
         for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
-        if gives_way:
+        if yields:
             wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), IN_ROUNDS)
         else:
             self.comm.Alltoallv([self.outbox, (counts, None)], received)
@@ -160,8 +160,8 @@ class Reduction:
 class Gathering(Sealed):
     """The messages of all workers, for every worker."""
 
-    def __init__(self, comm: Any, run: Run, phase: Phase, gives_way: bool) -> None:
-        super().__init__(comm, run, phase, gives_way, run.workers_here, run.workers)
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool) -> None:
+        super().__init__(comm, run, phase, yields, run.workers_here, run.workers)
         inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
         self.received = self.receive_in(inbox, run.first_here, run.workers_here)
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
@@ -180,14 +180,14 @@ class Gathering(Sealed):
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(self.mine, self.sizes), IN_ROUNDS)
         else:
             self.comm.Allgather(self.mine, self.sizes)
         received = self.received
         _place(self.sizes, self.run.workers_here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.message, target)
@@ -198,8 +198,8 @@ class Broadcast(Sealed):
 
     NAME = "the model's message"
 
-    def __init__(self, comm: Any, run: Run, phase: Phase, gives_way: bool) -> None:
-        super().__init__(comm, run, phase, gives_way, 1, 1)
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool) -> None:
+        super().__init__(comm, run, phase, yields, 1, 1)
         self.sizes = self.mine
         self.received = self.receive_in(self.outbox[0], 0, 0)
 
@@ -216,7 +216,7 @@ class Broadcast(Sealed):
         """Send the length of the message, then the message."""
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Ibcast(part, root=0), IN_ROUNDS)
             else:
                 self.comm.Bcast(part, root=0)
@@ -232,7 +232,7 @@ class Ranks:
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
-        self.gives_way, self.graph = crowded(comm), None
+        self.yields, self.graph = oversubscribed(comm), None
 
     def gather(self, run: Run, phase: Phase) -> None:
         """Send every worker the messages of all."""
@@ -240,7 +240,7 @@ class Ranks:
 
     def gathering(self, run: Run, phase: Phase) -> Gathering:
         """The gathering of a phase, made once."""
-        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.yields))
 
     def hear(self, run: Run, phase: Phase, W: Mixing) -> None:
         """Send every worker the messages of its neighbours."""
@@ -265,7 +265,7 @@ class Ranks:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallreduce(mine, links), IN_ROUNDS)
         else:
             self.comm.Allreduce(mine, links)
@@ -280,7 +280,7 @@ class Ranks:
         """An array of the same shape from each rank, in their order."""
         mine = np.ascontiguousarray(numbers)
         found = np.empty((self.ranks, *mine.shape), mine.dtype)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(mine, found), IN_ROUNDS)
         else:
             self.comm.Allgather(mine, found)
@@ -288,7 +288,7 @@ class Ranks:
 
     def broadcast(self, run: Run, phase: Phase) -> None:
         """Send every worker the model's message, which rank 0 made."""
-        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.gives_way)).list()
+        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.yields)).list()
 
     def combine(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int, maximum: bool) -> None:
         """total[0, 0] = mean or maximum of all workers' numbers in ``low`` <= i < ``high``."""
@@ -297,7 +297,7 @@ class Ranks:
             lambda: Reduction(self.comm, run.workers_here, high - low, run.weight, numbers.dtype),
         )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
-        run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)
+        run.python(lambda t: reduction.combine(rows, out, maximum, self.yields), "Alltoallv, Allgatherv", EXCHANGE)
 
     def scatter(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int) -> None:
         """total[0, 0] = the mean of all workers' numbers in this rank's piece of ``low`` <= i < ``high``."""
@@ -309,7 +309,7 @@ class Ranks:
         out = total[0, 0, low + first : low + last]
 
         def scatter(t: int) -> None:
-            out[:] = reduction.scatter(rows, False, self.gives_way)
+            out[:] = reduction.scatter(rows, False, self.yields)
 
         run.python(scatter, "Alltoallv", EXCHANGE)
 
@@ -321,7 +321,7 @@ class Ranks:
 
         def gather(t: int) -> None:
             mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), IN_ROUNDS)
             else:
                 self.comm.Allgatherv(mine, [x, (pieces, None)])

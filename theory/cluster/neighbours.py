@@ -32,7 +32,7 @@ class Neighbourhood(Sealed):
     """
 
     def __init__(self, transport: Any, run: Run, phase: Phase, W: Mixing) -> None:
-        super().__init__(transport.comm, run, phase, transport.gives_way, run.workers_here, run.workers)
+        super().__init__(transport.comm, run, phase, transport.yields, run.workers_here, run.workers)
         self.transport = transport
         ranks, rank, here = transport.ranks, transport.rank, run.workers_here
         hosted = np.asarray(
@@ -84,7 +84,7 @@ class Neighbourhood(Sealed):
         """Buffers with their counts and places, one of each for a neighbour."""
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
-        if self.gives_way:
+        if self.yields:
             wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), IN_ROUNDS)
         else:
             comm.Neighbor_alltoallv([outgoing, those], [incoming, these])

@@ -188,7 +188,7 @@ def run(
             ),
         )
         transport = mpi.Ranks(comm)
-        driver = in_turn(comm, lambda: _rehearsed(setup, transport, fast))
+        driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
     else:
         driver = Driver(make_run(setup, transport), fast)
     result = _run_once(driver, callback, transport)
@@ -199,7 +199,7 @@ def run(
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-def _rehearsed(setup: Setup, transport: Any, fast: bool) -> Driver:
+def _warmed_up(setup: Setup, transport: Any, fast: bool) -> Driver:
     """The driver, for which everything that a round calls was compiled (or loaded), without communication."""
     run = make_run(setup, transport)
     driver = Driver(run)

@@ -10,7 +10,8 @@ from ..compressors.base import buffer_bits
 from ..core.bound_calls import CODING, Owners
 from ..methods.messages import Pack, Received, Seal, Unpack, Verify
 from ..methods.types import Phase, Run
-from ..wire.frame import WireError, header_template, verify
+from ..wire.descriptor import WireError
+from ..wire.frame import header_template, verify
 
 __all__ = ["Sealed"]
 
@@ -23,7 +24,7 @@ class Sealed:
     comm : mpi4py communicator
     run : Run
     phase : Phase
-    gives_way : bool
+    yields : bool
         Whether to wait without occupying a processor.
     here, senders : int
         Number of messages made on this rank, and on all ranks.
@@ -32,8 +33,8 @@ class Sealed:
     NAME = "the message of worker {}"
     received: Received
 
-    def __init__(self, comm: Any, run: Run, phase: Phase, gives_way: bool, here: int, senders: int) -> None:
-        self.comm, self.run, self.phase, self.gives_way = comm, run, phase, gives_way
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool, here: int, senders: int) -> None:
+        self.comm, self.run, self.phase, self.yields = comm, run, phase, yields
         self.header = header_template(phase.compressor, run.d, run.wire.dtype)
         self.header_bytes = np.frombuffer(bytearray(self.header), np.uint8)
         longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import check
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.random import key

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import require
 from ..methods.rates import Rate
 from ..methods.sparse.local import AddDifference, LocalRows, LocalStep
 from ..methods.sparse.memory import AddModel, Begin, GradientRows, MemoryRows, ReadMemory, Touched
@@ -102,7 +103,9 @@ class SparseRun(Run):
         )
 
     def vector(self, name: str) -> Velocity:
-        """The vector of the model: its velocity."""
+        """The vector of the model: the one that the server rule keeps."""
+        kept = tuple(getattr(self.setup.method.server, "state", ()))
+        require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
         return self.once("velocity", lambda: Velocity(self.x))
 
     def local(self) -> tuple[Vector, Vector]:
@@ -164,6 +167,8 @@ class SparseRun(Run):
 
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
+        server = type(self.setup.method.server).__name__
+        require(self.setup.sparse.bounded, "project", server, "Projected on sparse rows")
         self.call((ProjectMoving if self._how.moving else ProjectModel)(x, radius), self.single)
 
     def average(self, X: Vector) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import bounds
-from ..compressors.base import omega
+from ..compressors.closed_forms import omega
 from ..compressors.qsgd import QSGD
 from ..core import require
 from ..core.random import key

@@ -32,7 +32,7 @@ from .fingerprints import file_of, generics, name_of
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "question", "registers"]
+__all__ = ["GenericFunction", "generic", "python_generic", "registers"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -158,7 +158,7 @@ def generic(
     return made
 
 
-def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+def python_generic(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
     """Decorator: a generic called only from Python; the function is the default implementation.
 
     Parameters
@@ -173,7 +173,7 @@ def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
 
     Examples
     --------
-    >>> @question
+    >>> @python_generic
     ... def price(thing) -> float:
     ...     return 1.0
     >>> price("anything")

@@ -107,9 +107,10 @@ def field_types(cls) -> dict[str, str]:
     NamedTuple stores unevaluated annotations (``from __future__ import annotations``) as forward references.
     """
     written = {}
-    for name, hint in cls.__annotations__.items():
-        hint = getattr(hint, "__forward_arg__", hint)
-        written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    for part in reversed(cls.__mro__):  # fields may be those of a NamedTuple that several settings share
+        for name, hint in vars(part).get("__annotations__", {}).items():
+            hint = getattr(hint, "__forward_arg__", hint)
+            written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     return written
 
 
@@ -168,6 +169,40 @@ def setting(cls: type[T]) -> type[T]:
     made.__ne__ = lambda self, other: not self == other
     made.__hash__ = lambda self: hash(digest(self))
     return registers(made)
+
+
+def traits(**stated: object) -> Callable[[type[T]], type[T]]:
+    """Class decorator: what a class states of itself, as attributes that are no fields.
+
+    In the body of a NamedTuple ``sparse_rows = True`` does the same; type checkers take that for a field.
+
+    Parameters
+    ----------
+    **stated : object
+        Names and values.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the same class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> @traits(listed=True)
+    ... @setting
+    ... class Halve(NamedTuple):
+    ...     times: int
+    >>> Halve(3).listed, Halve(3)
+    (True, Halve(times=3))
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, value in stated.items():
+            setattr(cls, name, value)
+        return cls
+
+    return decorate
 
 
 def _feed(sha, value) -> None:

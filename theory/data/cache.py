@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,7 +49,7 @@ def entry_name(title: str, identity: str, state: str) -> str:
     return "-".join((title, *digests))
 
 
-def load_entry(name: str):
+def load_entry(name: str) -> Any:
     """Map an entry.
 
     Returns
@@ -81,7 +81,7 @@ def load_entry(name: str):
         return None
 
 
-def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
+def store_entry(name: str, X: Any, y: Any, notes: tuple[str, ...] = ()) -> bool:
     """Write an entry and drop older states of the same source.
 
     Parameters

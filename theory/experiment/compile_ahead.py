@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def _method(compressor=None, **options):
     return th.ParallelSGD(th.Identity() if compressor is None else compressor, **{"step": th.Constant(0.01), **options})
 
 
-def _run(method, problem, **options) -> None:
+def _run(method: Any, problem: Any, **options: Any) -> None:
     from ..cluster import run
 
     run(method, problem, **{"workers": WORKERS, "steps": STEPS, **options})
@@ -64,7 +65,7 @@ def _table():
     return X, np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
 
 
-def _problem(family: str, sparse: bool = False):
+def _problem(family: str, sparse: bool = False) -> Any:
     """A small problem of a family."""
     import theory as th
 
@@ -262,7 +263,7 @@ def jobs() -> dict[str, Callable[[], None]]:
     }
 
 
-def chosen(names=()) -> list[str]:
+def chosen(names: Sequence[str] = ()) -> list[str]:
     """The jobs with these names (default: all), case-insensitive, in the order of execution.
 
     Raises
@@ -292,7 +293,7 @@ def do(name: str) -> float:
     return time.process_time() - begin
 
 
-def warm(names, processes: int | None, say) -> int:
+def warm(names: Sequence[str], processes: int | None, say: Callable[[str], object]) -> int:
     """Compile ahead.
 
     Parameters

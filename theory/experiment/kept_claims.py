@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..measure import Interval
 from ..reporting.files import RecordError, write_whole
@@ -35,7 +35,7 @@ class Kept(NamedTuple):
     checks: list[KeptCheck]
 
 
-def read_kept(path) -> dict[str, Kept]:
+def read_kept(path: str | Path) -> dict[str, Kept]:
     """Read the results, by id.
 
     Raises
@@ -56,7 +56,7 @@ def read_kept(path) -> dict[str, Kept]:
     return found
 
 
-def write_kept(path, results) -> None:
+def write_kept(path: str | Path, results: Any) -> None:
     """Write these verifications, and keep what the file has of other claims."""
     from ..claims.judgement import judge
 

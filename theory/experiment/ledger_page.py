@@ -13,6 +13,7 @@ import re
 import shlex
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
@@ -65,7 +66,9 @@ def alarms(result: Verification) -> list[str]:
     return found
 
 
-def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False) -> str:
+def page(
+    results: Any, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False
+) -> str:
     """The page.
 
     Parameters
@@ -124,12 +127,12 @@ def _policy(frame: str) -> str:
     )
 
 
-def _options(values) -> str:
+def _options(values: Any) -> str:
     counts = {value: values.count(value) for value in sorted(set(values))}
     return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
 
 
-def _link(id: str, ids) -> str:
+def _link(id: str, ids: Any) -> str:
     name = f'<span class="id">{escape(id)}</span>'
     return f'<a href="#{escape(id)}">{name}</a>' if id in ids else name
 
@@ -137,7 +140,7 @@ def _link(id: str, ids) -> str:
 # --- the head and the foot --------------------------------------------------------------------------------------------
 
 
-def _summary(results, known: int, interrupted: bool) -> str:
+def _summary(results: Any, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
     expected = [result for result in results if not alarms(result)]
     refuted = [result for result in expected if result.refuted]
@@ -172,7 +175,7 @@ def _summary(results, known: int, interrupted: bool) -> str:
     return "\n".join(parts)
 
 
-def _footer(results, seed: int, quick: bool, versions) -> str:
+def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
     seconds = sum(result.seconds for result in results)
     tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
     effort = "in quick mode" if quick else "with all samples"
@@ -197,7 +200,7 @@ def _tone(verdict: str, text: str = "") -> str:
     )
 
 
-def _interval(interval) -> str:
+def _interval(interval: Any) -> str:
     """The ends of an interval, or a note that there is none."""
     return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
 
@@ -212,7 +215,7 @@ def _formula(claim: Claim) -> str:
         return f"<code>{escape(claim.latex)}</code>"
 
 
-def _rows(result: Verification, claim: Claim, ids) -> str:
+def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     headline, ratio = result.checks[0], result.tightness
     share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
     keys = {
@@ -269,7 +272,7 @@ def _blind(result: Verification) -> str:
     return ("any" if factor > 1e5 else number(factor, 3)) + terms
 
 
-def _key(value) -> str:
+def _key(value: Any) -> str:
     """The sort key of a number; empty if there is none."""
     return f"{value:.6g}" if finite(value) else ""
 
@@ -279,7 +282,7 @@ def _breakable(id: str) -> str:
     return escape(id).replace(".", ".<wbr>")
 
 
-def _details(result: Verification, claim: Claim, ids) -> str:
+def _details(result: Verification, claim: Claim, ids: Any) -> str:
     bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
     bibtex = "\n\n".join(claim.bibtex)
     meaning = [
@@ -312,7 +315,7 @@ def _wrong_formulas(result: Verification) -> str:
     return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
 
 
-def _list(facts) -> str:
+def _list(facts: Any) -> str:
     return "<dl>" + "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts if text) + "</dl>"
 
 

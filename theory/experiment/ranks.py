@@ -16,7 +16,7 @@ from ..reporting.json_values import from_json, to_json
 from ..reporting.progress import heartbeat
 
 
-def from_root(comm, work):
+def from_root(comm: Any, work: Callable[[], Any]) -> Any:
     """Run ``work()`` on rank 0 and return its result on all ranks; a ``ConfigurationError`` is raised on all ranks.
 
     The value must be representable in JSON.  The other ranks sleep while they wait.
@@ -42,7 +42,7 @@ def from_root(comm, work):
     return told["value"]
 
 
-def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], bool]:
+def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, Any], bool]:
     """Apply ``work`` to the items: rank r of R takes r, r + R, ...
 
     Parameters
@@ -93,7 +93,7 @@ def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], b
     return found, any(stopped for stopped, *_ in told)
 
 
-def _wait_for_all(comm) -> bool:
+def _wait_for_all(comm: Any) -> bool:
     """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
     from ..core.waiting import wait
 
@@ -106,12 +106,12 @@ def _wait_for_all(comm) -> bool:
             interrupted = True
 
 
-def _kind(entry) -> str:
+def _kind(entry: Any) -> str:
     """Methods of one kind have one Numba type: those of a family, or one that is written out or in a file."""
     return digest(entry.name)[:8] if entry.family.startswith(("written", "file")) else entry.family
 
 
-def compile_together(jobs, problem, comm, say) -> None:
+def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], object]) -> None:
     """With an empty compile cache, let ranks compile different methods in parallel, one per processor.
 
     Otherwise rank 0 would compile all of them while the other processors are idle.  A file in the cache folder records

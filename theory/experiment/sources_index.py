@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,7 +129,7 @@ class Judged(NamedTuple):
     reason: str
 
 
-def read_index(path=INDEX) -> list[Entry]:
+def read_index(path: str | Path = INDEX) -> list[Entry]:
     """Read the entries of an index.
 
     Raises
@@ -168,7 +168,7 @@ def judged(entry: Entry, records: Records) -> Judged:
     return Judged(entry, status, in_words(entry.relation, status, refuted), pieces, left, **said)
 
 
-def judge_index(index=INDEX, figures=FIGURES) -> list[Judged]:
+def judge_index(index: Any = INDEX, figures: Any = FIGURES) -> list[Judged]:
     """All entries with their verdicts."""
     records = Records(figures)
     return [judged(entry, records) for entry in read_index(index)]
@@ -235,7 +235,7 @@ def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str
     return found
 
 
-def _several(given) -> tuple[str, ...]:
+def _several(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) and given else tuple(given)
 
 
@@ -287,7 +287,7 @@ def settings(entry: Entry, records: Records) -> set[str]:
     return {n.replace(",", "") for text in said for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
 
 
-def _names(node, setting: bool) -> Iterable[str]:
+def _names(node: Any, setting: bool) -> Iterable[str]:
     """The strings of a record, and its numbers that are settings."""
     if hasattr(node, "_asdict"):
         node, setting = node._asdict(), setting
@@ -304,7 +304,7 @@ def _names(node, setting: bool) -> Iterable[str]:
         yield f"{node:g}" if node < 1 else f"{node:.0f}"
 
 
-def keep(ids, figures=FIGURES) -> None:
+def keep(ids: Any, figures: Any = FIGURES) -> None:
     """Verify claims, and keep the results beside the index."""
     from ..claims import verify
     from .kept_claims import write_kept
@@ -316,7 +316,7 @@ def keep(ids, figures=FIGURES) -> None:
 # --- the command --------------------------------------------------------------------------------------------------
 
 
-def show_index(names=(), index=INDEX, figures=FIGURES, say: Callable = print) -> int:
+def show_index(names: Sequence[str] = (), index: Any = INDEX, figures: Any = FIGURES, say: Callable = print) -> int:
     """Print the verdicts of entries with their evidence, and what is wrong with the index.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.layer_slices import check_layers, layers
 from .types import Messages, Run, Vector
 
@@ -103,6 +103,7 @@ class Adam(NamedTuple):
         run.add(run.x, u, scale=-self.rate * run.eta_received)
 
 
+@traits(by_coordinate=False)
 @setting
 class LAMB(NamedTuple):
     """LAMB: Adam whose step in each layer is as long as a share of the layer itself.

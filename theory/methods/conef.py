@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compressors import CountSketch
-from ..compressors.base import check, opening, quantize, state_size
+from ..compressors.base import opening, quantize, state_size
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require, setting
 from .feedback import check_beta

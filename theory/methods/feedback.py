@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from .rates import Rate
 from .types import Phase, Run, Scale, Vector
 
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class NoFeedback(NamedTuple):
     """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g).
@@ -57,6 +58,7 @@ class NoFeedback(NamedTuple):
         return np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
 
 
+@traits(sparse_rows=True)
 @setting
 class ErrorFeedback(NamedTuple):
     """What is not sent is stored in an error memory, multiplied by the step size.

@@ -18,12 +18,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..compressors.base import opening
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
 from .feedback import NoFeedback
 from .rates import Rate
+from .schedules import Last
 from .server import Mean
-from .sgd import check_parts, choose_compressor, choose_feedback
+from .sgd import averaging, check_parts, choose_compressor, choose_feedback
 from .sharded import Sharded
 from .topology import choose_topology
 from .types import Run, Vector
@@ -31,6 +32,7 @@ from .types import Run, Vector
 __all__ = ["LocalSGD"]
 
 
+@traits(local_models=True)
 @setting
 class LocalSGD(NamedTuple):
     """Local SGD with compressed model differences and an optional memory.
@@ -90,6 +92,11 @@ class LocalSGD(NamedTuple):
     exchange: str = "auto"
     server: Any = None
     topology: Any = None
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the result is the last model: averages of all workers' iterates touch every coordinate."""
+        return isinstance(averaging(self), Last)
 
     @property
     def compress(self) -> str:

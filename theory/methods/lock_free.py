@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compressors.base import check, expected_payload_bits
+from ..compressors.closed_forms import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bounds import expected_smoothness
-from ..compressors.base import omega
+from ..compressors.closed_forms import omega
 from ..core.advice import advise, outside
 from ..problems.base import dimension
 from ..problems.constants import lipschitz, max_lipschitz

@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..compressors.base import delta, opening
+from ..compressors.base import opening
+from ..compressors.closed_forms import delta
 from ..compressors.identity import Identity
 from ..core import require
 from ..problems.base import dimension

@@ -42,6 +42,11 @@ class PartialErrorFeedback(NamedTuple):
 
     beta: float
 
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether something is fed back: sparse rows store (1 - beta) e."""
+        return self.beta < 1.0
+
     def domain(self) -> None:
         """Reject values outside the domain."""
         check_beta(self.beta)

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from .. import bounds
-from ..compressors.base import delta
+from ..compressors.closed_forms import delta
 from ..core import require
 from ..problems.base import check_problem, dimension
 from ..problems.constants import lipschitz, strong_convexity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..core import generic, question, require, setting
+from ..core import generic, python_generic, require, setting
 
 __all__ = [
     "Constant",
@@ -172,7 +172,7 @@ class Suffix(NamedTuple):
 # --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
 
 
-@question
+@python_generic
 def batch_size(schedule: Any, t: int) -> int:
     """The number of gradients that each worker averages at step t = 0, 1, 2, ...
 

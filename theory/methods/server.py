@@ -4,8 +4,12 @@ A *server rule* is a setting with one function, ``update(run, received)``; every
 same bits.  With a memory the step size is applied before compression, and ``run.eta_received`` is 1; without, it is
 eta.
 
-Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received`` is
-eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
+These attributes are optional. ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received`` is
+eta with a memory, too. ``state``: the names of the vectors beside the model that it keeps from step to step.
+``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
+its state ``run.damp(v, x)`` and ``run.add(x, v)``, so that it works on sparse rows, too. ``by_coordinate = False``: a
+coordinate moves with others, so that :class:`Sharded` may not divide the rule. ``with_memory = False``: what an error
+memory adds to the messages would be ignored, so that methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 
@@ -14,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from .types import Messages, Run, Scale
 
 __all__ = [
@@ -31,6 +35,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class Mean(NamedTuple):
     """x moves against the mean of what was received: x = x - eta mean Q.
@@ -47,6 +52,7 @@ class Mean(NamedTuple):
         run.add(run.x, received, scale=-run.eta_received)
 
 
+@traits(sparse_rows=True)
 @setting
 class Momentum(NamedTuple):
     """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
@@ -81,6 +87,7 @@ class Momentum(NamedTuple):
         _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
+@traits(sparse_rows=True)
 @setting
 class OuterStep(NamedTuple):
     """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
@@ -141,6 +148,7 @@ def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: boo
     run.add(run.x, v, scale=rate)
 
 
+@traits(with_memory=False)
 @setting
 class Majority(NamedTuple):
     """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
@@ -160,6 +168,7 @@ class Majority(NamedTuple):
         run.add(run.x, v, scale=run.eta_received)
 
 
+@traits(projects=True, with_memory=False, by_coordinate=False)
 @setting
 class Projected(NamedTuple):
     """After every step of another server rule, x is projected onto a ball around 0.
@@ -189,6 +198,11 @@ class Projected(NamedTuple):
     def takes_step(self) -> bool:
         """Whether the other rule applies the step size."""
         return takes_the_step(self.server)
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the other rule works on sparse rows."""
+        return bool(getattr(self.server, "sparse_rows", False))
 
     def domain(self) -> None:
         """Reject values outside the domain."""

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
 from .sampling import SAMPLING, SHARDS
 from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from .server import Majority, Projected, choose_server, takes_the_step
+from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
 from .types import Run, Vector
@@ -27,6 +27,7 @@ EXCHANGES = ("auto", "gather", "reduce")
 AGGREGATIONS = ("mean", "majority")
 
 
+@traits(sparse_rows=True)
 @setting
 class ParallelSGD(NamedTuple):
     """Mini-batch SGD on N workers with compressed messages and an optional memory.
@@ -195,10 +196,8 @@ def check_parts(method: Any) -> None:
         "a server rule, such as Momentum(0.9)",
         TypeError,
     )
-    server = method.server.server if isinstance(method.server, Sharded) else method.server
-    blind = isinstance(server, (Majority, Projected)) and has_memory(method.feedback)
     require(
-        not blind,
+        getattr(method.server, "with_memory", True) or not has_memory(method.feedback),
         "server",
         method.server,
         "Mean or Momentum with a memory, which ignores a vote or a projection",

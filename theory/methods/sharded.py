@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core import require, setting
-from .adaptive import LAMB, Adam
-from .server import Projected, check_server, takes_the_step
+from ..core import require, setting, traits
+from .adaptive import Adam
+from .server import check_server, takes_the_step
 from .types import Messages, Run
 
 __all__ = ["Sharded"]
 
 
+@traits(by_coordinate=False)
 @setting
 class Sharded(NamedTuple):
     """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
@@ -59,12 +60,17 @@ class Sharded(NamedTuple):
         """Whether the rule applies the step size."""
         return takes_the_step(self.server)
 
+    @property
+    def with_memory(self) -> bool:
+        """Whether the rule heeds what an error memory adds to the messages."""
+        return bool(getattr(self.server, "with_memory", True))
+
     def domain(self) -> None:
         """Reject values outside the domain."""
         good = hasattr(self.server, "update") and not isinstance(self.server, type)
         require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
         require(
-            not isinstance(self.server, (LAMB, Projected, Sharded)),
+            getattr(self.server, "by_coordinate", True),
             "server",
             self.server,
             "a rule that acts on each coordinate alone, such as Adam()",

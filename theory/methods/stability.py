@@ -12,9 +12,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
-from ..compressors.base import delta, omega
-from ..core import question
+from ..compressors import BALANCED, CountSketch, Identity, RandK
+from ..compressors.closed_forms import delta, omega
+from ..core import python_generic
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -70,7 +70,13 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
         )
 
 
-@question
+@python_generic
+def sends_evenly(compressor: Any) -> bool:
+    """Whether a compressor sends every coordinate with the same probability, whatever the vector."""
+    return False
+
+
+@python_generic
 def frontier(feedback: Any, compressor: Any, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None
@@ -88,8 +94,8 @@ def _(feedback: ContractiveErrorFeedback, compressor: Any, d: int) -> Frontier |
     if feedback.beta == 0.0:
         allowed = _allowed(feedback.error_compressor, bounds.conef_frontier(residual), residual, d)
         return Frontier(bounds.conef_factor(theta, residual), f"(1 + theta) residual, {because}", allowed)
-    if not isinstance(compressor, (RandK, RandomBlock, Ultra)):
-        return None  # only these send every coordinate with the same probability
+    if not sends_evenly(compressor):
+        return None
     kept = bounds.partial_factor(0.0, residual, feedback.beta)
     because = f"(1 + theta) (residual + (1 - residual) beta^2), {because}, beta = {feedback.beta:g}"
     allowed = _allowed(feedback.error_compressor, 1.0 / kept - 1.0, kept, d)

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
-from ..core import require, setting
+from ..core import require, setting, traits
 from .types import Messages, Phase, Run, Vector
 
 __all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
 
 
+@traits(sparse_rows=True)
 @setting
 class AllGather(NamedTuple):
     """Every worker receives the messages of all others.
@@ -31,6 +32,7 @@ class AllGather(NamedTuple):
         return run.gather(message)
 
 
+@traits(sparse_rows=True)
 @setting
 class AllReduce(NamedTuple):
     """Messages are added before they are decoded, and every worker receives their sum.

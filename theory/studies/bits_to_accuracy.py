@@ -16,6 +16,7 @@ from ..compressors import (
     NUQSGD,
     QSGD,
     Bucketed,
+    Elias,
     EntropyCoded,
     Identity,
     Natural,
@@ -90,12 +91,12 @@ def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
     for number_of_bits in (2, 4, 8):
         c, name = qsgd_bits(number_of_bits), f"QSGD {number_of_bits} bits"
         ways[f"{name}, packed"] = Way(name, Bucketed(c, few))
-        ways[f"{name}, Elias"] = Way(name, Bucketed(c._replace(elias=True), few))
+        ways[f"{name}, Elias"] = Way(name, Bucketed(c._replace(code=Elias()), few))
         ways[f"{name}, entropy"] = Way(name, EntropyCoded(Bucketed(c, few)))
     ways["TernGrad, packed"] = Way("TernGrad", TernGrad())
     ways["TernGrad, entropy"] = Way("TernGrad", EntropyCoded(Bucketed(QSGD(1, math.inf), d)))  # the same law
     ways["NUQSGD 4 bits, packed"] = Way("NUQSGD", Bucketed(NUQSGD(6), few))
-    ways["NUQSGD 4 bits, Elias"] = Way("NUQSGD", Bucketed(NUQSGD(6, elias=True), few))
+    ways["NUQSGD 4 bits, Elias"] = Way("NUQSGD", Bucketed(NUQSGD(6, code=Elias()), few))
     ways["natural, 9 bits"] = Way("natural", Natural())
     ways["scaled sign + memory"] = Way("sign", ScaledSign(), memory)
     k = max(1, d // 100 if d < 10_000 else d // 1000)

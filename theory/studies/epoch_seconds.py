@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cluster import calibrate, run
 from ..cluster import round_seconds as model_seconds
-from ..cluster.machines import crowded
+from ..cluster.machines import oversubscribed
 from ..compressors import NUQSGD, QSGD, Bucketed, EntropyCoded, Identity, ScaledSign
 from ..core.waiting import wait
 from ..methods import ErrorFeedback, ParallelSGD
@@ -45,7 +45,7 @@ class Epoch(NamedTuple):
     ----------
     method : str
     ranks : int
-    crowded : bool
+    oversubscribed : bool
         Whether there were more ranks than processors.
     bits : float
         Payload bits per coordinate and message.
@@ -57,7 +57,7 @@ class Epoch(NamedTuple):
 
     method: str
     ranks: int
-    crowded: bool
+    oversubscribed: bool
     bits: float
     gradient: float
     coding: float
@@ -92,7 +92,7 @@ def _workers(ranks: int) -> int:
 def epochs(problem, ways, rounds: int, turns: int, comm=None) -> list[Epoch]:
     """An epoch of every method, on the ranks of ``comm`` or in this process."""
     ranks = 1 if comm is None else comm.Get_size()
-    many, found = comm is not None and crowded(comm), []
+    many, found = comm is not None and oversubscribed(comm), []
     network = None if comm is None else calibrate(comm, sizes=(64, 4096, 262_144), turns=3).network
     for name, method in track(ways.items(), f"{ranks} rank(s)"):
         workers = _workers(ranks)
@@ -137,14 +137,14 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
 
 def statements(rows, ranks: int = 1) -> list[Statement]:
     """Verdicts where two ranks, and not more than processors, were there."""
-    real = {row.method: row for row in rows if row.ranks > 1 and not row.crowded}
+    real = {row.method: row for row in rows if row.ranks > 1 and not row.oversubscribed}
     if not {FULL, FOUR, EIGHT, SIGN} <= set(real):
         why = "It was measured on one rank, or without some of the methods: mpirun -n 2, without --quick."
         if ranks > 1 and not any(row.ranks > 1 for row in rows):
             why = (
                 f"It was measured on one rank only: {ranks} ranks do not divide {_workers(ranks)} workers: mpirun -n 2."
             )
-        if any(row.crowded for row in rows):
+        if any(row.oversubscribed for row in rows):
             why = "There were more ranks than processors: no order of times is claimed."
         text = "NUQSGD takes less time an epoch than full precision and EF-SignSGD."
         return [Statement(text, "undecided", why, PAPER)]
@@ -203,7 +203,7 @@ def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
     rows = [
         (
             row.method,
-            f"{row.ranks}" + (" (crowded)" if row.crowded else ""),
+            f"{row.ranks}" + (" (oversubscribed)" if row.oversubscribed else ""),
             number(row.bits),
             number(row.gradient),
             number(row.coding),
@@ -219,8 +219,8 @@ def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
         f"momentum {MOMENTUM:g}, buckets of {BUCKET:,} coordinates ({SIGNS} for signs), one epoch of all workers "
         f"together, the fastest of {TURNS}. A row of RCV1 has 76 non-zeros, so that a gradient costs next to nothing "
         "and a network's share is far larger than in the paper, whose gradients take a GPU's time. With more ranks "
-        "than processors (crowded) no order of times is claimed. bits: payload per coordinate and message; model: "
-        "alpha, beta and gamma as calibrated on the same ranks just before."
+        "than processors (oversubscribed) no order of times is claimed. bits: payload per coordinate and message; "
+        "model: alpha, beta and gamma as calibrated on the same ranks just before."
     )
     title = f"{name}: one epoch"
     return Study(

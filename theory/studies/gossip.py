@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from .. import bounds
 from ..cluster import run
 from ..compressors import NUQSGD, QSGD, Identity, RandK, Scaled, ScaledSign, TopK, omega
-from ..compressors.base import delta
+from ..compressors.closed_forms import delta
 from ..core import require, setting
 from ..data import Dataset, load_data, make_dataset
 from ..measure.crossings import reached

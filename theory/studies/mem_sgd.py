@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import bounds
 from ..cluster import run
-from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
+from ..compressors import QSGD, Bucketed, Elias, Identity, RandK, TopK
 from ..core import require, setting
 from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
@@ -165,7 +165,7 @@ def _entries(problem, compressor, label: str, memory: bool = True, **rule) -> Wa
 
 def _qsgd(problem, bits: int, **rule) -> Way:
     """QSGD with s = 2^bits levels of the norm of the whole vector, in Elias codes, without memory."""
-    compressor = Bucketed(QSGD(2**bits, elias=True), problem.d)
+    compressor = Bucketed(QSGD(2**bits, code=Elias()), problem.d)
     method = ParallelSGD(compressor, compress="loss", **rule)
     counted = bounds.mem_sgd_counted_bits("qsgd", problem.d, bits, _counts(problem))
     return Way(f"QSGD {bits} bits", method, counted)

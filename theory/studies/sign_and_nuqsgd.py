@@ -152,7 +152,7 @@ def train(
     rng = np.random.default_rng(int(key(seed, "sign-and-nuqsgd", "rows")))
     drawn = rng.integers(problem.n, size=(records + 1, BATCH))
     rows, curves, again = [], {}, coded(ways)
-    last = None
+    last: Any = None
 
     def once(way, step, r, code):
         sizes: list = []

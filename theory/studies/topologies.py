@@ -16,7 +16,7 @@ from .. import bounds
 from ..bounds.collectives import CollectiveCost, allreduce_cost
 from ..cluster.calibration import Calibration, Sample, fit_network
 from ..cluster.cost_model import NETWORKS, Network
-from ..cluster.machines import crowded
+from ..cluster.machines import oversubscribed
 from ..core import require, setting
 from ..core.waiting import wait
 from ..plots.text import number
@@ -240,7 +240,7 @@ def collect(
         values = None
         if comm.Get_rank() < 2:
             rows, fitted = measured(pair, sizes, 3 if quick else TURNS)
-            values = rows, fitted.network, (fitted.low, fitted.high), crowded(pair)
+            values = rows, fitted.network, (fitted.low, fitted.high), oversubscribed(pair)
         pair.Free()
         wait(comm.Ibarrier())
         found, network, ranges, many = comm.bcast(values)
@@ -250,7 +250,7 @@ def collect(
         "low": tuple(ranges[0]),
         "high": tuple(ranges[1]),
         "ranks": min(2, ranks),
-        "crowded": many,
+        "oversubscribed": many,
         "options": options._replace(sizes=tuple(sizes)),
     }
 
@@ -391,7 +391,7 @@ def draw(rows, network: Network, options: Options):
     return figure
 
 
-def report(rows, network, low, high, ranks: int, crowded: bool, options: Options) -> Study:
+def report(rows, network, low, high, ranks: int, oversubscribed: bool, options: Options) -> Study:
     """The study of these times."""
     net = Network(*network)
     at = {(row.topology, row.size): row for row in rows}
@@ -436,7 +436,7 @@ def report(rows, network, low, high, ranks: int, crowded: bool, options: Options
         " several turns of many calls in a row, since other load only adds, and include calls from Python."
         f" Where times are compared, ratios between {CLOSE[0]:g} and {CLOSE[1]:g} are undecided."
         " The lecture only asks a question (“Beyond Master Worker?”): the statements are ours."
-        + (" There were more ranks than processors: no order of times is claimed." if crowded else "")
+        + (" There were more ranks than processors: no order of times is claimed." if oversubscribed else "")
     )
     return Study(
         "topologies",
@@ -444,7 +444,7 @@ def report(rows, network, low, high, ranks: int, crowded: bool, options: Options
         setting,
         {"rows": rows},
         tables,
-        statements(rows, net, crowded, options),
+        statements(rows, net, oversubscribed, options),
         lambda: draw(rows, net, options),
         "Microseconds of an exchange against the bytes of a message, logarithmic: for two nodes measured points on the"
         " model's lines, for more nodes the model's lines for a star, a round of gossip, gossip to a tenth of the"

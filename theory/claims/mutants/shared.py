@@ -22,7 +22,7 @@ from ...core.random import uniform
 from ...core.vectors import add_entry, entry
 from ...methods.feedback import ErrorFeedback
 from ...wire.bits import read_float, write_float
-from ...wire.frame import register_wire
+from ...wire.descriptor import register_wire
 
 
 @setting

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import QSGD, compress
+from ...compressors import QSGD, Elias, compress
 from ...core.random import key
 from .. import claim, equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
@@ -35,7 +35,7 @@ def sparse_code(context, vectors, formula):
 
 
 SPARSE = {
-    "positions in 14 bits instead of gaps in Elias codes": (fixed_width, partial(QSGD, elias=True)),
+    "positions in 14 bits instead of gaps in Elias codes": (fixed_width, partial(QSGD, code=Elias())),
     "every level sent in two bits, zeros too": (as_sent, QSGD),
 }
 
@@ -43,7 +43,7 @@ SPARSE = {
 @claim(
     "qsgd.code-length",
     of=bounds.qsgd_code_length,
-    subject=(as_sent, partial(QSGD, elias=True)),
+    subject=(as_sent, partial(QSGD, code=Elias())),
     mutants=SPARSE,
     see=("qsgd.elias-length",),
 )
@@ -61,7 +61,7 @@ def _(context):
 @claim(
     "qsgd.bits.theorem-3.4",
     of=partial(bounds.qsgd_code_length, form="theorem-3.4"),
-    subject=partial(QSGD, elias=True),
+    subject=partial(QSGD, code=Elias()),
     refuted="in print",
     quote=r"Moreover, QSGD requires $(3 + (\frac32 + o(1))\log(\frac{2(s^2+n)}{s^2+\sqrt n}))(s^2+\sqrt n) + 32$ bits"
     r" of communication per round.",
@@ -84,7 +84,7 @@ def _(context):
 @claim(
     "qsgd.elias-length",
     of=bounds.qsgd_elias_length,
-    subject=(as_sent, partial(QSGD, elias=True)),
+    subject=(as_sent, partial(QSGD, code=Elias())),
     mutants=SPARSE,
 )
 def _(context):
@@ -94,12 +94,12 @@ def _(context):
 
 def as_formula(context, v, s, samples):
     """The payload of QSGD's Elias code as sent."""
-    return context.moments(QSGD(s, elias=True), v, samples, s, wire_dtype=np.float32).bits
+    return context.moments(QSGD(s, code=Elias()), v, samples, s, wire_dtype=np.float32).bits
 
 
 def without_signs(context, v, s, samples):
     """The same without the sign bits."""
-    found = context.moments(QSGD(s, elias=True), v, samples, s, wire_dtype=np.float32)
+    found = context.moments(QSGD(s, code=Elias()), v, samples, s, wire_dtype=np.float32)
     return found.bits - found.nonzeros
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import NUQSGD
+from ...compressors import NUQSGD, Elias
 from .. import claim, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian, spike
 from .nuqsgd import FEWER, MAXIMUM, ROUNDED, ZERO
@@ -43,10 +43,10 @@ compressor_law(
 @claim(
     "nuqsgd.code.length",
     of=bounds.nuqsgd_code_length,
-    subject=partial(NUQSGD, elias=True),
+    subject=partial(NUQSGD, code=Elias()),
     mutants={
         "all levels in the same number of bits": NUQSGD,
-        "two levels more": lambda s: NUQSGD(s + 2, elias=True),
+        "two levels more": lambda s: NUQSGD(s + 2, code=Elias()),
     },
 )
 def _(context):

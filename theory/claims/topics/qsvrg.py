@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import VarianceReduced, qsvrg
-from ...compressors import QSGD, Identity, omega
+from ...compressors import QSGD, Elias, Identity, omega
 from ...methods.schedules import Constant
 from ...problems import gradient, max_lipschitz, ridge, solve, strong_convexity
 from ...wire import bits_for
@@ -134,7 +134,7 @@ def _(context):
         yield equality(
             f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
         )
-    coded = qsvrg(problem, QSGD(LEVELS, elias=True), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
+    coded = qsvrg(problem, QSGD(LEVELS, code=Elias()), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
     bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
     yield upper("the same in Elias codes, T=50", float(coded.history["bits_up"][-1] / 2), float(bound))
     printed = float(bounds.qsvrg_bits(D, 50, 1.0, form="paper"))

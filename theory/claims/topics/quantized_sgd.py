@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors import NUQSGD, QSGD
+from ...compressors import NUQSGD, QSGD, Elias
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
 from ...problems import function, quadratic
 from .. import assumption, claim, identity, upper
 
 D, N, STEPS = 64, 2, 200
-QSGD_4 = (partial(QSGD, 4, elias=True), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
-NUQSGD_1 = (partial(NUQSGD, 1, elias=True), bounds.nuqsgd_variance(D, 1))  # omega = 3, likewise
+QSGD_4 = (partial(QSGD, 4, code=Elias()), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
+NUQSGD_1 = (partial(NUQSGD, 1, code=Elias()), bounds.nuqsgd_variance(D, 1))  # omega = 3, likewise
 
 
 def one_sided(slope: float, lipschitz: float):
