@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from theory.core import setting
 from theory.plots import new_figure
-from theory.studies.shared.report import Statement, Study, Table
+from theory.studies.shared.report import Study, Table
+from theory.studies.shared.verdicts import Statement
 
 
 @setting
@@ -35,7 +36,7 @@ def report(squares):
         axes[0, 0].plot(squares)
         return figure
 
-    said = [Statement("they grow", "holds", f"up to {squares[-1]}")]
+    said = [Statement("grow", "they grow", [b > a for a, b in zip(squares, squares[1:])], f"up to {squares[-1]}")]
     rows = {"squares": []}
     return Study("squares", "Squares", "Numbers and their squares.", rows, [table], said, draw, "A parabola.")
 '''

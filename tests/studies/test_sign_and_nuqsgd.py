@@ -29,7 +29,8 @@ def test_packed_messages_are_as_long_as_their_form(sent):
             row = rows[f"{kind}, {size}"]
             assert row.bits == row.form == 1000 * bits + 32 * buckets
     assert rows["float32"].bits == rows["float32"].form == 32_000
-    assert study.bucket_message() == 96
+    signs = rows["EF-sign, 64"]
+    assert study.bits_of_bucket([signs._replace(d=640, bits=10 * (64 + 32))]) == 96
 
 
 def test_a_coded_message_restores_the_same_vector_in_fewer_bits(sent):

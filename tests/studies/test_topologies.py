@@ -76,7 +76,7 @@ def test_verdicts_follow_the_times():
 
 
 def test_one_rank_has_the_model_alone():
-    found = study.collect(quick=True)
+    found = study.collect(quick=True, options=OPTIONS)
     assert found["ranks"] == 1 and all(math.isnan(row.seconds) and row.model > 0.0 for row in found["rows"])
     shown = study.report(**found)
     assert [said.verdict for said in shown.statements[:3]] == ["undecided"] * 3 and "assumed" in shown.setting

@@ -26,14 +26,13 @@ from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .bits_to_accuracy import DENSE, SPARSE
 from .bits_to_accuracy import methods as all_methods
+from .shared.entry_keys import slug
 from .shared.messages import least, memory_seconds
 from .shared.problems import rcv1
-from .shared.report import Statement, Study, Table
+from .shared.report import Study, Table
 from .shared.step_search import Way, best_step, descend
-from .shared.verdicts import verdict
+from .shared.verdicts import Statement
 from .time_to_accuracy import CLOSE, LONG
-
-__all__ = ["PAGE", "Options", "Run", "Seconds", "collect", "decide", "measure", "report"]
 
 PAGE = "choose.md"  # its page in the documentation
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
@@ -413,44 +412,48 @@ def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
 def statements(times) -> list[Statement]:
     """Verdicts on common rules of thumb."""
     found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
-    bits = {(p, a): b for p, a, _, b, _, _ in found}
+    bits, about = {(p, a): b for p, a, _, b, _, _ in found}, ("lecture/last-slide-the-optimal-algorithm",)
+    fewest = (f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items())
     said = [
         Statement(
+            "fewer-bits",
             "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
-            verdict([b.gain >= CLOSE for b in bits.values()]),
-            "; ".join(f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items()) + ".",
+            [b.gain >= CLOSE for b in bits.values()],
+            f"{'; '.join(fewest)}.",
+            bears_on=about,
         )
     ]
     for network in dict.fromkeys(n for _, _, n, *_ in found):
         here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
+        gains = "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
         said.append(
             Statement(
+                f"sooner-{slug(network)}",
                 f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
-                verdict([t.gain >= CLOSE for _, _, t in here]),
-                "Times as fast (measured steps, gradients and coding; the network is a model): "
-                + "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
-                + ".",
+                [t.gain >= CLOSE for _, _, t in here],
+                f"Times as fast (measured steps, gradients and coding; the network is a model): {gains}.",
+                bears_on=about,
             )
         )
     same = [b.best.method == t.best.method for _, _, _, b, t, _ in found]
-    said.append(
-        Statement(
-            "what sends the fewest bits takes the fewest seconds.",
-            verdict([s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]),
-            f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
-            f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
-        )
-    )
     sooner = [min(t.plain.total, t.best.total) * CLOSE <= one for *_, t, one in found]
     slow = [f"{p}, {a:g}, {n}" for (p, a, n, *_), good in zip(found, sooner, strict=True) if not good]
-    said.append(
+    return [
+        *said,
         Statement(
+            "bits-are-seconds",
+            "what sends the fewest bits takes the fewest seconds.",
+            [s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)],
+            f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
+            f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
+        ),
+        Statement(
+            "many-workers",
             f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
-            verdict(sooner),
-            "Not where: " + ("; ".join(slow) or "never") + ".",
-        )
-    )
-    return said
+            sooner,
+            f"Not where: {'; '.join(slow) or 'never'}.",
+        ),
+    ]
 
 
 def _tick(gain: float) -> str:
@@ -513,22 +516,14 @@ def draw(times, options: Options):
             axes.axhline(1.0, color="0.2", linewidth=0.8, marker="", zorder=1)
             axes.set_yscale("log")
             axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
-            axes.set_xlabel("network (model)")
-            axes.set_title(name)
+            axes.set(xlabel="network (model)", title=name)
         grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """The best method by bits and by seconds, for sparse and dense data, four networks and two accuracies."""
-    options = options or Options()
     if quick:
         options = options._replace(workers=4, batches=(16,), accuracies=(0.2,), seeds=1, limit=200)
     networks, times, every, coded, shapes = SLOWER | NETWORKS, [], [], {}, []

@@ -36,10 +36,8 @@ from .shared.conef_training import (
     ways,
 )
 from .shared.problems import digits, topics_file
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import verdict
-
-__all__ = ["Options", "collect", "report", "statements"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import HOLDS, Statement, at_most, below, judged
 
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
 TALK = 0.1  # the share at which the talk compares ConEF that saves 60 and 90 % of the memory
@@ -50,175 +48,167 @@ SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
 
 
 def _percent(row: Outcome) -> str:
-    return f"{100 * row.accuracy:.1f}" if row.success else "diverged"
+    return f"{100 * row.accuracy.mean():.1f}" if row.success else "diverged"
 
 
 def _spread(row: Outcome) -> str:
-    return f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f}" if row.success else "diverged"
+    return f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f}" if row.success else "diverged"
 
 
-def _loses_little(row: Outcome, other: Outcome) -> bool:
-    return row.success and row.accuracy >= other.accuracy - LITTLE
-
-
-def statements(rows, chosen: dict[str, Way], share: float) -> list[Statement]:
+def statements(rows, chosen: dict[str, Way], share: float, topics: bool = True) -> list[Statement]:
     """Verdicts on the talk's tables and on our own comparisons; each method with its best step unless stated otherwise.
 
     The talk's tables have 90 % less communication: with another share their statements are our comparison, too.
     """
-    table = "" if share == TALK else OURS
-    best, said = best_outcomes(rows), []
+    best, less = best_outcomes(rows), f"{100 * (1 - share):.3g} %"
     same = {row.method: row for row in rows if row.step == best[SGD].step}
-    less, sgd, ef = f"{100 * (1 - share):.3g} %", best[SGD], best[EF]
-    said.append(
+    sgd, ef, alone, low = best[SGD], best[EF], best[UNBIASED], (BLOCK, UNBIASED)
+
+    def close(names) -> list[str]:
+        """Whether each is at most one point below EFSGD."""
+        return [at_most(best[name].cost, ef.cost, LITTLE) for name in names if name in best]
+
+    def kappas(names) -> str:
+        return (
+            "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in names) + "."
+        )
+
+    def percents(names) -> str:
+        return "; ".join(f"{name}: {_percent(best[name])}" for name in names if name in best)
+
+    plain, wide = "conef/table-resnet18-", "conef/table-wideresnet-28-10-"
+    tables = (f"{plain}on-cifar-10", f"{wide}on-cifar-10")[: 2 if topics else 1]
+    talk = share == TALK  # what has a saving is in the talk's tables for 90 % less alone
+    table, about, memory = ("", tables, (f"{plain}memory-saving", f"{wide}memory-saving")) if talk else (OURS, (), ())
+    without, thumb = f"{plain}blocks-without-memory", ("conef/slide-rule-of-thumb-count-sketch",) if talk else ()
+    fixed_ones, fresh_ones = ([make(saving) for saving in (0.6, 0.9)] for make in (fixed, sketched))
+    none = max((best[name] for name in low), key=lambda row: row.accuracy.mean() if row.success else 0.0)
+    kept = [name for name, way in chosen.items() if way.kappa < 1.0 and name != EF and name in best]
+    above = [name for name, way in chosen.items() if way.kappa >= 1.0 and name in best]
+    order = [name for name in (SGD, fixed(0.6), EF, fixed(0.9), BLOCK) if name in best]
+    in_order = [at_most(best[a].cost, best[b].cost) for a, b in zip(order, order[1:], strict=False)]
+    whose = "the talk's order" if talk else "the order that the talk has with 90 % less communication"
+    saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
+    return [
         Statement(
+            "efsgd",
             f"With {less} less communication EFSGD matches SGD (within one point of accuracy).",
-            verdict(_loses_little(ef, sgd), 1),
+            [at_most(ef.cost, sgd.cost, LITTLE)],
             f"{_percent(ef)} against {_percent(sgd)}; training loss {number(ef.loss)} against {number(sgd.loss)}.",
             table,
-        )
-    )
-    low, alone = (BLOCK, UNBIASED), best[UNBIASED]
-    far = [
-        found[name]
-        for found in (best, same)
-        for name in low
-        if not found[name].success or found[name].accuracy <= ef.accuracy - FAR
-    ]
-    numbers = "; ".join(
-        f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's" for name in low
-    )
-    said.append(
+            about,
+        ),
         Statement(
+            "blocks-alone",
             "Random blocks without memory (rbSGD) are far worse than EFSGD (by five points).",
-            verdict(len(far), 4),
-            f"{numbers}; EFSGD {_percent(ef)}.",
-            table,
-        )
-    )
-    good: list
-    for text, names in (
-        ("as in the authors' code, one fixed linear sketch", [fixed(0.6), fixed(0.9)]),
-        ("as the theory reads it, a fresh sketch in every step", [sketched(0.6), sketched(0.9)]),
-    ):
-        mine = [best[name] for name in names if name in best]
-        good = [row for row in mine if _loses_little(row, ef)]
-        numbers = "; ".join(f"{row.method}: {_percent(row)}" for row in mine)
-        said.append(
-            Statement(
-                f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
-                verdict(len(good), len(mine)),
-                f"{numbers}; EFSGD {_percent(ef)}.",
-                table,
+            [_far_below(found[name], ef) for found in (best, same) for name in low],
+            "; ".join(
+                f"{name}: {_percent(best[name])} with its best step, {_percent(same[name])} with SGD's" for name in low
             )
-        )
-    none = max((best[name] for name in low), key=lambda row: row.accuracy if row.success else 0.0)
-    mine = [best[name] for name in (fixed(0.6), fixed(0.9)) if name in best]
-    good = [row for row in mine if row.success and not _above(none, row)]
-    numbers = "; ".join(f"{row.method}: {_spread(row)}" for row in mine)
-    said.append(
-        Statement(
-            "A fixed sketch is better than no memory (by three standard deviations).",
-            verdict(len(good), len(mine)),
-            f"{numbers}; {none.method}: {_spread(none)}. In the talk, with 90 % less communication, ConEF is 5.4 to "
-            "13.1 points above rbSGD on CIFAR-10.",
-            OURS,
-        )
-    )
-    kept = [name for name, way in chosen.items() if way.kappa < 1.0 and name != EF and name in best]
-    good = [name for name in kept if _loses_little(best[name], ef)]
-    numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in kept)
-    said.append(
-        Statement(
-            "A memory with kappa < 1 trains as EFSGD does (within one point).",
-            verdict(len(good), len(kept)),
-            f"{numbers}.",
-            OURS,
-        )
-    )
-    above = [name for name, way in chosen.items() if way.kappa >= 1.0 and name in best]
-    good = [name for name in above if not best[name].success]
-    numbers = "; ".join(f"{name}: kappa = {number(chosen[name].kappa)}, {_percent(best[name])}" for name in above)
-    said.append(
-        Statement(
-            "A memory with kappa >= 1 diverges.",
-            verdict(len(good), len(above)),
-            f"{numbers}. Where the bound of theta is loose, it need not.",
-            OURS,
-        )
-    )
-    order = (SGD, fixed(0.6), EF, fixed(0.9), BLOCK)
-    pairs = [(a, b) for a, b in zip(order, order[1:], strict=False) if a in best and b in best]
-    good = [(a, b) for a, b in pairs if best[a].success and not best[a].accuracy < best[b].accuracy]
-    numbers = ", ".join(f"{name} {_spread(best[name])}" for name in order if name in best)
-    whose = "the talk's order" if share == TALK else "the order that the talk has with 90 % less communication"
-    said.append(
-        Statement(
-            f"The accuracies are in {whose}: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
-            verdict(len(good), len(pairs)),
-            f"{len(good)} of {len(pairs)} neighbours are: {numbers}.",
+            + f"; EFSGD {_percent(ef)}.",
             table,
-        )
-    )
-    saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
-    good = [saving for saving, found in saved.items() if abs(found - saving) <= 0.005]
-    numbers = ", ".join(f"{100 * found:.1f} %" for found in saved.values())
-    said.append(
+            (*about[:1], without),
+        ),
+        *(
+            Statement(
+                id,
+                f"ConEF that saves 60 and 90 % of the memory loses little, {text} (one point).",
+                close(names),
+                f"{percents(names)}; EFSGD {_percent(ef)}.",
+                table,
+                (*about, *thumb),
+            )
+            for id, text, names in (
+                ("fixed-sketch", "as in the authors' code, one fixed linear sketch", fixed_ones),
+                ("fresh-sketch", "as the theory reads it, a fresh sketch in every step", fresh_ones),
+            )
+        ),
         Statement(
+            "fixed-above-none",
+            "A fixed sketch is better than no memory.",
+            [below(best[name].cost, none.cost) for name in fixed_ones if name in best],
+            "; ".join(f"{name}: {_spread(best[name])}" for name in fixed_ones if name in best)
+            + f"; {none.method}: {_spread(none)}. In the talk, with 90 % less communication, ConEF is 5.4 to 13.1 "
+            "points above rbSGD on CIFAR-10.",
+            OURS,
+            about,
+        ),
+        Statement(
+            "kappa-below-one",
+            "A memory with kappa < 1 trains as EFSGD does (within one point).",
+            close(kept),
+            kappas(kept),
+            OURS,
+            ("conef/slide-stochastic-quantization-as-error",) if topics and talk else (),
+        ),
+        Statement(
+            "kappa-above-one",
+            "A memory with kappa >= 1 diverges.",
+            [not best[name].success for name in above],
+            f"{kappas(above)} Where the bound of theta is loose, it need not.",
+            OURS,
+        ),
+        Statement(
+            "order",
+            f"The accuracies are in {whose}: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD.",
+            in_order,
+            f"{[judged([how]) for how in in_order].count(HOLDS)} of {len(in_order)} neighbours are: "
+            + ", ".join(f"{name} {_spread(best[name])}" for name in order)
+            + ".",
+            table,
+            about,
+        ),
+        Statement(
+            "memory-saved",
             "A sketch of 40 and 10 % of d saves 60 and 90 % of the memory.",
-            verdict(len(good), len(saved)),
-            f"{numbers} of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer "
-            "for ResNet18, 62 and 83 % for WideResNet.",
-        )
-    )
-    said.append(
+            [abs(found - saving) <= 0.005 for saving, found in saved.items()],
+            ", ".join(f"{100 * found:.1f} %" for found in saved.values())
+            + f" of EFSGD's {ef.memory:,} bytes. In the talk 65 and 91 % of the buffer for ResNet18, 62 and 83 % for "
+            "WideResNet.",
+            bears_on=memory if topics else (),
+        ),
         Statement(
-            "Unbiased blocks without memory lose accuracy against SGD (three standard deviations).",
-            "holds" if not _above(alone, sgd) else "undecided" if _above(sgd, alone) else "fails",
+            "unbiased-loses",
+            "Unbiased blocks without memory lose accuracy against SGD.",
+            [below(sgd.cost, alone.cost)],
             f"{_spread(alone)} against {_spread(sgd)}.",
             table,
-        )
-    )
-    return said
+            ("conef/slide-unbiased-compressors-enlarge",),
+        ),
+    ]
 
 
-def _above(row: Outcome, other: Outcome) -> bool:
-    """Whether the first accuracy is not clearly below the second."""
-    if not (row.success and other.success):
-        return row.success
-    return row.accuracy >= other.accuracy - 3.0 * math.hypot(row.apart, other.apart)
+def _far_below(row: Outcome, ef: Outcome) -> str:
+    """Whether a method is five points below EFSGD; one with another step than its best has the first seed alone."""
+    if row.accuracy.size == 1 and row.success:
+        return judged([row.accuracy[0] <= ef.accuracy[0] - FAR])
+    return at_most(ef.cost, row.cost, -FAR)
 
 
 def sweep_statement(rows) -> Statement:
     """Whether the loss of a compressed memory against error feedback falls with the dimension."""
     names = [name for name in dict.fromkeys(row.method for row in rows) if name != EF]
     points = {name: losses(rows, name) for name in names}
-    good = []
-    for name, mine in points.items():
-        first, last = mine[0], mine[-1]
-        if last[1] < first[1] - 3.0 * math.hypot(first[2], last[2]):
-            good.append(name)
     texts = {
-        name: ", ".join(f"{100 * lost:.1f} ± {100 * apart:.1f} (d = {d:,})" for d, lost, apart in mine)
+        name: ", ".join(f"{100 * lost.mean():.1f} ± {100 * lost.std():.1f} (d = {d:,})" for d, lost in mine)
         for name, mine in points.items()
     }
-    numbers = "; ".join(f"{name}: {text}" for name, text in texts.items())
     return Statement(
+        "larger-models",
         "ConEF is more suitable for larger models: what it loses against EFSGD falls as d grows "
-        "(from the least d to the largest, by three standard deviations).",
-        verdict(len(good), len(names)),
-        f"Points of accuracy lost: {numbers}.",
+        "(from the least d to the largest).",
+        [below(mine[-1][1], mine[0][1]) for mine in points.values()],
+        f"Points of accuracy lost: {'; '.join(f'{name}: {text}' for name, text in texts.items())}.",
+        bears_on=("conef/slide-conef-is-more-suitable",),
     )
 
 
-def losses(rows, name: str) -> list[tuple[int, float, float]]:
-    """d, accuracy lost against error feedback, and its standard deviation over seeds, by d; infinite if it diverged."""
+def losses(rows, name: str) -> list[tuple[int, np.ndarray]]:
+    """d, and the accuracy lost against error feedback, seed by seed; infinite if it diverged."""
     found = []
     for d in sorted({row.d for row in rows}):
         best = best_outcomes([row for row in rows if row.d == d])
-        ef, mine = best[EF], best[name]
-        lost = ef.accuracy - mine.accuracy if mine.success else math.inf
-        found.append((d, lost, math.hypot(ef.apart, mine.apart) if mine.success else 0.0))
+        found.append((d, best[EF].accuracy + best[name].cost))
     return found
 
 
@@ -277,16 +267,16 @@ def draw(rows, chosen, swept):
 
     with style():
         figure, grid = new_figure(1, 3 if swept else 2, width=PAGE, height=1.0 * COLUMN)
-        held = [row.accuracy for row in best.values() if row.success]
+        held = [row.accuracy.mean() for row in best.values() if row.success]
         floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
         axes, labelled = grid[0, 0], set()
         for name, row in best.items():
             label, colour, marker = family(name)
-            y = 100 * (row.accuracy if row.success else floor)
+            y = 100 * (row.accuracy.mean() if row.success else floor)
             axes.errorbar(
                 row.memory / best[EF].memory,
                 y,
-                yerr=100 * row.apart,
+                yerr=100 * row.accuracy.std(),
                 color=colour,
                 marker=marker,
                 linestyle="",
@@ -299,15 +289,13 @@ def draw(rows, chosen, swept):
             axes.text(
                 0.97, 100 * floor, "diverged", ha="right", va="bottom", fontsize=6, transform=axes.get_yaxis_transform()
             )
-        axes.set_xlabel("memory over that of EFSGD")
-        axes.set_ylabel("held-out accuracy, %")
-        axes.set_title("best step of each")
+        axes.set(xlabel="memory over that of EFSGD", ylabel="held-out accuracy, %", title="best step of each")
         axes, colours = grid[0, 1], {}
         for name, marker in zip((SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED), "sPXov^D", strict=True):
             mine = [row for row in rows if row.method == name and row.success]
             (line,) = axes.plot(
                 [row.step for row in mine],
-                [100 * row.accuracy for row in mine],
+                [100 * row.accuracy.mean() for row in mine],
                 marker=marker,
                 markerfacecolor="none",
                 linewidth=0.8,
@@ -319,16 +307,15 @@ def draw(rows, chosen, swept):
         grid_steps = sorted({row.step for row in rows})
         axes.set_xticks(grid_steps, [f"{step:g}" for step in grid_steps])
         axes.minorticks_off()
-        axes.set_xlabel(r"step size, times $(1-m)/L$")
-        axes.set_title("by step size")
+        axes.set(xlabel=r"step size, times $(1-m)/L$", title="by step size")
         if swept:
             axes = grid[0, 2]
             for name, marker in zip(SWEPT[1:], "v^", strict=True):
-                mine = [point for point in losses(swept, name) if math.isfinite(point[1])]
+                mine = [(d, lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
                 axes.errorbar(
-                    [p[0] for p in mine],
-                    [100 * p[1] for p in mine],
-                    yerr=[100 * p[2] for p in mine],
+                    [d for d, _ in mine],
+                    [100 * lost.mean() for _, lost in mine],
+                    yerr=[100 * lost.std() for _, lost in mine],
                     marker=marker,
                     markerfacecolor="none",
                     linewidth=0.8,
@@ -341,9 +328,7 @@ def draw(rows, chosen, swept):
             dimensions = sorted({row.d for row in swept})
             axes.set_xticks(dimensions, [f"{n:,}" for n in dimensions], fontsize=6)
             axes.minorticks_off()
-            axes.set_xlabel("d")
-            axes.set_ylabel("points lost against EFSGD")
-            axes.set_title("sweep over d")
+            axes.set(xlabel="d", ylabel="points lost against EFSGD", title="sweep over d")
         grid[0, 0].legend(fontsize=6)
         figure.legend(*grid[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
     return figure
@@ -360,15 +345,8 @@ class Size(NamedTuple):
     occurring: int
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """All methods at one share of communication, and, if the options ask for it, a sweep over the dimension."""
-    options = options or Options()
     file = topics_file(topics) if options.problem == "topics" else None
     source = digits() if file is None else rcv1_topics(file)
     if quick:
@@ -427,7 +405,7 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         for method in chosen
     ]
     tables.append(Table("Held-out accuracy by step size, %", ("method", *(f"{step:g}" for step in steps)), by_step))
-    said = statements(rows, chosen, options.share)
+    said = statements(rows, chosen, options.share, name != "digits")
     failed = [row for row in best.values() if not row.success]
     if swept:
         cells = [(f"{row.d:,}", row.method, _spread(row), number(row.loss), f"{row.memory:,}") for row in swept]

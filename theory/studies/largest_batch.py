@@ -41,8 +41,6 @@ from .shared.problems import data_file, real_or_twin
 from .shared.report import Study
 from .shared.step_search import reached
 
-__all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
-
 LEVEL = 0.95
 RECORDS = 40  # evaluations of f in a run to the goal
 LOOKS = 10  # number of measurements of B_D along serial SGD
@@ -111,14 +109,14 @@ class Options(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Results of one batch: f - f* and held-out accuracy, over seeds; ``ratio`` to B = 1."""
+    """Results of one batch: f - f* and held-out accuracy, seed by seed; ``ratio`` of geometric means to B = 1."""
 
     data: str
     passes: float
     batch: int
-    gap: float
+    gap: np.ndarray
     ratio: Interval
-    accuracy: float
+    accuracy: np.ndarray
 
 
 class Threshold(NamedTuple):
@@ -140,8 +138,8 @@ class Threshold(NamedTuple):
         The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
         The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
-    serial : float
-        f - f* of serial SGD, a mean.
+    serial : ndarray, shape (seeds,)
+        f - f* of serial SGD.
     """
 
     data: str
@@ -155,16 +153,19 @@ class Threshold(NamedTuple):
     measured: int
     surely: int
     at_most: int
-    serial: float
+    serial: np.ndarray
 
 
 class Speed(NamedTuple):
-    """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1."""
+    """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1.
+
+    Rounds are seed by seed; the factor is that of their means.
+    """
 
     data: str
     batch: int
     step: float
-    rounds: float
+    rounds: np.ndarray
     ideal: float
     predicted: float
     measured: float
@@ -302,8 +303,8 @@ def measure(
             serial.extend(gaps)
         finite = bool(np.isfinite(gaps).all())
         ratio = geometric_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
-        right = float(np.mean([accuracy(held, x) for x in result.last])) if finite else math.nan
-        return Point(task.name, passes, batch, float(gaps.mean()), ratio, right)
+        right = np.array([accuracy(held, x) if finite else math.nan for x in result.last])
+        return Point(task.name, passes, batch, gaps, ratio, right)
 
     top = min(options.most, gradients // 2)
     points = []
@@ -355,28 +356,27 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
     least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
     aim, seeds = options.goal * (value(problem, np.zeros(problem.d)) - least), min(4, options.seeds)
 
-    def rounds_at(batch, e, cap, from_seed):
+    def rounds_at(batch, e, cap, from_seed) -> np.ndarray:
         every = max(1, cap // RECORDS)
         result = ran(problem, batch, 2.0**e * unit, batch * cap, seeds=seeds, seed=from_seed, every=every)
         at = result.history["rounds"]
-        return float(np.mean([reached(at, gaps, aim) for gaps in result.replica_values.T - least]))
+        return np.array([reached(at, gaps, aim) for gaps in result.replica_values.T - least])
 
     def best(batch, cap, first):
-        return best_exponent(lambda e: rounds_at(batch, e, cap, seed + 1), first)
+        return best_exponent(lambda e: rounds_at(batch, e, cap, seed + 1).mean(), first)
 
     e = best(1, 2 * task.n, 0)  # a first look, at few values of f
     rounds = rounds_at(1, e, 2 * task.n, seed)
     found: list[Speed] = []
     for batch in (2**j for j in range(options.most.bit_length())):
-        if not 3.0 <= rounds < math.inf:  # too few rounds for a rate
+        if not 3.0 <= rounds.mean() < math.inf:  # too few rounds for a rate
             break
-        cap = math.ceil(1.5 * rounds)
+        cap = math.ceil(1.5 * rounds.mean())
         e = best(batch, cap, e)
         rounds = rounds_at(batch, e, 2 * cap, seed)
-        first = found[0].rounds if found else rounds
-        found.append(
-            Speed(task.name, batch, 2.0**e, rounds, float(batch), bounds.batch_speed_up(batch, limit), first / rounds)
-        )
+        fewer = float((found[0].rounds if found else rounds).mean() / rounds.mean())
+        expected = bounds.batch_speed_up(batch, limit)
+        found.append(Speed(task.name, batch, 2.0**e, rounds, float(batch), expected, fewer))
     return found
 
 
@@ -385,15 +385,9 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
 QUICK = Options(bundled=("breast_cancer",), copies=(20,), passes=(1.0,), seeds=3, most=128, goal=0.2)
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """The largest batch without loss on RCV1 (or its twin), on copies of parts of it, and on other data."""
-    options = QUICK if quick else options or Options()
+    options = QUICK if quick else options
     problems, left = tasks(options, data, 1000 if quick else None)
     thresholds, points, speeds = [], [], []
     for passes in options.passes:

@@ -36,25 +36,22 @@ from .shared.conef_training import AUTHORS, BUCKET
 from .shared.network_figures import by_groups
 from .shared.network_training import (
     ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
     chosen_with,
+    compared,
     percent,
     recorded,
-    said_of,
     seeds_of,
     step_text,
     tasks,
     train,
     training_loss,
-    trial,
 )
-from .shared.report import OURS, Statement, Study, Table
-
-__all__ = ["Frozen", "Options", "Stored", "collect", "divided", "frozen", "plans", "report", "statements", "stored"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import LEVEL, Statement
 
 MOMENTUM = 0.9
 SGD, ADAM, BLOCKS = "SGD with momentum", "Adam", "Adam, random blocks"
@@ -287,71 +284,109 @@ def frozen(task: Task, options: Options, step: float, seed: int) -> list[Frozen]
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings; each trial is a paired interval over the seeds."""
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
-
-    def pairs(first: str, second: str, margin: float = LITTLE, of: str = "accuracy"):
-        present = [task for task in names if (task, first) in best and (task, second) in best]
-        return [trial(best[task, first], best[task, second], margin, of) for task in present]
-
-    lower = (0.0, "loss")
     sparse = f"{100 * options.share:g} %"
     lamb, one_bit, adam = sketched("ConEF-LAMB", SAVING), eps_of(SIGNS, options.eps), eps_of(ADAM, options.eps)
-    said = [
-        said_of(
-            "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76).",
-            pairs(LAYERS, MIXED, *lower),
-        ),
-        said_of(
-            "EF-LAMB in mixed precision has at most the training loss of ConEF that saves 80 % (printed: 1.76, 1.79).",
-            pairs(MIXED, lamb, *lower),
-        ),
-        said_of("EF-LAMB is at most one point below LAMB.", pairs(EF_LAMB, LAYERS), OURS),
-        said_of(
-            "EF-LAMB with a block of each layer has at most the training loss of one with a block of all coordinates.",
-            pairs(BY_LAYER, EF_LAMB, *lower),
-            OURS,
-        ),
-        said_of("A memory in half precision is at most one point below one in float32.", pairs(MIXED, EF_LAMB), OURS),
-        said_of("ConEF-LAMB that saves 80 % is at most one point below EF-LAMB.", pairs(lamb, EF_LAMB), OURS),
-        said_of(f"EF-Adam with random blocks of {sparse} is at most one point below Adam.", pairs(EF, ADAM), OURS),
-        said_of(f"EF-Adam with top-k of {sparse} is at most one point below Adam.", pairs(EF_TOP, ADAM), OURS),
-        said_of(
-            "A memory helps Adam on random blocks: with it the training loss is at most that without.",
-            pairs(EF, ALONE, *lower),
-            OURS,
-        ),
-    ]
-    for saving in options.savings:
-        said.append(
-            said_of(
-                f"ConEF-Adam that saves {100 * saving:g} % is at most one point below EF-Adam.",
-                pairs(sketched("ConEF-Adam", saving), EF),
-                OURS,
-            )
+    bert, steps = ("conef/table-bert-base",), ("conef/experiments-setting-for-adam-and-lamb",)
+
+    def said(id, text, first, second, of="accuracy", source=OURS, bears_on=()):
+        """At most one point below, or at most the training loss."""
+        trials = compared(rows, [(first, second)], 0.0 if of == "loss" else LITTLE, of)
+        return Statement(id, text, trials, source=source, bears_on=bears_on)
+
+    few = [
+        said(
+            f"conef-adam-{100 * saving:g}",
+            f"ConEF-Adam that saves {100 * saving:g} % is at most one point below EF-Adam.",
+            sketched("ConEF-Adam", saving),
+            EF,
+            bears_on=steps if saving == SAVING else (),
         )
+        for saving in options.savings
+    ]
     return [
-        *said,
-        said_of("ConEF-Adam with 15 levels is at most one point below EF-Adam.", pairs(LEVELS, EF), OURS),
-        said_of(
+        said(
+            "lamb-below-ef-lamb",
+            "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76).",
+            LAYERS,
+            MIXED,
+            "loss",
+            "",
+            bert,
+        ),
+        said(
+            "ef-lamb-below-conef",
+            "EF-LAMB in mixed precision has at most the training loss of ConEF that saves 80 % (printed: 1.76, 1.79).",
+            MIXED,
+            lamb,
+            "loss",
+            "",
+            bert,
+        ),
+        said("ef-lamb", "EF-LAMB is at most one point below LAMB.", EF_LAMB, LAYERS, bears_on=bert),
+        said(
+            "block-of-each-layer",
+            "EF-LAMB with a block of each layer has at most the training loss of one with a block of all coordinates.",
+            BY_LAYER,
+            EF_LAMB,
+            "loss",
+        ),
+        said(
+            "half-precision",
+            "A memory in half precision is at most one point below one in float32.",
+            MIXED,
+            EF_LAMB,
+            bears_on=bert,
+        ),
+        said(
+            "conef-lamb", "ConEF-LAMB that saves 80 % is at most one point below EF-LAMB.", lamb, EF_LAMB, bears_on=bert
+        ),
+        said(
+            "ef-adam-blocks",
+            f"EF-Adam with random blocks of {sparse} is at most one point below Adam.",
+            EF,
+            ADAM,
+            bears_on=steps,
+        ),
+        said("ef-adam-top", f"EF-Adam with top-k of {sparse} is at most one point below Adam.", EF_TOP, ADAM),
+        said(
+            "memory-helps",
+            "A memory helps Adam on random blocks: with it the training loss is at most that without.",
+            EF,
+            ALONE,
+            "loss",
+        ),
+        *few,
+        said("conef-adam-levels", "ConEF-Adam with 15 levels is at most one point below EF-Adam.", LEVELS, EF),
+        said(
+            "adam-nuqsgd",
             f"Adam with NUQSGD's {options.bits} bits, without a memory, is at most one point below Adam.",
-            pairs(quantized(options), ADAM),
-            OURS,
+            quantized(options),
+            ADAM,
         ),
-        said_of("1-bit Adam is at most one point below Adam (both with eps 1e-8).", pairs(SIGNS, ADAM), REMEMBERED),
-        said_of(
-            f"1-bit Adam is at most one point below Adam (both with eps {options.eps:g}).", pairs(one_bit, adam), OURS
+        said(
+            "one-bit",
+            "1-bit Adam is at most one point below Adam (both with eps 1e-8).",
+            SIGNS,
+            ADAM,
+            source=REMEMBERED,
         ),
-        said_of("Adam's training loss is at most that of SGD with momentum.", pairs(ADAM, SGD, *lower), OURS),
-        said_of(
+        said(
+            "one-bit-eps", f"1-bit Adam is at most one point below Adam (both with eps {options.eps:g}).", one_bit, adam
+        ),
+        said("adam-below-sgd", "Adam's training loss is at most that of SGD with momentum.", ADAM, SGD, "loss"),
+        said(
+            "adam-below-sgd-blocks",
             "With random blocks and a memory Adam's training loss is at most that of SGD with momentum.",
-            pairs(EF, EFSGD, *lower),
-            OURS,
+            EF,
+            EFSGD,
+            "loss",
         ),
-        said_of(
+        said(
+            "adam-below-sgd-top",
             "With top-k and a memory Adam's training loss is at most that of SGD with momentum.",
-            pairs(EF_TOP, SGD_TOP, *lower),
-            OURS,
+            EF_TOP,
+            SGD_TOP,
+            "loss",
         ),
     ]
 
@@ -419,15 +454,8 @@ def draw(rows: list[Trained], kept: list[Stored], sizes: dict):
     return by_groups(rows, sizes, lambda row: state[row.task, row.method], label, "linear")
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, count what they store, and take the variances that 1-bit Adam freezes."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2),

@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors import (
-    Identity,
-    PowerSGD,
-    RandomBlock,
-    ScaledSign,
-    Sign,
-    SpectralAtomo,
-    TopK,
-    by_layer,
-)
+from ..compressors import Identity, PowerSGD, RandomBlock, ScaledSign, Sign, SpectralAtomo, TopK, by_layer
 from ..core import require, setting
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
@@ -32,31 +23,30 @@ from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketch
 from .shared.network_figures import by_groups
 from .shared.network_training import (
     ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
     chosen_with,
+    compared,
     percent,
     recorded,
-    said_of,
     seeds_of,
     step_text,
     tasks,
     train,
     training_loss,
-    trial,
 )
-from .shared.report import OURS, Statement, Study, Table
-
-__all__ = ["Options", "Spectrum", "collect", "plans", "report", "spectra", "statements"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import LEVEL, Statement
 
 MOMENTUM = 0.9
 FULL, FULL_GROUP = "float32", "full precision"
 MAJORITY, SIGN = "sign, majority vote", "scaled sign, memory"
 VOTE = 0.02  # of the other steps: those of a majority vote do not shrink with the gradient
 LITTLE, FAR = 0.01, 0.05  # one point of accuracy is little, five are much
+
+TALK = 0.1  # the share of the talk's tables
 
 
 @setting
@@ -210,78 +200,107 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
 
-    def pairs(mine, theirs, margin, of="accuracy"):
-        return [
-            trial(best[task, first], best[task, second], margin, of)
-            for task in names
-            for first, second in zip(mine, theirs, strict=True)
-            if (task, first) in best and (task, second) in best
-        ]
-
-    def against_full(methods):
-        return pairs(methods, [FULL] * len(methods), LITTLE)
+    def said(id, text, mine, theirs, margin=LITTLE, of="accuracy", source=OURS, bears_on=()):
+        """The first methods are at most ``margin`` worse than the others; by default one point below full precision."""
+        pairs = list(zip(mine, theirs or [FULL] * len(mine), strict=True))
+        return Statement(id, text, compared(rows, pairs, margin, of), source=source, bears_on=bears_on)
 
     bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
     nuqsgd, qsgd, top = ([f"{name}, {b} bits" for b in bits] for name in ("NUQSGD", "QSGD", "QSGDinf"))
-    said = [
-        said_of("NUQSGD's training loss is at most that of QSGD (same bits).", pairs(nuqsgd, qsgd, 0.0, "loss")),
-        said_of("NUQSGD's accuracy is at most one point below that of QSGDinf.", pairs(nuqsgd, top, LITTLE)),
-        said_of(
-            "NUQSGD does not impair the accuracy of full precision (it is at most one point below).",
-            against_full(nuqsgd),
-        ),
-    ]
     power = [f"PowerSGD, rank {r}, memory" for r in options.ranks]
-    said += [
-        said_of("PowerSGD with a memory is at most one point below full precision.", against_full(power), OURS),
-        said_of(
+    abstract = "nuqsgd/abstract-"
+    made = [
+        said(
+            "nuqsgd-loss",
+            "NUQSGD's training loss is at most that of QSGD (same bits).",
+            nuqsgd,
+            qsgd,
+            0.0,
+            "loss",
+            "",
+            (f"{abstract}smaller-variance-lower-training-loss",),
+        ),
+        said(
+            "nuqsgd-accuracy",
+            "NUQSGD's accuracy is at most one point below that of QSGDinf.",
+            nuqsgd,
+            top,
+            source="",
+            bears_on=(f"{abstract}nuqsgd-matches-qsgdinf-in-loss",),
+        ),
+        said(
+            "nuqsgd-full",
+            "NUQSGD does not impair the accuracy of full precision (it is at most one point below).",
+            nuqsgd,
+            [],
+            source="",
+            bears_on=(f"{abstract}less-communication-without-loss",),
+        ),
+        said("power", "PowerSGD with a memory is at most one point below full precision.", power, []),
+        said(
+            "power-needs-memory",
             "PowerSGD needs its memory: without it the accuracy is no better.",
-            pairs(power, [f"PowerSGD, rank {r}" for r in options.ranks], 0.0),
-            OURS,
+            power,
+            [f"PowerSGD, rank {r}" for r in options.ranks],
+            0.0,
         ),
-        said_of(
+        said(
+            "atomo",
             "ATOMO by layer is at most one point below full precision.",
-            against_full([f"ATOMO, {r} triplets" for r in options.triplets]),
-            OURS,
+            [f"ATOMO, {r} triplets" for r in options.triplets],
+            [],
         ),
-        said_of("The scaled sign with a memory is at most one point below full precision.", against_full([SIGN]), OURS),
-        said_of("A majority vote of signs is at most one point below full precision.", against_full([MAJORITY]), OURS),
+        said("sign", "The scaled sign with a memory is at most one point below full precision.", [SIGN], []),
+        said("majority", "A majority vote of signs is at most one point below full precision.", [MAJORITY], []),
     ]
     for share in options.shares:
-        less, theirs = f"{100 * (1 - share):.3g} %", "" if share == 0.1 else OURS
-        printed = " (printed: 92.52 and 86.58; five points are our margin)" if share == 0.1 else ""
+        talk = share == TALK
+        less, theirs, id = f"{100 * (1 - share):.3g} %", "" if talk else OURS, f"{100 * (1 - share):.3g}"
+        printed = " (printed: 92.52 and 86.58; five points are our margin)" if talk else ""
         ef, block = sent(EF, share), sent(BLOCK, share)
-        said.append(
-            said_of(f"With {less} less communication EFSGD is at most one point below SGD.", against_full([ef]), theirs)
-        )
-        said.append(
-            said_of(
+        tables = ("conef/table-resnet18-on-cifar-10", "conef/table-wideresnet-28-10-on-cifar-10") if talk else ()
+        alone = ("conef/table-resnet18-blocks-without-memory",)
+        made += [
+            said(
+                f"efsgd-{id}",
+                f"With {less} less communication EFSGD is at most one point below SGD.",
+                [ef],
+                [],
+                source=theirs,
+                bears_on=tables,
+            ),
+            said(
+                f"blocks-alone-{id}",
                 f"With {less} less, EFSGD is five points above random blocks alone{printed}.",
-                pairs([ef], [block], -FAR),
-                theirs,
-            )
-        )
-        for saving in (0.6, 0.9):
-            said.append(
-                said_of(
+                [ef],
+                [block],
+                -FAR,
+                source=theirs,
+                bears_on=tables[:1] + alone,
+            ),
+            *(
+                said(
+                    f"conef-{100 * saving:.0f}-{id}",
                     f"With {less} less, ConEF that saves {100 * saving:.0f} % of the memory is at most one point below "
                     "EFSGD.",
-                    pairs([sent(fixed(saving), share)], [ef], LITTLE),
-                    theirs,
+                    [sent(fixed(saving), share)],
+                    [ef],
+                    source=theirs,
+                    bears_on=tables,
                 )
-            )
-        said.append(
-            said_of(
+                for saving in (0.6, 0.9)
+            ),
+            said(
+                f"top-{id}",
                 f"With {100 * share:g} % of the coordinates, top-k with a memory (more bits: it sends indices) is no "
                 "worse than random blocks with one.",
-                pairs([sent("top-k, memory", share)], [ef], 0.0),
-                OURS,
-            )
-        )
-    return said
+                [sent("top-k, memory", share)],
+                [ef],
+                0.0,
+            ),
+        ]
+    return made
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
@@ -321,15 +340,8 @@ def draw(rows: list[Trained], sizes: dict):
     return by_groups(rows, sizes, lambda row: row.bits, "bits a coordinate and round")
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, and take the spectra of its gradients."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), bits=(4,),

@@ -13,19 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..cluster import run
-from ..compressors import (
-    QSGD,
-    Bucketed,
-    Identity,
-    Natural,
-    RandK,
-    RandomBlock,
-    ScaledSign,
-    TopK,
-    scaled,
-)
+from ..compressors import QSGD, Bucketed, Identity, Natural, RandK, RandomBlock, ScaledSign, TopK, scaled
 from ..core import require, setting
-from ..measure import mean_interval, paired_interval
 from ..methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.text import number
@@ -36,12 +25,12 @@ from ..problems.row_blocks import rows_between
 from ..reporting.progress import track
 from .shared.network_training import (
     ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
     chosen_with,
+    costs,
     end_mark,
     interval,
     percent,
@@ -52,10 +41,8 @@ from .shared.network_training import (
     train,
     training_loss,
 )
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import judged
-
-__all__ = ["Models", "Options", "Place", "at_equal_loss", "barrier", "collect", "plans", "report", "sharpness"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import FAILS, HOLDS, LEVEL, Statement, Trial, at_most, below
 
 MOMENTUM = 0.9
 FULL = "float32"
@@ -219,31 +206,24 @@ def at_equal_loss(row: Trained, other: Trained) -> tuple[np.ndarray, np.ndarray]
     return mine, theirs
 
 
-def _sign(difference: np.ndarray) -> str:
-    """Whether a difference is below 0 by the interval of its mean: "holds", "fails" where it is above, "undecided"."""
-    if difference.size < 2:
-        return "holds" if difference.mean() < 0.0 else "fails"
-    found = mean_interval(difference, LEVEL)
-    return "holds" if found.high < 0.0 else "fails" if found.low > 0.0 else "undecided"
-
-
-def _merit(text: str, best: dict, pairs, source: str) -> Statement:
+def _merit(best: dict, pairs) -> list[Trial]:
     """Whether the first of each pair has the lower held-out loss where both have the same training loss."""
-    trials, numbers = [], []
+    trials = []
     for task in dict.fromkeys(task for task, _ in best):
         for first, second in pairs:
             row, other = best[task, first], best[task, second]
             if not (row.success and other.success):
-                trials.append("undecided" if not other.success else "fails")
-                numbers.append(f"{task}, {first}: a run diverged")
+                how = at_most(costs(row, "loss"), costs(other, "loss"))
+                trials.append(Trial(how, f"{task}, {first}: a run diverged"))
                 continue
             mine, theirs = at_equal_loss(row, other)
-            trials.append(_sign(mine - theirs))
-            numbers.append(
+            how = below(mine, theirs)
+            shown = (
                 f"{task}, {first}: {number(mine.mean())} with step {row.step:g} against {number(theirs.mean())} with "
-                f"{other.step:g}, difference {interval(mine - theirs)} ({trials[-1]})"
+                f"{other.step:g}, difference {interval(mine - theirs)} ({how})"
             )
-    return Statement(text, judged(trials), "; ".join(numbers) + ".", source)
+            trials.append(Trial(how, shown))
+    return trials
 
 
 # --- minima -----------------------------------------------------------------------------------------------------------
@@ -360,93 +340,117 @@ def consensus(task: Task, options: Options, seeds) -> list[Models]:
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _against(text: str, models: list[Models], rows: str, way: str, of: str, margin: float) -> Statement:
+def _against(models: list[Models], rows: str, way: str, of: str, margin: float) -> list[Trial]:
     """Whether models without consensus reach the accuracy of those with it, up to a margin."""
-    trials, numbers = [], []
-    found = {(one.task, one.way): one for one in models if one.rows == rows}
+    trials, found = [], {(one.task, one.way): one for one in models if one.rows == rows}
     for task in dict.fromkeys(one.task for one in models):
         mine, theirs = getattr(found[task, way], of), found[task, ONE].single
-        if mine.size < 2:
-            how = "holds" if mine.mean() >= theirs.mean() - margin else "fails"
-        else:
-            apart = paired_interval(mine, theirs, LEVEL)
-            how = "holds" if apart.low >= -margin else "fails" if apart.high < -margin else "undecided"
-        trials.append(how)
-        numbers.append(f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} % ({how})")
-    return Statement(text, judged(trials), "; ".join(numbers) + ".", OURS)
+        how = at_most(-mine, -theirs, margin)
+        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} % ({how})"))
+    return trials
 
 
 def statements(rows: list[Trained], where: list[Place], models: list[Models]) -> list[Statement]:
     """Answers to the questions, each by intervals over the seeds."""
-    best = best_of(rows)
-    said = [
-        _merit(
+    best, by = best_of(rows), {(one.task, one.method): one for one in where}
+    merits, consensus = ("conef/slide-unbiased-c-has-some",), ("conef/slide-is-consensus-necessary",)
+    compressed = [one for one in where if one.method not in (FULL, OTHER_ROWS, OTHER_START)]
+    names = list(dict.fromkeys(one.task for one in where))
+    farther = Statement(
+        "farther-than-a-start",
+        "Compression leads farther from the weights of full precision than another start does.",
+        [below(by[one.task, OTHER_START].away, one.away) for one in compressed],
+        source=OURS,
+    )
+    least, most = (
+        {task: number(pick(o.away.mean() for o in compressed if o.task == task)) for task in names}
+        for pick in (min, max)
+    )
+    numbers = "; ".join(
+        f"{task}: {least[task]} to {most[task]} of the way, other rows {interval(by[task, OTHER_ROWS].away)}, another "
+        f"start {interval(by[task, OTHER_START].away)}"
+        for task in names
+    )
+    count = f"{farther.count()} of {len(farther.trials)} are farther, {farther.count(FAILS)} nearer"
+    walls = Statement(
+        "barrier",
+        f"Different minima: a barrier above {100 * WALL:g} % of the loss at the start lies between the ends of "
+        "compressed and of full precision.",
+        [below(-one.wall, -WALL) for one in compressed],
+        source=OURS,
+    )
+    high = [f"{one.task}, {one.method}" for one, how in zip(compressed, walls.trials, strict=True) if how == HOLDS]
+    rows_and_start = [[interval(by[task, other].wall) for other in (OTHER_ROWS, OTHER_START)] for task in names]
+    others = "; ".join(
+        f"{task}: other rows {other}, another start {start}"
+        for task, (other, start) in zip(names, rows_and_start, strict=True)
+    )
+    listed = f" ({', '.join(high)})" if high else ""
+    return [
+        Statement(
+            "unbiased-memory",
             "An unbiased error compressor generalizes better (held-out loss at equal training loss; steps differ).",
-            best,
-            MEMORIES,
-            "",
+            _merit(best, MEMORIES),
+            bears_on=merits,
         ),
-        _merit(
+        Statement(
+            "unbiased-messages",
             "Unbiased messages generalize better than biased ones with a memory (likewise).",
-            best,
-            MESSAGES,
-            OURS,
+            _merit(best, MESSAGES),
+            source=OURS,
+            bears_on=merits,
+        ),
+        farther._replace(said=f"{count}; {numbers}."),
+        walls._replace(said=f"{len(high)} of {len(walls.trials)}{listed}; {others}."),
+        *(
+            Statement(id, text, _against(models, own, way, of, margin), source=OURS, bears_on=consensus)
+            for id, text, own, way, of, margin in (
+                (
+                    "alone",
+                    "Consensus is not necessary: a worker alone with its own rows is at most one point below it.",
+                    "own",
+                    SAME,
+                    "single",
+                    LITTLE,
+                ),
+                (
+                    "one-mean-one-start",
+                    "One mean of the weights at the end replaces consensus: own rows, one start (at most one point "
+                    "below).",
+                    "own",
+                    SAME,
+                    "averaged",
+                    LITTLE,
+                ),
+                (
+                    "one-mean-other-starts",
+                    "One mean of the weights at the end replaces consensus: own rows, other starts (at most one point "
+                    "below).",
+                    "own",
+                    OTHERS,
+                    "averaged",
+                    LITTLE,
+                ),
+                (
+                    "mean-of-probabilities",
+                    "The mean of the probabilities of models trained apart replaces consensus: own rows (at most one "
+                    "point below).",
+                    "own",
+                    OTHERS,
+                    "together",
+                    LITTLE,
+                ),
+                (
+                    "minima-of-use",
+                    "Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
+                    "shared",
+                    OTHERS,
+                    "together",
+                    0.0,
+                ),
+            )
         ),
     ]
-    by = {(one.task, one.method): one for one in where}
-    compressed = [one for one in where if one.method not in (FULL, OTHER_ROWS, OTHER_START)]
-    trials = [_sign(by[one.task, OTHER_START].away - one.away) for one in compressed]
-    share = sum(how == "fails" for how in trials)
-    said.append(
-        Statement(
-            "Compression leads farther from the weights of full precision than another start does.",
-            judged(trials),
-            f"{trials.count('holds')} of {len(trials)} are farther, {share} nearer; "
-            + "; ".join(
-                f"{task}: {number(min(o.away.mean() for o in compressed if o.task == task))} to "
-                f"{number(max(o.away.mean() for o in compressed if o.task == task))} of the way, other rows "
-                f"{interval(by[task, OTHER_ROWS].away)}, another start {interval(by[task, OTHER_START].away)}"
-                for task in dict.fromkeys(one.task for one in where)
-            )
-            + ".",
-            OURS,
-        )
-    )
-    trials = [_sign(WALL - one.wall) for one in compressed]
-    high = [one for one, how in zip(compressed, trials, strict=True) if how == "holds"]
-    said.append(
-        Statement(
-            f"Different minima: a barrier above {100 * WALL:g} % of the loss at the start lies between the ends of "
-            "compressed and of full precision.",
-            judged(trials),
-            f"{len(high)} of {len(trials)}"
-            + (f" ({', '.join(f'{one.task}, {one.method}' for one in high)})" if high else "")
-            + "; "
-            + "; ".join(
-                f"{task}: other rows {interval(by[task, OTHER_ROWS].wall)}, another start "
-                f"{interval(by[task, OTHER_START].wall)}"
-                for task in dict.fromkeys(one.task for one in where)
-            )
-            + ".",
-            OURS,
-        )
-    )
-    said += [
-        _against("Consensus is not necessary: a worker alone with its own rows is at most one point below it.",
-                 models, "own", SAME, "single", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, one start (at most one point "
-                 "below).",
-                 models, "own", SAME, "averaged", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, other starts (at most one point "
-                 "below).",
-                 models, "own", OTHERS, "averaged", LITTLE),
-        _against("The mean of the probabilities of models trained apart replaces consensus: own rows (at most one "
-                 "point below).",
-                 models, "own", OTHERS, "together", LITTLE),
-        _against("Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
-                 models, "shared", OTHERS, "together", 0.0),
-    ]  # fmt: skip
-    return said
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
@@ -514,15 +518,8 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
     return figure
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, compare where they end, and train with and without consensus."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), rows=160, steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), workers=4

@@ -9,6 +9,7 @@ worker.  With 8 workers batches are of 32, as in the paper's comparison under sm
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,20 +34,8 @@ from ..plots.text import number
 from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ..reporting.progress import track
 from .shared.problems import digits, iterates, rcv1
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import verdict
-
-__all__ = [
-    "Training",
-    "Variance",
-    "collect",
-    "inputs",
-    "levels_of",
-    "relative_variance",
-    "report",
-    "train",
-    "variances",
-]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import Compare, Statement, Trial, below, within
 
 BITS, BUCKET = 4, 8192
 FINEST = 119  # levels of NUQSGD that floats can tell apart: with 8 bits there are codes for 126
@@ -56,7 +45,8 @@ RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
 SEEDS = 5
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
-COMPARABLE = 2.0  # the factor for "comparable" variances; for losses and accuracies see `statements`
+COMPARABLE = 2.0  # the factor for "comparable" variances
+KEPT = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
 
 
 class Variance(NamedTuple):
@@ -70,41 +60,38 @@ class Variance(NamedTuple):
 
 
 class Training(NamedTuple):
-    """One method on one problem, means over seeds.
+    """One method on one problem.
 
     Attributes
     ----------
     problem : str
     workers, batch : int
     method : str
-    variance : float
-        Exact relative variance of its quantizer at its own mini-batch gradients, mean along the run.
-    loss, spread : float
-        f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
-    accuracy, apart : float
-        On the held-out part, at the end; standard deviation over the seeds.
     bits : float
         Payload bits per coordinate and message.
+    variance, loss, accuracy : ndarray, shape (seeds,)
+        Exact relative variance of its quantizer at its own mini-batch gradients, mean along the run; f - f* on the
+        training part, mean over the last quarter of the run; accuracy on the held-out part, at the end.
+    step, gap, noise : ndarray, shape (records,)
+        Along the run: step, f - f* and variance, means over seeds.
     """
 
     problem: str
     workers: int
     batch: int
     method: str
-    variance: float
-    loss: float
-    spread: float
-    accuracy: float
-    apart: float
     bits: float
-
-
-class Curves(NamedTuple):
-    """Curves along a run: step, f - f* and variance, means over seeds."""
-
+    variance: np.ndarray
+    loss: np.ndarray
+    accuracy: np.ndarray
     step: np.ndarray
     gap: np.ndarray
-    variance: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def setting(self) -> str:
+        """Problem and workers, as text."""
+        return f"{self.problem}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
 
 # --- variances --------------------------------------------------------------------------------------------------------
@@ -201,7 +188,7 @@ def train(
     bits=BITS,
     bucket=BUCKET,
     length=1.0,
-) -> tuple[list[Training], dict[str, Curves]]:
+) -> list[Training]:
     """Train with each quantizer at the same bits and step size, on 80 % of the rows.
 
     Parameters
@@ -222,8 +209,7 @@ def train(
 
     Returns
     -------
-    rows : list of Training
-    curves : dict of str to Curves
+    list of Training
     """
     require(1 <= records <= steps, "records", records, "an integer from 1 to the number of steps")
     part, held_out = data.split(0.8, seed=0)
@@ -232,71 +218,58 @@ def train(
     step = Constant((1.0 - MOMENTUM) * length / lipschitz(problem))
     rng = np.random.default_rng(int(key(seed, "nuqsgd", "rows")))
     drawn = [rng.choice(problem.n, min(batch, problem.n), replace=False) for _ in range(records + 1)]
-    rows, curves = [], {}
+    rows = []
     for method, compressor in track(compressors(bits, bucket).items(), name):
-        end, seen = [], []
-        exact = method == "float32"
-        levels: Any = None if exact else levels_of(method, bits)
+        seen, held, width = [], [], math.nan
+        plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
+        levels: Any = None if method == "float32" else levels_of(method, bits)
         for r in range(seeds):
             here: list = []
 
-            def watch(intermediate_result, here=here, exact=exact, levels=levels):
+            def watch(intermediate_result, here=here, levels=levels):
                 x = intermediate_result.last
                 g = batch_gradient(problem, drawn[len(here)], x)
-                noise = 0.0 if exact else relative_variance(g, levels[0], levels[1], bucket)
+                noise = 0.0 if levels is None else relative_variance(g, *levels, bucket)
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
-            plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
-            done = run(
-                plan,
-                problem,
-                workers=workers,
-                steps=steps,
-                seed=seed + r,
-                callback=watch,
-                record_every=max(1, steps // records),
-            )
+            every = max(1, steps // records)
+            done = run(plan, problem, workers=workers, steps=steps, seed=seed + r, callback=watch, record_every=every)
             seen.append(np.array(here[: records + 1]))
+            held.append(accuracy(test, done.last))
             width = done.history["bits_up"][-1] / (done.history["step"][-1] * problem.d)
-            end.append((accuracy(test, done.last), width))
-        table = np.array(seen)
-        late = table[:, -max(1, records // 4) :, 1].mean(axis=1)
-        curves[method] = Curves(*table.mean(axis=0).T)
-        held, width = np.mean(end, axis=0)
-        apart = np.std(end, axis=0)[0]
-        rows.append(
-            Training(name, workers, batch, method, table[:, :, 2].mean(), late.mean(), late.std(), held, apart, width)
-        )
-    return rows, curves
+        table, late = np.array(seen), max(1, records // 4)
+        by_seed = table[:, :, 2].mean(axis=1), table[:, -late:, 1].mean(axis=1), np.array(held)
+        curves = table.mean(axis=0).T.astype(np.float32)
+        rows.append(Training(name, workers, batch, method, float(width), *by_seed, *curves))
+    return rows
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _pairs(rows, of) -> dict:
-    """``of(row)`` for each quantizer, by everything else."""
+def _by_place(rows: list[Variance]) -> dict[tuple, dict[str, float]]:
+    """The variance of each quantizer, by input, bits and bucket."""
     found: dict = {}
     for row in rows:
-        place = (row.input, row.bits, row.bucket) if isinstance(row, Variance) else (row.problem, row.workers)
-        name = row.quantizer if isinstance(row, Variance) else row.method
-        found.setdefault(place, {})[name] = of(row)
+        found.setdefault((row.input, row.bits, row.bucket), {})[row.quantizer] = row.variance
     return found
 
 
 def _where(places) -> str:
-    names = list(dict.fromkeys(place[0] for place in places))
-    return ", ".join(names) or "none"
+    return ", ".join(dict.fromkeys(place[0] for place in places)) or "none"
 
 
 def _bits(places) -> str:
     return ", ".join(str(b) for b in sorted({place[1] for place in places}))
 
 
-def statements(rows, sweep, trained) -> list[Statement]:
-    """Which of the paper's orderings hold, and on how many inputs."""
-    said = []
-    four, every = (_pairs(part, lambda row: row.variance) for part in (rows, sweep))
-    for what, table in ((f"{BITS} bits, buckets of {BUCKET}", four), ("all bits and buckets", every)):
+def variance_statements(rows, sweep) -> list[Statement]:
+    """Which of the paper's orderings of variances hold, and on how many inputs; these are exact."""
+    said, four = [], _by_place(rows)
+    for what, table, id in (
+        (f"{BITS} bits, buckets of {BUCKET}", four, ""),
+        ("all bits and buckets", _by_place(sweep), "-swept"),
+    ):
         lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
         equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
         higher = [place for place in table if place not in lower and place not in equal]
@@ -307,175 +280,143 @@ def statements(rows, sweep, trained) -> list[Statement]:
             numbers += f"; higher on {_where(higher)}."
         else:
             numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
-        said.append(
-            Statement(
-                f"The variance of NUQSGD is below that of QSGD ({what}).", verdict(len(lower), len(table)), numbers
-            )
-        )
+        about = ("nuqsgd/abstract-nuqsgd-has-a-smaller-variance", "nuqsgd/experiments-other-buckets")
+        text = f"The variance of NUQSGD is below that of QSGD ({what})."
+        trials = [place in lower for place in table]
+        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, bears_on=about[: 1 if table is four else 2]))
         ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
         near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
         above = [place for place, r in ratio.items() if r > COMPARABLE]
-        below = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
+        below_it = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
         numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
         if table is four:
             numbers += (
-                f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below)}. NUQSGD over QSGDinf lies "
+                f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below_it)}. NUQSGD over QSGDinf lies "
                 f"between {number(min(ratio.values()))} and {number(max(ratio.values()))}."
             )
         else:
-            numbers += f"; higher on {len(above)}, lower on {len(below)}."
-        said.append(
-            Statement(
-                f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
-                verdict(len(near), len(table)),
-                numbers,
-            )
-        )
+            numbers += f"; higher on {len(above)}, lower on {len(below_it)}."
+        about = ("nuqsgd/abstract-nuqsgd-matches-qsgdinf-in-variance", "nuqsgd/experiments-other-buckets")
+        text = f"The variance of NUQSGD is comparable to that of QSGDinf ({what})."
+        trials = [place in near for place in table]
+        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, bears_on=about[: 1 if table is four else 2]))
     ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
     if ratio:
-        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
         said.append(
             Statement(
+                "released-qsgd",
                 "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
                 f" ({BITS} bits, buckets of {BUCKET}).",
-                verdict(len(near), len(ratio)),
+                [1 / COMPARABLE <= r <= COMPARABLE for r in ratio.values()],
                 f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
                 OURS,
+                ("nuqsgd/the-released-code-levels-without-zero",),
             )
         )
-    noise, loss, held = (
-        _pairs(trained, of) for of in (lambda row: row.variance, lambda row: row.loss, lambda row: row.accuracy)
-    )
-    spread = _pairs(trained, lambda row: row.spread)
-
-    def name(place):
-        return f"{place[0]}, {place[1]} worker{'s' if place[1] > 1 else ''}"
-
-    lower = [place for place, v in noise.items() if v["NUQSGD"] < v["QSGD"]]
-    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGD'])}" for p, v in noise.items())
-    said.append(
-        Statement(
-            "Along the run the variance of NUQSGD is below that of QSGD.",
-            verdict(len(lower), len(noise)),
-            f"{numbers}.",
-        )
-    )
-    near = [p for p, v in noise.items() if 1 / COMPARABLE <= v["NUQSGD"] / v["QSGDinf"] <= COMPARABLE]
-    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGDinf'])}" for p, v in noise.items())
-    said.append(
-        Statement(
-            "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
-            verdict(len(near), len(noise)),
-            f"{numbers}.",
-        )
-    )
-    for other in ("QSGD", "QSGDinf"):
-        clear = {p: 3.0 * math.hypot(spread[p]["NUQSGD"], spread[p][other]) for p in loss}
-        good = [
-            p
-            for p, v in loss.items()
-            if (v[other] - v["NUQSGD"] > clear[p] if other == "QSGD" else abs(v["NUQSGD"] / v[other] - 1.0) <= 0.1)
-        ]
-        numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v[other])}" for p, v in loss.items())
-        text = "NUQSGD trains to a lower loss than QSGD" if other == "QSGD" else "NUQSGD trains to the loss of QSGDinf"
-        rule = "by three standard deviations" if other == "QSGD" else "within 10 %"
-        said.append(Statement(f"{text} ({rule}).", verdict(len(good), len(loss)), f"f - f*: {numbers}."))
-    noise = _pairs(trained, lambda row: row.apart)
-    good = [
-        p for p, v in held.items() if v["NUQSGD"] - v["QSGD"] > 3.0 * math.hypot(noise[p]["NUQSGD"], noise[p]["QSGD"])
-    ]
-    numbers = "; ".join(f"{name(p)}: {100 * v['NUQSGD']:.1f} against {100 * v['QSGD']:.1f}" for p, v in held.items())
-    said.append(
-        Statement(
-            "NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
-            verdict(len(good), len(held)),
-            f"In per cent, {numbers}.",
-        )
-    )
     return said
 
 
+def training_statements(trained) -> list[Statement]:
+    """Which of the paper's orderings hold in training, by the seeds."""
+
+    def compared(metric: str, other: str, rule, scale: float = 1.0, form=number) -> list[Trial]:
+        return Compare(
+            lambda row: scale * getattr(row, metric),
+            [("NUQSGD", other)],
+            rule,
+            ("setting",),
+            show=lambda row: form(getattr(row, metric).mean()),
+        )(trained)
+
+    abstract = "nuqsgd/abstract-"
+    return [
+        Statement(
+            "noise-below-qsgd",
+            "Along the run the variance of NUQSGD is below that of QSGD.",
+            compared("variance", "QSGD", below),
+            bears_on=(f"{abstract}nuqsgd-has-a-smaller-variance", "nuqsgd/experiments-variance-along-the-run"),
+        ),
+        Statement(
+            "noise-near-qsgdinf",
+            "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
+            compared("variance", "QSGDinf", partial(within, factor=COMPARABLE)),
+            bears_on=(f"{abstract}nuqsgd-matches-qsgdinf-in-variance", "nuqsgd/experiments-variance-along-the-run"),
+        ),
+        Statement(
+            "loss-below-qsgd",
+            "NUQSGD trains to a lower loss than QSGD (f - f*).",
+            compared("loss", "QSGD", below),
+            bears_on=(f"{abstract}smaller-variance-lower-training-loss", "nuqsgd/figures-19-20-and-21"),
+        ),
+        Statement(
+            "loss-of-qsgdinf",
+            "NUQSGD trains to the loss of QSGDinf (f - f*, within 10 %).",
+            compared("loss", "QSGDinf", partial(within, factor=1.1)),
+            bears_on=(f"{abstract}nuqsgd-matches-qsgdinf-in-loss",),
+        ),
+        Statement(
+            "accuracy-above-qsgd",
+            "NUQSGD has a higher held-out accuracy than QSGD (in per cent).",
+            compared("accuracy", "QSGD", below, -1.0, lambda share: f"{100 * share:.1f}"),
+            bears_on=(f"{abstract}smaller-variance-higher-test-accuracy",),
+        ),
+    ]
+
+
 def _wide(rows, names) -> list[tuple[str, ...]]:
-    table = _pairs(rows, lambda row: row.variance)
+    table = _by_place(rows)
     return [(place[0], *(number(v[name]) for name in names)) for place, v in table.items()]
 
 
 def draw(sweep, dimensions, trained):
     """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
+    from matplotlib.lines import Line2D
+
     from ..plots import new_figure, style
     from ..plots.figure_style import COLUMN, PAGE
 
-    chosen = [name for name in ("Gaussian", "lognormal 1.5", "logistic near x*, batch") if name in dimensions]
-    colours = dict(zip(("float32", *THREE), ("#7F7F7F", "#D55E00", "#0072B2", "#009E73"), strict=True))
-    marks = dict(zip(("float32", *THREE), "xosD", strict=True))
-    dashes = dict(zip(("float32", *THREE), (":", "--", "-.", "-"), strict=True))
+    looks = {
+        name: {"color": colour, "marker": mark, "linestyle": dash, "markerfacecolor": "none", "label": name}
+        for name, colour, mark, dash in (
+            ("float32", "#7F7F7F", "x", ":"),
+            ("QSGD", "#D55E00", "o", "--"),
+            ("QSGDinf", "#0072B2", "s", "-."),
+            ("NUQSGD", "#009E73", "D", "-"),
+        )
+    }
+    dotted: dict[str, Any] = {"marker": "", "linewidth": 1.4, "linestyle": (0, (1, 1.5))}
     worst = {
         "QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
         "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
         "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
     }
+    settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
     with style():
         figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
-        for axes, name in zip(grid[0], chosen, strict=False):
-            largest = min(BUCKET, dimensions[name])
+        for axes, name in zip(grid[0], [name for name in KEPT if name in dimensions], strict=False):
             for q in THREE:
                 mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
                 bits = [row.bits for row in mine]
-                axes.plot(
-                    bits,
-                    [row.variance for row in mine],
-                    color=colours[q],
-                    marker=marks[q],
-                    linestyle=dashes[q],
-                    markerfacecolor="none",
-                    label=q,
-                )
-                axes.plot(
-                    bits,
-                    [worst[q](largest, b) for b in bits],
-                    color=colours[q],
-                    marker="",
-                    linewidth=1.4,
-                    linestyle=(0, (1, 1.5)),
-                )
-            axes.set_yscale("log")
+                axes.plot(bits, [row.variance for row in mine], **looks[q])
+                largest = min(BUCKET, dimensions[name])
+                axes.plot(bits, [worst[q](largest, b) for b in bits], color=looks[q]["color"], **dotted)
             axes.set_xticks(sorted({row.bits for row in sweep}))
-            axes.set_xlabel("bits a coordinate")
-            axes.set_title(name)
+            axes.set(yscale="log", xlabel="bits a coordinate", title=name)
         grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
-        first, second = list(trained)[0], list(trained)[-1]
-        for axes, (name, curves), what in zip(
-            grid[1],
-            ((first, trained[first]), (first, trained[first]), (second, trained[second])),
-            ("variance", "gap", "gap"),
-            strict=True,
-        ):
-            for method, seen in curves.items():
-                if what == "variance" and method == "float32":
-                    continue
-                axes.plot(
-                    seen.step,
-                    getattr(seen, what),
-                    color=colours[method],
-                    marker=marks[method],
-                    markevery=4,
-                    linestyle=dashes[method],
-                    markerfacecolor="none",
-                    label=method,
-                )
-            axes.set_yscale("log")
-            axes.set_xlabel("rounds")
-            axes.set_title(name)
-            axes.set_ylabel("relative variance along the run" if what == "variance" else r"$f(x_t)-f^*$")
-        from matplotlib.lines import Line2D
-
+        first, last = settings[0], settings[-1]
+        for axes, setting, what in zip(grid[1], (first, first, last), ("noise", "gap", "gap"), strict=True):
+            for row in trained:
+                if (row.problem, row.workers, row.batch) == setting and (what, row.method) != ("noise", "float32"):
+                    axes.plot(row.step, getattr(row, what), markevery=4, **looks[row.method])
+            axes.set(yscale="log", xlabel="rounds", title=f"{setting[0]}, {setting[1]} x {setting[2]}")
+            axes.set_ylabel("relative variance along the run" if what == "noise" else r"$f(x_t)-f^*$")
         handles, labels = grid[1, 1].get_legend_handles_labels()
-        handles.append(Line2D([], [], color="0.4", linestyle=(0, (1, 1.5)), marker="", linewidth=1.4))
+        handles.append(Line2D([], [], color="0.4", **dotted))
         figure.legend(handles, [*labels, "worst case, in its colour"], loc="outside lower center", ncols=5)
     return figure
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None) -> dict:
     """Variances on synthetic and real gradients, then training at equal bits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
     vectors = inputs(text, pictures, seed, (2 if quick else 8) * BUCKET)
@@ -484,21 +425,18 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     sweep = variances(vectors, (2, 4, 6) if quick else SWEEP_BITS, SWEEP_BUCKETS[-2:] if quick else SWEEP_BUCKETS)
     options = {"steps": 40, "records": 4, "seeds": 2, "seed": seed} if quick else {"seed": seed}
     label = text.name.split(" (")[0]
-    trained, curves = [], {}
+    trained: list[Training] = []
     for name, make, source, length in (
         (f"logistic, {label}", logistic, text, 1.0),
         ("softmax, digits", softmax, pictures, LONGER),
     ):
         for workers, batch in ((1, BATCH), (8, BATCH // 4)):
-            found, seen = train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
-            trained += found
-            curves[f"{name}, {workers} x {batch}"] = seen
+            trained += train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
     lengths = {name: v.size for name, v in vectors.items()}
     return {
         "rows": rows,
         "sweep": sweep,
         "trained": trained,
-        "curves": curves,
         "lengths": lengths,
         "label": label,
         "columns": (text.d, pictures.d * 10),
@@ -507,19 +445,16 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     }
 
 
-def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
+def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
     """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
     names = list(dict.fromkeys(row.quantizer for row in rows))
     tables = [
         Table(f"Exact relative variance at {BITS} bits, buckets of {BUCKET}", ("vector", *names), _wide(rows, names))
     ]
-    middle = [(row.input, str(row.bits), str(row.bucket)) for row in sweep if row.quantizer == "QSGD"]
-    table = _pairs(sweep, lambda row: row.variance)
-    kept = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
     cells = [
-        (*place, *(number(table[place[0], int(place[1]), int(place[2])][q]) for q in THREE))
-        for place in middle
-        if place[0] in kept
+        (place[0], str(place[1]), str(place[2]), *(number(v[q]) for q in THREE))
+        for place, v in _by_place(sweep).items()
+        if place[0] in KEPT
     ]
     tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
     cells = [
@@ -528,9 +463,9 @@ def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rou
             f"{row.workers} x {row.batch}",
             row.method,
             number(row.bits),
-            number(row.variance),
-            f"{number(row.loss)} ± {number(row.spread)}",
-            f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
+            number(row.variance.mean()),
+            f"{number(row.loss.mean())} ± {number(row.loss.std())}",
+            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %",
         )
         for row in trained
     ]
@@ -553,8 +488,8 @@ def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rou
         setting,
         {"variances": rows, "sweep": sweep, "training": trained},
         tables,
-        statements(rows, sweep, trained),
-        lambda: draw(sweep, lengths, curves),
+        [*variance_statements(rows, sweep), *training_statements(trained)],
+        lambda: draw(sweep, lengths, trained),
         "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
         "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
     )

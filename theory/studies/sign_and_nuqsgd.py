@@ -27,11 +27,9 @@ from ..wire.frame import open_frame
 from .nuqsgd import L2, MOMENTUM
 from .shared.messages import TURNS, Message, measure_messages, round_seconds
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
-from .shared.report import Statement, Study, Table
+from .shared.report import Study, Table
 from .shared.step_search import Way, reached
-from .shared.verdicts import verdict
-
-__all__ = ["Training", "collect", "methods", "report", "train"]
+from .shared.verdicts import Compare, Spread, Statement, below, faster
 
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
@@ -43,6 +41,7 @@ COMMON = 1.0  # the step size at which methods are compared with one for all
 SEEDS = 5
 SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
 BANDWIDTHS = (1e9, 1e10, 1e11)  # bits per second
+PAIR = [(FOUR, SIGN)]
 PRINTED = 128  # bits of a bucket of 64 in the paper
 CLOSE = 1.25  # the factor for "close"
 
@@ -259,61 +258,67 @@ def crossing(a: Message, b: Message, workers: int) -> float:
     return (workers - 1) * (b.bits - a.bits) / slower if slower > 0 else math.inf
 
 
-def statements(sent, trained) -> list[Statement]:
-    """The statements of the paper on the two, with verdicts."""
-    said, first = [], {row.method: row for row in sent if row.input == sent[0].input}
-    whole = bucket_message()
-    said.append(
+def message_statements(sent) -> list[Statement]:
+    """The statements of the paper on messages and the time of a round."""
+    first, whole = {row.method: row for row in sent if row.input == sent[0].input}, bits_of_bucket(sent)
+    packed = [row for row in sent if not math.isnan(row.form)]
+    exact = [row.form == row.bits for row in packed]
+    widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
+    said = [
         Statement(
-            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the "
-            "paper counts (32 "
-            "for each scaling factor, 64 for the signs).",
-            "holds" if whole == PRINTED else "fails",
+            "bucket",
+            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the paper counts ("
+            "32 for each scaling factor, 64 for the signs).",
+            [whole == PRINTED],
             f"Here a bucket of {SMALL} takes {whole} bits, {whole / SMALL:g} a value: one scale; the paper counts "
             f"{PRINTED}, which is two. What its implementation sent is not judged.",
-        )
-    )
-    packed = [row for row in sent if not math.isnan(row.form)]
-    good = sum(row.form == row.bits for row in packed)
-    widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
-    said.append(
+            bears_on=("nuqsgd/figure-18-bits-of-ef-signsgd",),
+        ),
         Statement(
+            "packed-length",
             "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate.",
-            verdict(good, len(packed)),
-            f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
+            exact,
+            f"To the bit for {sum(exact)} of {len(packed)} messages. Bits a coordinate at "
             f"d = {sent[0].d:,}: {_over(widths)}.",
-        )
-    )
-    ratio: dict[Any, float]
-    for other, text in (
-        (FOUR, "a round of EF-SignSGD takes longer than one of 4-bit NUQSGD"),
-        (EIGHT, "a round of EF-SignSGD takes about as long as one of 8-bit NUQSGD"),
+            bears_on=("lecture/slide-what-a-worker-sends",),
+        ),
+    ]
+    for id, other, text, rule in (
+        ("round-4", FOUR, "takes longer than one of 4-bit NUQSGD", ""),
+        ("round-8", EIGHT, "takes about as long as one of 8-bit NUQSGD", f" (within a factor of {CLOSE:g})"),
     ):
-        ratio = {
-            b: round_seconds(first[SIGN], WORKERS, b) / round_seconds(first[other], WORKERS, b) for b in BANDWIDTHS
-        }
-        good = [r > 1.0 if other == FOUR else 1 / CLOSE <= r <= CLOSE for r in ratio.values()]
+        pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (SIGN, other)] for b in BANDWIDTHS}
         at = crossing(first[SIGN], first[other], WORKERS)
-        numbers = _over((f"{_giga(b)} Gbit/s", r) for b, r in ratio.items())
+        numbers = _over((f"{_giga(b)} Gbit/s", mine / theirs) for b, (mine, theirs) in pairs.items())
         numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
-        rule = "" if other == FOUR else f" (within a factor of {CLOSE:g})"
         said.append(
             Statement(
-                f"With {WORKERS} workers {text}{rule}.",
-                verdict(sum(good), len(good)),
+                id,
+                f"With {WORKERS} workers a round of EF-SignSGD {text}{rule}.",
+                [1 / CLOSE <= a / b <= CLOSE if rule else faster(b, a) for a, b in pairs.values()],
                 f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
+                bears_on=("nuqsgd/figure-18-time-of-an-epoch",),
             )
         )
+    return said
+
+
+def training_statements(sent, trained, seeds: int) -> list[Statement]:
+    """The statements of the paper on bits, seconds, loss and accuracy."""
+    said, whole = [], bits_of_bucket(sent)
     fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
     problems = list(dict.fromkeys(row.problem for row in trained))
-    for other, how in ((FOUR, "packed"), (CODED, "with entropy coding")):
-        ratio = {(p, b): spent[p, SIGN, b] / spent[p, other, b] for p in problems for b in BANDWIDTHS}
-        text = _over((f"{p}, {_giga(b)} Gbit/s", r) for (p, b), r in ratio.items())
+    end, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
+    for id, other, how, about in (("packed", FOUR, "packed", ()), ("coded", CODED, "with entropy coding", coding)):
+        times = {(p, b): (spent[p, SIGN, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
+        text = _over((f"{p}, {_giga(b)} Gbit/s", theirs / mine) for (p, b), (theirs, mine) in times.items())
         said.append(
             Statement(
+                f"{id}-end-to-end",
                 f"NUQSGD, {how}, beats EF-SignSGD end to end.",
-                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                [faster(mine, theirs) for theirs, mine in times.values()],
                 f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
+                bears_on=end + about,
             )
         )
         sums = {(p, m): fastest[p, m].rounds * fastest[p, m].bits for p in problems for m in (SIGN, other)}
@@ -323,56 +328,69 @@ def statements(sent, trained) -> list[Statement]:
             text += f"; with {PRINTED} bits a bucket, {_over((p, r * PRINTED / whole) for p, r in ratio.items())}"
         said.append(
             Statement(
+                f"{id}-fewer-bits",
                 f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
+                [r > 1.0 for r in ratio.values()],
                 f"Bits over bits, {SIGN} and {other}: {text}.",
+                bears_on=about or end,
             )
         )
-    for step, how in ((COMMON, "with one step size for all"), (None, "each with its best step size")):
+    for id, step, how in (
+        ("common", COMMON, "with one step size for all"),
+        ("best", None, "each with its best step size"),
+    ):
         rows = {(r.problem, r.method): r for r in trained if r.step == step} if step else best(trained)
-        pairs = [(p, rows[p, FOUR], rows[p, SIGN]) for p in problems]
-        good = [b.loss - a.loss > 3.0 * math.hypot(a.spread, b.spread) for _, a, b in pairs]
-        text = "; ".join(f"{p}: {number(a.loss)} against {number(b.loss)}" for p, a, b in pairs)
-        said.append(
-            Statement(
-                f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (by three "
-                "standard deviations).",
-                verdict(sum(good), len(good)),
-                f"f - f* of {FOUR} and {SIGN}: {text}.",
-            )
+        chosen = [rows[p, method] for p in problems for method in (FOUR, SIGN)]
+        lower = Compare(
+            lambda r: Spread(r.loss, r.spread, seeds), PAIR, below, ("problem",), show=lambda r: number(r.loss)
         )
-        good = [a.accuracy - b.accuracy > 3.0 * math.hypot(a.apart, b.apart) for _, a, b in pairs]
-        text = "; ".join(f"{p}: {100 * a.accuracy:.1f} against {100 * b.accuracy:.1f}" for p, a, b in pairs)
-        said.append(
-            Statement(
-                f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (by three standard deviations).",
-                verdict(sum(good), len(good)),
-                f"In per cent, {text}.",
-            )
+        higher = Compare(
+            lambda r: Spread(-r.accuracy, r.apart, seeds),
+            PAIR,
+            below,
+            ("problem",),
+            show=lambda r: f"{100 * r.accuracy:.1f}",
         )
+        said += [
+            Statement(
+                f"lower-loss-{id}",
+                f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (f - f* of {FOUR} "
+                f"and {SIGN}).",
+                lower(chosen),
+            ),
+            Statement(
+                f"higher-accuracy-{id}",
+                f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (in per cent).",
+                higher(chosen),
+            ),
+        ]
     names = list(dict.fromkeys(row.input for row in sent))
     error = {(row.input, row.method): row.error for row in sent}
-    good = [error[name, EIGHT] <= 0.5 * error[name, FOUR] for name in names]
     text = "; ".join(
         f"{name}: {number(error[name, FOUR])}, {number(error[name, EIGHT])}, {number(error[name, BEST_RATIO])}"
         for name in names
     )
     said.append(
         Statement(
+            "eight-bits",
             "8 bits a coordinate make the error of NUQSGD at most half that of 4 bits.",
-            verdict(sum(good), len(good)),
+            [error[name, EIGHT] <= 0.5 * error[name, FOUR] for name in names],
             f"Relative variance with 4 bits, with 8, and with 8 and the best ratio: {text}. Levels 1/2 "
-            "apart leave up to "
-            "1/8 however many there are; a ratio nearer to 1 does not.",
+            "apart leave up to 1/8 however many there are; a ratio nearer to 1 does not.",
         )
     )
     return said
 
 
-def bucket_message() -> int:
-    """Bits of the payload of one bucket, from an encoded message."""
-    v = np.linspace(-1.0, 1.0, SMALL)
-    return int(open_frame(encode(Bucketed(ScaledSign(), SMALL), v, 0)).payload_bits)
+def statements(sent, trained, seeds: int = SEEDS) -> list[Statement]:
+    """The statements of the paper on the two, with verdicts."""
+    return [*message_statements(sent), *training_statements(sent, trained, seeds)]
+
+
+def bits_of_bucket(sent) -> int:
+    """Bits of a bucket of signs, from the messages, whose length is a multiple of it."""
+    row = next(row for row in sent if row.method == SIGN)
+    return round(row.bits * SMALL / row.d)
 
 
 # --- figure and study -------------------------------------------------------------------------------------------------
@@ -408,10 +426,7 @@ def draw(sent, curves):
                         markerfacecolor="none",
                         label=method,
                     )
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("payload of a worker, bits")
-            axes.set_title(name)
+            axes.set(xscale="log", yscale="log", xlabel="payload of a worker, bits", title=name)
         grid[0, 0].set_ylabel(r"$f(x_t)-f^*$")
         axes, bandwidth = grid[0, -1], np.geomspace(1e8, 1e12, 41)
         for row in (row for row in sent if row.input == sent[0].input and row.method in shown):
@@ -424,11 +439,13 @@ def draw(sent, curves):
                 marker="",
                 label=row.method,
             )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("Gbit/s")
-        axes.set_ylabel("coding and exchange, ms")
-        axes.set_title(f"a round, d = {sent[0].d:,}")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="Gbit/s",
+            ylabel="coding and exchange, ms",
+            title=f"a round, d = {sent[0].d:,}",
+        )
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
@@ -485,7 +502,7 @@ def _tables(sent, trained) -> list[Table]:
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dict:
     """Messages on a Gaussian vector and on real gradients, then training, for EF-SignSGD and NUQSGD."""
     file, rows = topics_file(topics), 2000 if quick else None
     source: Any = real_or_twin(data)
@@ -553,7 +570,7 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         setting,
         {"messages": sent, "training": trained},
         _tables(sent, trained),
-        statements(sent, trained),
+        statements(sent, trained, seeds),
         lambda: draw(sent, curves),
         "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
         "each method; right: milliseconds of coding and exchange of a round against the bandwidth",

@@ -15,22 +15,8 @@ from ..measure import mean_interval
 from ..plots.text import number
 from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import verdict
-
-__all__ = [
-    "Biased",
-    "Delayed",
-    "Order",
-    "WallClock",
-    "best_waits",
-    "biased",
-    "collect",
-    "delayed",
-    "order_statistics",
-    "report",
-    "wall_clock",
-]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import Statement, faster
 
 WORKERS = 16
 TIMES = {
@@ -207,105 +193,89 @@ def delayed(ks, rounds: int, delay: float, seed: int, comm=None) -> list[Delayed
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
+ABOUT = ("lecture/slide-open-problem-stragglers",)
+
+
 def delay_statements(rows) -> list[Statement]:
     """Verdicts on rounds with injected delays."""
     if not rows:
         return []
     ranks, most = rows[0].ranks, max(row.measured / row.clock - 1.0 for row in rows)
-    near = [0.0 <= row.measured / row.clock - 1.0 <= OVERHEAD for row in rows]
-    names = dict.fromkeys(row.compressor for row in rows)
-    pairs = [[row for row in rows if row.compressor == name] for name in names]
-    sooner = [few.measured < all_of_them.measured for few, *_, all_of_them in pairs]
-    where = "in one process" if ranks == 1 else f"on {ranks} ranks"
+    pairs = [[row for row in rows if row.compressor == name] for name in dict.fromkeys(row.compressor for row in rows)]
+    where = "In one process" if ranks == 1 else f"On {ranks} ranks"
     return [
         Statement(
+            "delays-as-the-clocks-say",
             f"with injected delays a round takes as long as the clocks say, up to {OVERHEAD:.0%} for everything else.",
-            verdict(sum(near), len(near)),
-            f"{where.capitalize()}: at most {most:.0%} longer in {len(near)} settings.",
+            [0.0 <= row.measured / row.clock - 1.0 <= OVERHEAD for row in rows],
+            f"{where}: at most {most:.0%} longer in {len(rows)} settings.",
             OURS,
+            ABOUT,
         ),
         Statement(
+            "fewer-by-the-real-clock",
             "waiting for fewer is faster by the real clock, with compressors, too.",
-            verdict(sum(sooner), len(sooner)),
+            [faster(few.measured, last.measured) for few, *_, last in pairs],
             "; ".join(
                 f"{few.compressor}: k = {few.k} {number(few.measured)} s, k = {last.k} {number(last.measured)} s"
                 for few, *_, last in pairs
             )
             + ".",
             OURS,
+            ABOUT,
         ),
     ]
 
 
 def statements(orders, waits, clocks, bias) -> list[Statement]:
     """Verdicts on waiting for fewer workers, from the measurements."""
-    said = []
     inside = [abs(row.measured - row.predicted) <= row.half for row in orders if math.isfinite(row.half)]
-    said.append(
-        Statement(
-            "the closed forms of order statistics give the time of a round.",
-            verdict(sum(inside), len(inside)),
-            f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
-            "expected outside; those of one law are of the same rounds).",
-        )
-    )
-    near = [abs(measured - exact) <= 1 for _, measured, exact, _ in waits]
-    said.append(
-        Statement(
-            "the measured k with the least time a gradient is that of the closed form, to within one.",
-            verdict(sum(near), len(near)),
-            "; ".join(
-                f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits
-            )
-            + f" (of {WORKERS}).",
-        )
-    )
-    pays, numbers = [], []
+    pays, paid, wins, won = [], [], [], []
     for name, _, exact, _ in waits:
         rows = {row.k: row for row in clocks if row.times == name}
         best = min(rows.values(), key=lambda row: row.seconds)
         pays.append(rows[exact].seconds <= best.seconds)
         took = f"{number(rows[exact].seconds)} s, k = {best.k} {number(best.seconds)} s"
-        numbers.append(f"{name}: k = {exact} takes {took}")
-    said.append(
-        Statement(
-            "it pays to wait for the k with the least E X_(k)/k.",
-            verdict(sum(pays), len(pays)),
-            f"By the wall clock until the squared distance is {ACCURACY:g}: "
-            + "; ".join(numbers)
-            + ". That k supposes that k gradients save k times as many rounds, which they do not where "
-            "the start must be"
-            " forgotten, too.",
-        )
-    )
-    wins, numbers = [], []
+        paid.append(f"{name}: k = {exact} takes {took}")
     for name in dict.fromkeys(row.times for row in clocks):
         rows = {row.k: row for row in clocks if row.times == name}
-        best = min(rows.values(), key=lambda row: row.seconds)
-        everybody = rows[WORKERS]
+        best, everybody = min(rows.values(), key=lambda row: row.seconds), rows[WORKERS]
         wins.append(best.k < WORKERS)
         last = "infinite (the mean)" if math.isinf(everybody.predicted_seconds) else f"{number(everybody.seconds)} s"
-        numbers.append(f"{name}: k = {best.k} takes {number(best.seconds)} s, all {last}")
-    said.append(
-        Statement(
-            "waiting for everybody is slower than waiting for fewer.",
-            verdict(sum(wins), len(wins)),
-            "; ".join(numbers) + ".",
-        )
-    )
+        won.append(f"{name}: k = {best.k} takes {number(best.seconds)} s, all {last}")
+    best_k = (f"{name}: k = {measured} measured, {exact} by the closed form" for name, measured, exact, _ in waits)
     plain, cured = bias
-    off = abs(plain.measured - plain.minimum) > plain.half
-    on = abs(cured.measured - cured.minimum) <= cured.half
-    said.append(
-        Statement(
+    made = (
+        (
+            "order-statistics",
+            "the closed forms of order statistics give the time of a round.",
+            inside,
+            f"{sum(inside)} of {len(inside)} means are within their {LEVEL:.0%} intervals (about one in a hundred is "
+            "expected outside; those of one law are of the same rounds).",
+        ),
+        (
+            "best-k",
+            "the measured k with the least time a gradient is that of the closed form, to within one.",
+            [abs(measured - exact) <= 1 for _, measured, exact, _ in waits],
+            f"{'; '.join(best_k)} (of {WORKERS}).",
+        ),
+        (
+            "pays",
+            "it pays to wait for the k with the least E X_(k)/k.",
+            pays,
+            f"By the wall clock until the squared distance is {ACCURACY:g}: {'; '.join(paid)}. That k supposes that k "
+            "gradients save k times as many rounds, which they do not where the start must be forgotten, too.",
+        ),
+        ("everybody-is-slower", "waiting for everybody is slower than waiting for fewer.", wins, f"{'; '.join(won)}."),
+        (
+            "weights-lead-back",
             "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
-            verdict(off + on, 2),
+            [abs(plain.measured - plain.minimum) > plain.half, abs(cured.measured - cured.minimum) <= cured.half],
             f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form "
-            f"{plain.predicted:.3f})"
-            f"; weighted {cured.measured:.3f} +- {cured.half:.3f}.",
-        )
+            f"{plain.predicted:.3f}); weighted {cured.measured:.3f} +- {cured.half:.3f}.",
+        ),
     )
-    return said
+    return [Statement(*one, bears_on=ABOUT) for one in made]
 
 
 def draw(orders, curves, bias):
@@ -368,7 +338,7 @@ def _or(value: float, word: str) -> str:
     return word if math.isinf(value) else number(value)
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None, comm=None) -> dict:
+def collect(quick: bool, seed: int, comm=None) -> dict:
     """Order statistics, the best number to wait for, time against rounds, the bias of the fastest, and real delays."""
     rounds, replicas = (4000, 200) if quick else (40_000, 1000)
     ks, some = (1, 4, 8, 12, 14, 16), {1, 2, 4, 8, WORKERS}

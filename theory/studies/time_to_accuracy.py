@@ -24,12 +24,11 @@ from ..methods.schedules import Constant
 from ..plots.text import number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
+from .shared.entry_keys import slug
 from .shared.messages import measure_messages
-from .shared.report import OURS, Statement, Study, Table
+from .shared.report import OURS, Study, Table
 from .shared.step_search import Way, best_step, descend
-from .shared.verdicts import verdict
-
-__all__ = ["Options", "Steps", "Time", "collect", "measure_steps", "report", "step_times"]
+from .shared.verdicts import Statement, faster
 
 MANY = (8, 16, 32, 64, 128, 256)  # numbers of workers to which the model extends the curve
 FULL = "SGD"
@@ -271,81 +270,79 @@ def curves(rows, times, ways, coding, d: int, networks, batch: int) -> list[Curv
 
 def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     """Verdicts on the lecture's statements, on one of the NUQSGD paper and on ours; those based on the model say so."""
-    most, said = options.workers[-1], []
+    most, lecture, abstract = options.workers[-1], "lecture/slide-", "nuqsgd/abstract-faster-end-to-end-than-"
     at = {(t.network, t.method, t.workers, t.batch): t for t in times}
     networks = list(dict.fromkeys(t.network for t in times))
     share = {name: at[name, FULL, most, options.batch] for name in networks}
-    said.append(
-        Statement(
-            f"with {most} machines the network takes most of the time of full-precision SGD.",
-            verdict([t.exchange > t.gradient for t in share.values()]),
-            "Share of a step in the exchange (model): "
-            + ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items())
-            + f' with batches of {options.batch}. The lecture quotes "on more than 8 machines".',
-        )
-    )
+    shares = ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items())
     pass_times = {name: [at[name, FULL, most, b].step * n / (most * b) for b in options.batches] for name in networks}
-    said.append(
-        Statement(
-            "a bigger batch means less communication, hence a shorter pass.",
-            verdict([all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()]),
-            "; ".join(
-                f"{name}: {number(t[0])} s a pass with B = {options.batches[0]}, {number(t[-1])} s with "
-                f"{options.batches[-1]}"
-                for name, t in pass_times.items()
-            )
-            + " (model).",
-        )
+    few, many = options.batches[0], options.batches[-1]
+    shorter = (
+        f"{k}: {number(t[0])} s a pass with B = {few}, {number(t[-1])} s with {many}" for k, t in pass_times.items()
     )
     passes = [
         row.passes for b in options.batches for row in rows if (row.method, row.workers, row.batch) == (FULL, most, b)
     ]
-    said.append(
+    by_batch = ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
+    said = [
         Statement(
+            "network-takes-most",
+            f"with {most} machines the network takes most of the time of full-precision SGD.",
+            [faster(t.gradient, t.exchange) for t in share.values()],
+            f"Share of a step in the exchange (model): {shares} with batches of {options.batch}. The lecture quotes "
+            '"on more than 8 machines".',
+            bears_on=(f"{lecture}why-so-slow-more-than-8",),
+        ),
+        Statement(
+            "shorter-pass",
+            "a bigger batch means less communication, hence a shorter pass.",
+            [all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()],
+            f"{'; '.join(shorter)} (model).",
+            bears_on=(f"{lecture}a-bigger-batch-means-less",),
+        ),
+        Statement(
+            "more-passes",
             "a bigger batch means more passes.",
-            verdict([passes[-1] > CLOSE * min(passes)]) if np.isfinite(passes).all() else "undecided",
-            ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
-            + f" passes, {most} workers, measured.",
+            [passes[-1] > CLOSE * min(passes)] if np.isfinite(passes).all() else [],
+            f"{by_batch} passes, {most} workers, measured.",
+            bears_on=(f"{lecture}a-large-batch-needs-more-passes",),
+        ),
+    ]
+
+    def sooner(id, text, mine, theirs, show, source, about):
+        pairs = {name: [at[name, m, most, options.batch].total for m in (mine, theirs)] for name in networks}
+        numbers = show(pairs.items())
+        said.append(Statement(id, text, [faster(*pair) for pair in pairs.values()], numbers, source, about))
+
+    def gains(pairs):
+        ratios = ", ".join(f"{name} {number(full / mine)}" for name, (mine, full) in pairs)
+        return f"Times as fast: {ratios} (measured steps, gradients and coding; the network is a model)."
+
+    def seconds(pairs):
+        return "; ".join(f"{name} {number(a)} s against {number(b)} s" for name, (a, b) in pairs) + (
+            " (the network is a model)."
         )
-    )
-    for method in (m for m in dict.fromkeys(row.method for row in rows) if m != FULL):
-        gain = {
-            name: at[name, FULL, most, options.batch].total / at[name, method, most, options.batch].total
-            for name in networks
-        }
-        said.append(
-            Statement(
-                f"{method}: faster to the accuracy than full precision, {most} workers.",
-                verdict([g > 1 for g in gain.values()]),
-                "Times as fast: "
-                + ", ".join(f"{name} {number(g)}" for name, g in gain.items())
-                + " (measured steps, gradients and coding; the network is a model).",
-                PAPER if method.startswith("NUQSGD") else OURS,
-            )
-        )
-    uniform, halving = ("QSGD, 4 bits", "NUQSGD, 4 bits")
-    if any(row.method == uniform for row in rows) and any(row.method == halving for row in rows):
-        seconds = {
-            name: [at[name, method, most, options.batch].total for method in (halving, uniform)] for name in networks
-        }
-        said.append(
-            Statement(
-                f"{halving}: faster to the accuracy than {uniform}, {most} workers.",
-                verdict([one < other for one, other in seconds.values()]),
-                "; ".join(f"{name} {number(a)} s against {number(b)} s" for name, (a, b) in seconds.items())
-                + " (the network is a model).",
-                PAPER,
-            )
-        )
+
+    idle, uniform, halving = "conef/slide-efficient-communication-reduces-idle", "QSGD, 4 bits", "NUQSGD, 4 bits"
+    known = dict.fromkeys(row.method for row in rows)
+    for method in (m for m in known if m != FULL):
+        nuqsgd = method.startswith("NUQSGD")
+        about = f"{abstract}data-parallel-sgd" if nuqsgd else f"{lecture}performance-of-qsgd-compute"
+        text = f"{method}: faster to the accuracy than full precision, {most} workers."
+        sooner(f"{slug(method)}-sooner", text, method, FULL, gains, PAPER if nuqsgd else OURS, (about, idle))
+    if {uniform, halving} <= set(known):
+        text = f"{halving}: faster to the accuracy than {uniform}, {most} workers."
+        sooner("nuqsgd-below-qsgd", text, halving, uniform, seconds, PAPER, (f"{abstract}qsgd",))
     best = {(c.network, c.method): c.workers[int(np.argmax(c.speed_up))] for c in speed}
+    fastest = ", ".join(f"{name}: {best[name, FULL]}" for name in networks)
     said.append(
         Statement(
+            "more-machines",
             f"more than {most} machines do not pay.",
-            verdict([best[name, FULL] <= most for name in networks]),
-            "Fastest number of workers with full precision (model): "
-            + ", ".join(f"{name}: {best[name, FULL]}" for name in networks)
-            + f", of those up to {MANY[-1]}.",
+            [best[name, FULL] <= most for name in networks],
+            f"Fastest number of workers with full precision (model): {fastest}, of those up to {MANY[-1]}.",
             OURS,
+            (f"{lecture}why-so-slow-more-than-8", f"{lecture}the-100x-worse-curve"),
         )
     )
     return said
@@ -473,15 +470,8 @@ def draw(times, speed, rows, options: Options):
     return figure
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Seconds to an accuracy for SGD, QSGD and NUQSGD on networks with three assumed numbers."""
-    options = options or Options()
     if data is not None:
         source = load_data(data)
     elif quick:

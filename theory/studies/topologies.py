@@ -20,10 +20,8 @@ from ..cluster.machines import crowded
 from ..core import require, setting
 from ..core.waiting import wait
 from ..plots.text import number
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import judged, verdict
-
-__all__ = ["Options", "Timed", "collect", "cost", "crossing", "report", "rounds_to", "seconds_of"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import OPEN, TIMES, Statement, faster
 
 STAR, RING, REDUCE = "star", "ring", "all-reduce"
 TOPOLOGIES = (STAR, RING, REDUCE)
@@ -34,7 +32,6 @@ ALGORITHMS = ("ring", "recursive-doubling", "rabenseifner")
 ASSUMED = "1 Gbit/s"  # the network of one process, which cannot measure any
 SPELL, MOST_CALLS, TURNS = 0.002, 400, 150  # seconds of a turn, its most calls, turns of which the fastest counts
 FACTOR = 2.0  # how close a model has to be
-CLOSE = 0.9, 1.1  # ratios of times between these are undecided
 TENTH = 0.1  # to which gossip shrinks the distances from the mean
 
 
@@ -221,16 +218,8 @@ def measured(comm, sizes, turns: int) -> tuple[list[Timed], Calibration]:
     return rows, fitted
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-    comm=None,
-) -> dict:
+def collect(quick: bool, options: Options, comm=None) -> dict:
     """Measure the exchanges, and what the model is fitted to, on two ranks of ``comm``; on one, the model alone."""
-    options = options or Options()
     sizes = options.sizes[::2] if quick else options.sizes
     network, many, ranges = NETWORKS[ASSUMED], False, ((), ())
     found = [Timed(t, size, math.nan, seconds_of(network, t, 2, size)) for size in sizes for t in KINDS]
@@ -283,73 +272,53 @@ def statements(rows, network: Network, many: bool, options: Options) -> list[Sta
         else "It was measured on one rank: mpirun -n 2."
     )
     said = []
-    for topology, what in ((RING, "an exchange of neighbours"), (REDUCE, "an all-reduce")):
+    for id, topology, what in (("ring", RING, "an exchange of neighbours"), ("reduce", REDUCE, "an all-reduce")):
+        pairs = {size: (at[topology, size].seconds, at[STAR, size].seconds) for size in options.sizes if real}
+        times = ", ".join(f"{size_text(size)} {number(mine / star)}" for size, (mine, star) in pairs.items())
         text = f"two ranks: {what} is faster than a star of the two."
-        if not real:
-            said.append(Statement(text, "undecided", why, OURS))
-            continue
-        ratio = {size: at[topology, size].seconds / at[STAR, size].seconds for size in options.sizes}
-        numbers = ", ".join(f"{size_text(size)} {number(r)}" for size, r in ratio.items())
-        said.append(Statement(text, judged(map(_faster, ratio.values())), f"Times over the star's: {numbers}.", OURS))
-    text = "two ranks: the model is within a factor of two."
-    if real:
-        ratios = [row.model / row.seconds for row in rows if row.topology in TOPOLOGIES]
-        good = [1 / FACTOR <= r <= FACTOR for r in ratios]
-        parts = []
-        for topology in TOPOLOGIES:
-            own = [row.model / row.seconds for row in rows if row.topology == topology]
-            parts.append(f"{topology} {number(min(own))} to {number(max(own))}")
-        numbers = f"In {sum(good)} of {len(good)}; model over measured: {', '.join(parts)}."
-        said.append(Statement(text, verdict(good), numbers, OURS))
-    else:
-        said.append(Statement(text, "undecided", why, OURS))
+        trials = [faster(*pair) for pair in pairs.values()]
+        said.append(Statement(f"two-{id}", text, trials, f"Times over the star's: {times}." if real else why, OURS))
+    over = {t: [row.model / row.seconds for row in rows if real and row.topology == t] for t in TOPOLOGIES}
+    good = [1 / FACTOR <= r <= FACTOR for own in over.values() for r in own]
+    parts = (f"{topology} {number(min(own))} to {number(max(own))}" for topology, own in over.items() if own)
+    numbers = f"In {sum(good)} of {len(good)}; model over measured: {', '.join(parts)}." if real else why
+    said.append(Statement("two-model", "two ranks: the model is within a factor of two.", good, numbers, OURS))
     model = {(t, n, m): seconds_of(network, t, n, m) for t in TOPOLOGIES for n in options.nodes for m in options.sizes}
     cases = [(n, m) for n in options.nodes for m in options.sizes]
-    for topology, what in ((RING, "a round of gossip on a ring"), (REDUCE, "an all-reduce")):
+    for id, topology, what in (("ring", RING, "a round of gossip on a ring"), ("reduce", REDUCE, "an all-reduce")):
         ratios = [model[topology, *case] / model[STAR, *case] for case in cases]
         said.append(
             Statement(
+                f"model-{id}",
                 f"by the model, {', '.join(map(str, options.nodes))} nodes: {what} is faster than a star.",
-                judged(map(_faster, ratios)),
+                [faster(model[topology, *case], model[STAR, *case]) for case in cases],
                 f"The star takes {number(1.0 / max(ratios))} to {number(1.0 / min(ratios))} times as long.",
                 OURS,
             )
         )
     limits = {n: crossing(network, n) for n in options.nodes}
-    how = [_faster(model[RING, *case] / model[REDUCE, *case]) for case in cases]
-    open_ = f", {how.count('undecided')} undecided" if "undecided" in how else ""
-    told = ", ".join(
-        f"{n} nodes {size_text(limit) if math.isfinite(limit) else 'never'}" for n, limit in limits.items()
-    )
-    said.append(
+    lengths = ", ".join(f"{n} nodes {size_text(m) if math.isfinite(m) else 'never'}" for n, m in limits.items())
+    text = "by the model, a round of gossip on a ring is faster than an all-reduce."
+    trials = [faster(model[RING, *case], model[REDUCE, *case]) for case in cases]
+    ring = Statement("ring-below-reduce", text, trials, source=OURS)
+    open_ = f", {ring.count(OPEN)} undecided" if ring.count(OPEN) else ""
+    numbers = f"In {ring.count()} of {len(cases)} cases{open_}; the all-reduce is faster for messages longer than: "
+    rounds = {n: rounds_to(TENTH, n) for n in options.nodes}
+    gossip = {(n, m): rounds[n] * model[RING, n, m] for n, m in cases}
+    ratios = [gossip[case] / model[REDUCE, *case] for case in cases]
+    return [
+        *said,
+        ring._replace(said=f"{numbers}{lengths}."),
         Statement(
-            "by the model, a round of gossip on a ring is faster than an all-reduce.",
-            judged(how),
-            f"In {how.count('holds')} of {len(how)} cases{open_}; the all-reduce is faster for messages longer than: "
-            f"{told}.",
-            OURS,
-        )
-    )
-    many_rounds = {n: rounds_to(TENTH, n) for n in options.nodes}
-    ratios = [many_rounds[n] * model[RING, n, m] / model[REDUCE, n, m] for n, m in cases]
-    said.append(
-        Statement(
+            "gossip-takes-longer",
             f"by the model, gossip until the distances are at {TENTH:g} of what they were takes longer than an"
             " all-reduce, after which they are 0.",
-            judged(_faster(1.0 / ratio) for ratio in ratios),
+            [faster(model[REDUCE, *case], gossip[case]) for case in cases],
             f"{number(min(ratios))} to {number(max(ratios))} times as long; rounds: "
-            + ", ".join(f"{n} nodes {r}" for n, r in many_rounds.items())
-            + ".",
+            f"{', '.join(f'{n} nodes {r}' for n, r in rounds.items())}.",
             OURS,
-        )
-    )
-    return said
-
-
-def _faster(ratio: float) -> str:
-    """Whether a time is shorter than another, by their ratio: "holds", "fails" or "undecided"."""
-    low, high = CLOSE
-    return "holds" if ratio < low else "fails" if ratio > high else "undecided"
+        ),
+    ]
 
 
 def draw(rows, network: Network, options: Options):
@@ -434,7 +403,7 @@ def report(rows, network, low, high, ranks: int, crowded: bool, options: Options
         " fits, not the contention of many nodes for one link. Both ranks are on one machine, so messages pass through"
         " memory, and alpha and beta of a network are larger. float32; times are the slower rank's, the fastest of"
         " several turns of many calls in a row, since other load only adds, and include calls from Python."
-        f" Where times are compared, ratios between {CLOSE[0]:g} and {CLOSE[1]:g} are undecided."
+        f" Where times are compared, ratios between {1 / TIMES:.2g} and {TIMES:g} are undecided."
         " The lecture only asks a question (“Beyond Master Worker?”): the statements are ours."
         + (" There were more ranks than processors: no order of times is claimed." if crowded else "")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +11,8 @@ import numpy as np
 from ... import bounds
 from ...methods.graphs import Ring, Torus, mixing
 from ...plots.text import number
-from ..shared.report import OURS, Statement, Study, Table
-from ..shared.verdicts import verdict
-
-__all__ = ["CELLS", "PUBLISHED", "Curve", "Outcome", "Setting", "dcd_limit", "make_report", "statements"]
+from ..shared.report import OURS, Study, Table
+from ..shared.verdicts import OPEN, Statement, Trial, at_most_times, below, both, judged, opposite, within
 
 FULL, DCD, ECD, CHOCO = "D-PSGD", "DCD", "ECD", "CHOCO"
 PLAIN = "32 bits"  # full precision
@@ -85,8 +84,8 @@ class Outcome(NamedTuple):
         CHOCO's consensus step.
     sent : float
         Payload bits per coordinate of a message.
-    loss, spread : float
-        f - f* at the mean model, over the last quarter; infinite if a run diverged; standard deviation over the seeds.
+    losses : ndarray, shape (seeds,)
+        f - f* at the mean model, over the last quarter; infinite if the run diverged.
     consensus : float
         Mean square distance of the models from their mean, over the last quarter.
     expected : float
@@ -108,14 +107,23 @@ class Outcome(NamedTuple):
     step: float
     gamma: float
     sent: float
-    loss: float
-    spread: float
+    losses: np.ndarray
     consensus: float
     expected: float
     bits: float
     theirs: float
     by_theorem: float
     omega: float
+
+    @property
+    def loss(self) -> float:
+        """The mean over the seeds; infinite if a run diverged."""
+        return float(self.losses.mean())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over the seeds."""
+        return math.nan if self.diverged else float(self.losses.std())
 
     @property
     def diverged(self) -> bool:
@@ -152,64 +160,71 @@ def told(loss: float) -> str:
     return "diverges" if math.isinf(loss) else number(loss)
 
 
-def alike(losses) -> bool:
+def alike(*rows: Outcome) -> str:
     """Whether all converge, and to about the same."""
-    return max(losses) <= CLOSE * min(losses) and math.isfinite(max(losses))
+    least, most = min(rows, key=lambda row: row.loss), max(rows, key=lambda row: row.loss)
+    return both(not most.diverged, at_most_times(most.losses, least.losses, CLOSE))
 
 
-def judged(text: str, cases: list[tuple[str, bool]], source: str) -> Statement:
-    """A statement with its cases: what was measured, and whether it agrees."""
-    if not cases:
-        return Statement(text, "undecided", "It was not measured.", source)
-    return Statement(text, verdict([good for _, good in cases]), "; ".join(case for case, _ in cases) + ".", source)
+def far(bad: Outcome, good: Outcome) -> str:
+    """Whether the second trains, and the first is far worse or diverges."""
+    return both(not good.diverged, opposite(at_most_times(bad.losses, good.losses, WORSE)))
 
 
 def table_statements(swept) -> list[Statement]:
     """The orderings of CHOCO's Table 1, on our problems."""
-    at = {(row.problem, row.compressor, row.method): row.loss for row in swept}
+    at = {(row.problem, row.compressor, row.method): row for row in swept}
     names = list(dict.fromkeys(row.problem for row in swept))
 
-    def cases(compressors, methods, good):
-        found = []
+    def said(id, text, compressors, methods, good) -> Statement:
+        trials = []
         for c in compressors:
             for name in names:
                 if all((name, c, method) in at for method in methods):
-                    losses = [at[name, c, method] for method in methods]
-                    case = ", ".join(f"{method} {told(x)}" for method, x in zip(methods, losses, strict=True))
-                    found.append((f"{name}, {c}: {case}", good(*losses)))
-        return found
-
-    def far(bad, good):
-        return math.isfinite(good) and bad > WORSE * good
+                    rows = [at[name, c, method] for method in methods]
+                    case = ", ".join(f"{row.method} {told(row.loss)}" for row in rows)
+                    trials.append(Trial(judged([good(*rows)]), f"{name}, {c}: {case}"))
+        return Statement(id, text, trials, source=TABLE_1)
 
     low, few = ("QSGD 4 bits", "QSGD 2 bits"), ("rand 10 %", "rand 1 %")
-    rows = [
-        (
-            "QSGD with 16 bits: DCD, ECD and CHOCO end alike.",
-            cases(("QSGD 16 bits",), (DCD, ECD, CHOCO), lambda *x: alike(x)),
+    pair = (DCD, CHOCO)
+    return [
+        said(
+            "16-bits", "QSGD with 16 bits: DCD, ECD and CHOCO end alike.", ("QSGD 16 bits",), (DCD, ECD, CHOCO), alike
         ),
-        (
+        said(
+            "8-bits",
             "QSGD with 8 bits: DCD and CHOCO end alike, ECD far worse.",
-            cases(("QSGD 8 bits",), (DCD, CHOCO, ECD), lambda a, b, e: alike((a, b)) and far(e, max(a, b))),
+            ("QSGD 8 bits",),
+            (DCD, CHOCO, ECD),
+            lambda a, b, e: both(alike(a, b), far(e, max(a, b, key=lambda row: row.loss))),
         ),
-        ("QSGD with 4 and 2 bits: CHOCO trains, DCD is far worse or diverges.", cases(low, (DCD, CHOCO), far)),
-        ("QSGD with 4 and 2 bits, and signs: ECD diverges.", cases((*low, "sign"), (ECD,), math.isinf)),
-        (
-            "rand-k of 50 %: DCD and CHOCO end alike.",
-            cases(("rand 50 %",), (DCD, CHOCO), lambda a, b: alike((a, b))),
+        said("low-bits", "QSGD with 4 and 2 bits: CHOCO trains, DCD is far worse or diverges.", low, pair, far),
+        said(
+            "ecd-diverges",
+            "QSGD with 4 and 2 bits, and signs: ECD diverges.",
+            (*low, "sign"),
+            (ECD,),
+            lambda row: row.diverged,
         ),
-        (
+        said("rand-50", "rand-k of 50 %: DCD and CHOCO end alike.", ("rand 50 %",), pair, alike),
+        said(
+            "rand-few",
             "rand-k of 10 and 1 %: DCD diverges, CHOCO trains.",
-            cases(few, (DCD, CHOCO), lambda a, b: math.isinf(a) and math.isfinite(b)),
+            few,
+            pair,
+            lambda a, b: a.diverged and not b.diverged,
         ),
-        (
-            "top-k of 50 and 10 %: DCD and CHOCO end alike.",
-            cases(("top 50 %", "top 10 %"), (DCD, CHOCO), lambda a, b: alike((a, b))),
+        said("top-many", "top-k of 50 and 10 %: DCD and CHOCO end alike.", ("top 50 %", "top 10 %"), pair, alike),
+        said(
+            "top-1",
+            "top-k of 1 %: CHOCO ends lower than DCD.",
+            ("top 1 %",),
+            pair,
+            lambda a, b: below(b.losses, a.losses),
         ),
-        ("top-k of 1 %: CHOCO ends lower than DCD.", cases(("top 1 %",), (DCD, CHOCO), lambda a, b: b < a)),
-        ("Signs: DCD and CHOCO end alike.", cases(("sign",), (DCD, CHOCO), lambda a, b: alike((a, b)))),
+        said("sign", "Signs: DCD and CHOCO end alike.", ("sign",), pair, alike),
     ]
-    return [judged(text, found, TABLE_1) for text, found in rows]
 
 
 def cell_statements(rows) -> list[Statement]:
@@ -217,105 +232,111 @@ def cell_statements(rows) -> list[Statement]:
     cells: dict[tuple, dict[tuple[str, str], Outcome]] = {}
     for row in rows:
         cells.setdefault(row[:4], {})[row.method, row.compressor] = row
-    four = "QSGD 4 bits", "QSGDinf 4 bits", "NUQSGD 4 bits"
 
-    def count(text, source, pairs, neither="both diverge"):
-        """``pairs``: for each cell the ratio (NaN: undecided, as ``neither`` says) and whether it agrees."""
+    def count(id, text, source, pairs, neither="both diverge", bears_on=()) -> Statement:
+        """``pairs``: for each cell the ratio (NaN: no comparison, as ``neither`` says) and the verdict on it."""
         known = [(ratio, good) for ratio, good in pairs if not math.isnan(ratio)]
-        both = len(pairs) - len(known)
+        none = len(pairs) - len(known)
         if not known:
-            why = f"In all {both} cells {neither}." if both else "It was not measured."
-            return Statement(text, "undecided", why, source)
+            why = f"In all {none} cells {neither}." if none else ""
+            return Statement(id, text, [], why, source, bears_on)
         finite = [ratio for ratio, _ in known if 0.0 < ratio < math.inf]
         spread = (
             f"ratios from {number(min(finite))} to {number(max(finite))}"
             if finite
             else "in each one of the two diverges or does not reach the accuracy"
         )
-        numbers = f"In {sum(good for _, good in known)} of {len(known)} cells, {spread}"
+        made = Statement(id, text, [good for _, good in known], "", source, bears_on)
+        numbers = f"In {made.count()} of {len(known)} cells, {spread}"
         one = len(known) - len(finite)
         numbers += f" ({one} where one of the two diverges or does not reach the accuracy)" if one and finite else ""
-        numbers += f"; {neither} in {both}" if both else ""
-        return Statement(text, verdict([good for _, good in known]), f"{numbers}.", source)
+        numbers += f"; undecided in {made.count(OPEN)}" if made.count(OPEN) else ""
+        numbers += f"; {neither} in {none}" if none else ""
+        return made._replace(said=f"{numbers}.")
 
-    def ratios(first, second, good):
+    def ratios(first, second, rule) -> list[tuple[float, str]]:
+        """The ratio of two losses, and the verdict of a rule, in each cell that has both."""
         found = []
         for cell in cells.values():
             if first in cell and second in cell:
-                a, b = cell[first].loss, cell[second].loss
-                ratio = math.nan if math.isinf(a) and math.isinf(b) else a / b
-                found.append((ratio, good(ratio)))
+                a, b = cell[first], cell[second]
+                ratio = math.nan if a.diverged and b.diverged else a.loss / b.loss
+                found.append((ratio, rule(a.losses, b.losses)))
         return found
 
-    said = [
-        count(
-            "ECD-PSGD with 4 bits ends lower with NUQSGD than with QSGD.",
-            NUQSGD_PAPER,
-            ratios((ECD, four[2]), (ECD, four[0]), lambda r: r < 1.0),
-        ),
-        count(
-            "ECD-PSGD with 4 bits ends with NUQSGD about where it ends with QSGDinf.",
-            NUQSGD_PAPER,
-            ratios((ECD, four[2]), (ECD, four[1]), lambda r: 1 / CLOSE <= r <= CLOSE),
-        ),
-        count(
-            "With 4 bits of NUQSGD, DCD ends lower than ECD.",
-            OURS,
-            ratios((DCD, four[2]), (ECD, four[2]), lambda r: r < 1.0),
-        ),
-        count(
-            "With 4 bits of NUQSGD, DCD ends about where D-PSGD does, and CHOCO where it does in full precision.",
-            OURS,
-            [
-                pair
-                for method, full in ((DCD, FULL), (CHOCO, CHOCO))
-                for pair in ratios((method, four[2]), (full, PLAIN), lambda r: r <= CLOSE)
-            ],
-        ),
-        count(
-            "In full precision CHOCO, which mixes after the gradient step, ends lower than D-PSGD.",
-            OURS,
-            ratios((CHOCO, PLAIN), (FULL, PLAIN), lambda r: r < 1.0),
-        ),
-    ]
-    pairs = []
+    bits = []
     for cell in cells.values():
         coded = [row.bits for (method, c), row in cell.items() if method == CHOCO and c != PLAIN]
         plain = [row.bits for (_, c), row in cell.items() if c == PLAIN]
         if coded and plain:
             full = min(plain)
             ratio = math.nan if math.isinf(full) and math.isinf(min(coded)) else min(coded) / full
-            pairs.append((ratio, ratio < 1.0))
-    said.append(
+            bits.append((ratio, ratio < 1.0))
+    shards = []
+    for key, cell in cells.items():
+        other, base = cells.get((*key[:3], SHUFFLED), {}), (FULL, PLAIN)
+        if key[3] == SORTED and base in cell and base in other:
+            a, b = cell[base], other[base]
+            shards.append((a.loss / b.loss, below(b.losses, a.losses)))
+    nuqsgd, qsgd, largest = ((ECD, f"{name} 4 bits") for name in ("NUQSGD", "QSGD", "QSGDinf"))
+    about = ("nuqsgd/algorithm-3-ecd-psgd-with-nuqsgd",)
+    return [
         count(
+            "ecd-below-qsgd",
+            "ECD-PSGD with 4 bits ends lower with NUQSGD than with QSGD.",
+            NUQSGD_PAPER,
+            ratios(nuqsgd, qsgd, below),
+            bears_on=about,
+        ),
+        count(
+            "ecd-as-qsgdinf",
+            "ECD-PSGD with 4 bits ends with NUQSGD about where it ends with QSGDinf.",
+            NUQSGD_PAPER,
+            ratios(nuqsgd, largest, partial(within, factor=CLOSE)),
+            bears_on=about,
+        ),
+        count(
+            "dcd-below-ecd",
+            "With 4 bits of NUQSGD, DCD ends lower than ECD.",
+            OURS,
+            ratios((DCD, "NUQSGD 4 bits"), nuqsgd, below),
+        ),
+        count(
+            "as-full-precision",
+            "With 4 bits of NUQSGD, DCD ends about where D-PSGD does, and CHOCO where it does in full precision.",
+            OURS,
+            [
+                pair
+                for method, full in ((DCD, FULL), (CHOCO, CHOCO))
+                for pair in ratios((method, "NUQSGD 4 bits"), (full, PLAIN), partial(at_most_times, factor=CLOSE))
+            ],
+        ),
+        count(
+            "choco-below-dpsgd",
+            "In full precision CHOCO, which mixes after the gradient step, ends lower than D-PSGD.",
+            OURS,
+            ratios((CHOCO, PLAIN), (FULL, PLAIN), below),
+        ),
+        count(
+            "fewer-bits",
             "CHOCO with its best compressor takes fewer bits to one accuracy than full precision.",
             OURS,
-            pairs,
+            bits,
             neither="neither reaches it",
-        )
-    )
-    pairs = []
-    for key, cell in cells.items():
-        other = cells.get((*key[:3], SHUFFLED), {})
-        base = FULL, PLAIN
-        if key[3] == SORTED and base in cell and base in other:
-            ratio = cell[base].loss / other[base].loss
-            pairs.append((ratio, ratio > 1.0))
-    said.append(count("D-PSGD ends higher with sorted than with shuffled shards.", OURS, pairs))
-    pairs = [
-        (row.consensus / row.expected, 0.5 <= row.consensus / row.expected <= 2.0)
-        for row in rows
-        if row.method == FULL and not math.isnan(row.expected)
-    ]
-    said.append(
+        ),
+        count("sorted-is-higher", "D-PSGD ends higher with sorted than with shuffled shards.", OURS, shards),
         count(
+            "consensus",
             "The formulas for quadratics, with the gradients at x*, give the consensus of D-PSGD within a factor of"
             " two.",
             OURS,
-            pairs,
-        )
-    )
-    return said
+            [
+                (row.consensus / row.expected, 0.5 <= row.consensus / row.expected <= 2.0)
+                for row in rows
+                if row.method == FULL and not math.isnan(row.expected)
+            ],
+        ),
+    ]
 
 
 def limit_statement(rows, swept) -> Statement:
@@ -326,39 +347,44 @@ def limit_statement(rows, swept) -> Statement:
             over = row.omega / dcd_limit(row.graph, row.workers)
             good.append(row.diverged == (over > 1.0))
             cases.append((over, row.diverged))
-    text = "DCD with rand-k diverges exactly where d/k - 1 is above the graph's threshold."
-    if not cases:
-        return Statement(text, "undecided", "It was not measured.", OURS)
     above = [bad for over, bad in cases if over > 1.0]
-    below = [bad for over, bad in cases if over <= 1.0]
+    below_it = [bad for over, bad in cases if over <= 1.0]
+    least, most = (number(pick((over for over, _ in cases), default=math.nan)) for pick in (min, max))
     numbers = (
-        f"Above it {sum(above)} of {len(above)} diverge, below it {sum(below)} of {len(below)}; d/k - 1 is"
-        f" {number(min(over for over, _ in cases))} to {number(max(over for over, _ in cases))} of the threshold."
+        f"Above it {sum(above)} of {len(above)} diverge, below it {sum(below_it)} of {len(below_it)}; d/k - 1 is"
+        f" {least} to {most} of the threshold."
     )
-    return Statement(text, verdict(good), numbers, OURS)
+    text = "DCD with rand-k diverges exactly where d/k - 1 is above the graph's threshold."
+    return Statement("dcd-threshold", text, good, numbers if cases else "", OURS)
 
 
 def gamma_statement(rows) -> Statement:
-    """CHOCO with the theorem's consensus step, against the best one."""
+    """CHOCO with the theorem's consensus step, of one seed, against the best one."""
     choco = [row for row in rows if row.method == CHOCO and not row.diverged]
-    text = "CHOCO with the theorem's gamma ends about where it ends with the best one."
+    text, id = "CHOCO with the theorem's gamma ends about where it ends with the best one.", "theorem-gamma"
     if not choco:
-        return Statement(text, "undecided", "It was not measured.", OURS)
+        return Statement(id, text, [], source=OURS)
     ratios = [row.by_theorem / row.loss for row in choco]
     finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     numbers = (
         f"In {sum(ratio <= CLOSE for ratio in ratios)} of {len(ratios)} runs; f - f* is"
         f" {number(min(finite, default=math.nan))} to {number(max(finite, default=math.nan))} times as large, at the"
-        f" same step; {len(ratios) - len(finite)} diverge. The theorem's gamma is"
+        f" same step, with one seed; {len(ratios) - len(finite)} diverge. The theorem's gamma is"
         f" {number(min(row.theirs for row in choco))} to {number(max(row.theirs for row in choco))}, the best"
         f" {number(min(row.gamma for row in choco))} to {number(max(row.gamma for row in choco))}."
     )
-    return Statement(text, verdict([ratio <= CLOSE for ratio in ratios]), numbers, OURS)
+    trials = [at_most_times([row.by_theorem], row.losses[:1], CLOSE) for row in choco]
+    return Statement(id, text, trials, numbers, OURS)
 
 
 def statements(rows, swept) -> list[Statement]:
     """All statements."""
-    return [*table_statements(swept), *cell_statements(rows), limit_statement(rows, swept), gamma_statement(rows)]
+    return [
+        *table_statements(swept),
+        *cell_statements(rows),
+        limit_statement(rows, swept),
+        gamma_statement(rows),
+    ]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -520,8 +546,10 @@ def make_report(rows, curves, swept, sizes, graphs, options, multiples, gammas, 
         f" it, out of {', '.join(f'{g:g}' for g in gammas)}, its theorem's value and the best for random"
         " sparsification. CHOCO gets unbiased quantizers divided by 1 + omega; DCD and ECD get rand-k without bias; the"
         " theorems of DCD and ECD do not cover signs and top-k. f - f* is that of the mean model, the mean over the"
-        " last quarter of the rounds. ± is the standard deviation over the seeds. Verdicts here compare"
-        " means; differences within the spread count, too. A cell is called divergent if every step that was tried"
+        " last quarter of the rounds. ± is the standard deviation over the seeds, and with"
+        " it a verdict on losses is by the interval of the difference at equal seeds. A cell is called divergent if"
+        " every"
+        " step that was tried"
         f" diverges with the first seed, or any of the {options.seeds} seeds diverges at the chosen step: f exceeds ten"
         " times f(0), or ends above f(0), or the models drift apart (the square distances end above 100 times their"
         " median). Bits exclude message headers; a message goes to every neighbour. kbit: what a worker receives until"

@@ -22,8 +22,6 @@ from ...reporting.files import (
     shipped,
 )
 
-__all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "shipped_studies"]
-
 FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
 STUDIES = {
     path.stem.replace("_", "-"): path.open(encoding="utf-8").readline().strip().strip('"')

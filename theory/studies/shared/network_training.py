@@ -15,40 +15,15 @@ from ...cluster.run import DIVERGED, run
 from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
-from ...measure import mean_interval, paired_interval
+from ...measure import mean_interval
 from ...methods import LinearSketchFeedback
 from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
-from .report import Statement
-from .verdicts import judged
+from .verdicts import LEVEL, Compare, Trial, at_most
 
-__all__ = [
-    "ENDS",
-    "LEVEL",
-    "NAMES",
-    "Task",
-    "Trained",
-    "best_of",
-    "check_options",
-    "chosen_with",
-    "end_mark",
-    "interval",
-    "not_worse",
-    "percent",
-    "recorded",
-    "said_of",
-    "seeds_of",
-    "step_text",
-    "tasks",
-    "train",
-    "training_loss",
-    "trial",
-]
-
-LEVEL = 0.95  # of intervals over the seeds
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
 CURVES = ("loss", "test_loss", "accuracy")
@@ -341,32 +316,19 @@ def chosen_with(options) -> str:
     )
 
 
-def not_worse(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> str:
-    """Whether a method is at most ``margin`` worse than another at the end: "holds", "fails" or "undecided".
+def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
+    """The values by seed at the end, where less is better: "loss", or the negative "accuracy"; infinite if diverged."""
+    found = (1.0 if of == "loss" else -1.0) * getattr(row, of)[:, -1].astype(float)
+    return found if row.success else np.full(found.shape, np.inf)
+
+
+def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True) -> list[Trial]:
+    """Whether the first method of each pair is at most ``margin`` worse than the second at the end, on every task.
 
     The interval is that of the difference between runs with the same seed, which start at the same weights and draw
-    the same rows.  ``of`` is "accuracy", or "loss", where less is better.
+    the same rows.  ``of`` is "accuracy" or "loss".
     """
-    if not row.success or not other.success:
-        return "holds" if row.success else "fails"
-    sign = 1.0 if of == "accuracy" else -1.0
-    mine, theirs = (sign * getattr(one, of)[:, -1].astype(float) for one in (row, other))
-    if mine.size < 2 or theirs.size != mine.size:
-        return "holds" if mine.mean() >= theirs.mean() - margin else "fails"
-    found = paired_interval(mine, theirs, LEVEL)
-    if found.low >= -margin:
-        return "holds"
-    return "fails" if found.high < -margin else "undecided"
-
-
-def trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
-    """The verdict of :func:`not_worse` on two rows, and their numbers."""
-    how = not_worse(row, other, margin, of)
     show = percent if of == "accuracy" else training_loss
-    return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
-
-
-def said_of(text: str, trials: list[tuple[str, str]], source: str = "") -> Statement:
-    """A statement from its trials: verdict and numbers of each."""
-    verdict = judged(how for how, _ in trials) if trials else "undecided"
-    return Statement(text, verdict, "; ".join(numbers for _, numbers in trials) + ".", source)
+    rule = functools.partial(at_most, margin=margin)
+    rows = best_of(rows).values()
+    return Compare(functools.partial(costs, of=of), pairs, rule, ("task",), show=show, named=named)(rows)
