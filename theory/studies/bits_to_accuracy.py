@@ -22,7 +22,7 @@ from ..problems import lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
 from .shared.entry_keys import slug
 from .shared.problems import digits, rcv1
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.step_search import Way, best_step
 from .shared.verdicts import Statement, at_most_times, below
 
@@ -228,14 +228,9 @@ def _table(name: str, rows) -> Table:
         spread = f"{row.steps.mean():.0f}" + (f" ({least:.0f} to {most:.0f})" if most > least else "")
         never = not math.isfinite(most)
         cells.append(
-            (
-                row.method,
-                number(row.step),
-                "never" if never else spread,
-                number(row.width),
-                "-" if never else bits_text(row.bits.mean()),
-                _times(row.dense),
-                _times(row.sparse),
+            line(
+                f"{row.method} | {number(row.step)} | {'never' if never else spread} | {number(row.width)} | "
+                f"{'-' if never else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
             )
         )
     return Table(name, head, cells)

@@ -36,7 +36,7 @@ from .shared.conef_training import (
     ways,
 )
 from .shared.problems import digits, topics_file
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import HOLDS, Statement, at_most, below, judged
 
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
@@ -228,17 +228,10 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
         else:
             theory = f"kappa = {number(way.kappa)}{': bounded' if way.kappa < 1 else ''}"
         table.append(
-            (
-                name,
-                f"{row.step:g}",
-                _spread(row),
-                number(row.loss),
-                str(row.rounds),
-                seconds(row.seconds),
-                bits(row.bits),
-                f"{row.memory:,}",
-                f"{100 * (1 - row.memory / ef.memory):.1f}",
-                theory,
+            line(
+                f"{name} | {row.step:g} | {_spread(row)} | {number(row.loss)} | {row.rounds} | "
+                f"{seconds(row.seconds)} | {bits(row.bits)} | {row.memory:,} | "
+                f"{100 * (1 - row.memory / ef.memory):.1f} | {theory}"
             )
         )
     return table

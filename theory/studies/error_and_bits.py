@@ -21,7 +21,7 @@ from ..plots.text import number
 from ..reporting.progress import track
 from ..wire.frame import open_frame
 from .shared.entry_keys import slug
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, below, between
 
 D = 4096
@@ -197,12 +197,9 @@ def collect(quick: bool, seed: int) -> dict:
 def report(rows, d: int, samples: int) -> Study:
     """The study of these errors."""
     cells = [
-        (
-            f"{row.vector}: {row.method}",
-            str(row.width),
-            f"{row.bits:.3f}",
-            f"{number(row.error)} [{number(row.low)}, {number(row.high)}]",
-            number(row.predicted),
+        line(
+            f"{row.vector}: {row.method} | {row.width} | {row.bits:.3f} | "
+            f"{number(row.error)} [{number(row.low)}, {number(row.high)}] | {number(row.predicted)}"
         )
         for row in rows
     ]

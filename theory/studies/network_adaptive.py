@@ -50,7 +50,7 @@ from .shared.network_training import (
     train,
     training_loss,
 )
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import LEVEL, Statement
 
 MOMENTUM = 0.9
@@ -395,15 +395,11 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
 
 def _cells(row: Trained, kept: Stored, options: Options) -> tuple[str, ...]:
-    return (
-        row.method,
-        step_text(row, options.grid if row.group == SGD else options.adaptive),
-        f"{row.bits:.3g}",
-        bits_text(row.bits * kept.d * float(row.rounds[-1])) if row.success else "-",
-        f"{kept.memory / 1e3:,.1f}",
-        f"{kept.server / 1e3:,.1f}",
-        training_loss(row),
-        percent(row) if row.success else "-",
+    return line(
+        f"{row.method} | {step_text(row, options.grid if row.group == SGD else options.adaptive)} | "
+        f"{row.bits:.3g} | {bits_text(row.bits * kept.d * float(row.rounds[-1])) if row.success else '-'} | "
+        f"{kept.memory / 1000.0:,.1f} | {kept.server / 1000.0:,.1f} | {training_loss(row)} | "
+        f"{percent(row) if row.success else '-'}"
     )
 
 

@@ -33,7 +33,7 @@ from .shared.network_training import (
     train,
     training_loss,
 )
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import LEVEL, Compare, Statement, Trial, at_most, at_most_times, below
 
 SMALL, GROWING = "parallel SGD", "CR-PSGD"
@@ -258,13 +258,9 @@ def report(rows, sizes: dict, options: Options) -> Study:
     for name, (n, d) in sizes.items():
         mine = [row for (task, _), row in best_of(rows).items() if task == name]
         cells = [
-            (
-                row.method,
-                step_text(row, options.grid),
-                f"{row.samples[-1]:,.0f}",
-                f"{int(row.rounds[-1]):,}",
-                training_loss(row),
-                percent(row) if row.success else "-",
+            line(
+                f"{row.method} | {step_text(row, options.grid)} | {row.samples[-1]:,.0f} | "
+                f"{int(row.rounds[-1]):,} | {training_loss(row)} | {percent(row) if row.success else '-'}"
             )
             for row in mine
         ]

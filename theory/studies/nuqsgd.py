@@ -34,7 +34,7 @@ from ..plots.text import number
 from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ..reporting.progress import track
 from .shared.problems import digits, iterates, rcv1
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Compare, Statement, Trial, below, within
 
 BITS, BUCKET = 4, 8192
@@ -458,14 +458,10 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
     ]
     tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
     cells = [
-        (
-            row.problem,
-            f"{row.workers} x {row.batch}",
-            row.method,
-            number(row.bits),
-            number(row.variance.mean()),
-            f"{number(row.loss.mean())} ± {number(row.loss.std())}",
-            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %",
+        line(
+            f"{row.problem} | {row.workers} x {row.batch} | {row.method} | {number(row.bits)} | "
+            f"{number(row.variance.mean())} | {number(row.loss.mean())} ± {number(row.loss.std())} | "
+            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %"
         )
         for row in trained
     ]

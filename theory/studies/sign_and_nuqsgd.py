@@ -27,7 +27,7 @@ from ..wire.frame import open_frame
 from .nuqsgd import L2, MOMENTUM
 from .shared.messages import TURNS, Message, measure_messages, round_seconds
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
-from .shared.report import Study, Table
+from .shared.report import Study, Table, line
 from .shared.step_search import Way, reached
 from .shared.verdicts import Compare, Spread, Statement, below, faster
 
@@ -454,14 +454,10 @@ def _tables(sent, trained) -> list[Table]:
     cells: list[tuple[str, ...]]
     head: tuple[str, ...]
     cells = [
-        (
-            f"{row.input}: {row.method}",
-            number(row.bits / row.d),
-            "-" if math.isnan(row.form) else number(row.form / row.d),
-            number(row.error),
-            number(row.encode),
-            number(row.decode),
-            number(row.memory),
+        line(
+            f"{row.input}: {row.method} | {number(row.bits / row.d)} | "
+            f"{'-' if math.isnan(row.form) else number(row.form / row.d)} | {number(row.error)} | "
+            f"{number(row.encode)} | {number(row.decode)} | {number(row.memory)}"
         )
         for row in sent
     ]

@@ -18,7 +18,7 @@ from ..problems import batch_gradient, gradient, softmax
 from ..reporting.progress import track
 from .shared.entry_keys import slug
 from .shared.problems import digits, iterates, topics_file
-from .shared.report import Study, Table
+from .shared.report import Study, Table, line
 from .shared.verdicts import Statement
 
 BATCHES = (1, 8, 128)
@@ -226,16 +226,10 @@ def report(rows, shapes: str, topics: bool) -> Study:
     """The study of these spectra; ``shapes`` describes the data, ``topics`` is whether RCV1's topics are among them."""
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
-        (
-            f"{row.problem}, {row.place}",
-            str(row.batch),
-            f"{100 * row.rank_one:.0f} %",
-            f"{100 * row.rank_two:.0f} %",
-            f"{row.stable:.2f}",
-            f"{row.floats:,}",
-            f"{row.criterion:.2f}",
-            number(row.spectral),
-            number(row.entrywise),
+        line(
+            f"{row.problem}, {row.place} | {row.batch} | {100 * row.rank_one:.0f} % | {100 * row.rank_two:.0f} % | "
+            f"{row.stable:.2f} | {row.floats:,} | {row.criterion:.2f} | {number(row.spectral)} | "
+            f"{number(row.entrywise)}"
         )
         for row in rows
     ]

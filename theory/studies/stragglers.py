@@ -15,7 +15,7 @@ from ..measure import mean_interval
 from ..plots.text import number
 from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, faster
 
 WORKERS = 16
@@ -385,13 +385,9 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int, delay
             f"Until the squared distance is {ACCURACY:g}, from {START:g}",
             ("times", "k", "rounds", "closed form", "seconds", "closed form"),
             [
-                (
-                    row.times,
-                    str(row.k),
-                    _or(row.rounds, "never"),
-                    _or(row.predicted_rounds, "never"),
-                    _or(row.seconds, "never"),
-                    _or(row.predicted_seconds, "infinite"),
+                line(
+                    f"{row.times} | {row.k} | {_or(row.rounds, 'never')} | {_or(row.predicted_rounds, 'never')} | "
+                    f"{_or(row.seconds, 'never')} | {_or(row.predicted_seconds, 'infinite')}"
                 )
                 for row in clocks
             ],
@@ -410,14 +406,9 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int, delay
             "Injected delays: real seconds beside those of the clocks",
             ("sent", "k", "ranks", "clocks, s", "real, s", "bits of a worker", "f"),
             [
-                (
-                    row.compressor,
-                    str(row.k),
-                    str(row.ranks),
-                    number(row.clock),
-                    number(row.measured),
-                    f"{row.bits:,.0f}",
-                    number(row.f),
+                line(
+                    f"{row.compressor} | {row.k} | {row.ranks} | {number(row.clock)} | {number(row.measured)} | "
+                    f"{row.bits:,.0f} | {number(row.f)}"
                 )
                 for row in delays
             ],

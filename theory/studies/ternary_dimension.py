@@ -20,7 +20,7 @@ from ..measure import Interval, loglog_slope
 from ..plots.text import number
 from ..reporting.progress import track
 from .shared.entry_keys import slug
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, between
 
 DIMENSIONS = (16, 64, 256, 1024)
@@ -170,13 +170,9 @@ def report(rows, slopes) -> Study:
     for row in rows:
         spread = f"{row.steps:.1f}" + (f" ({row.low:.0f} to {row.high:.0f})" if row.high > row.low else "")
         cells.append(
-            (
-                row.method,
-                str(row.d),
-                number(row.factor),
-                spread,
-                f"{row.best:.1f}",
-                str(predicted_steps(row.factor)) if row.method in PROVED else "-",
+            line(
+                f"{row.method} | {row.d} | {number(row.factor)} | {spread} | {row.best:.1f} | "
+                f"{str(predicted_steps(row.factor)) if row.method in PROVED else '-'}"
             )
         )
     head = ("compressor", "d", "step divided by", "iterations", "with the best step", "bound")

@@ -26,7 +26,7 @@ from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .shared.entry_keys import slug
 from .shared.messages import measure_messages
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.step_search import Way, best_step, descend
 from .shared.verdicts import Statement, faster
 
@@ -511,16 +511,9 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         t = seen[row.method, row.workers, row.batch]
         spread = f"{row.steps:.0f} ({row.fewest:.0f} to {row.most:.0f})" if math.isfinite(row.steps) else "never"
         cells.append(
-            (
-                row.method,
-                str(row.workers),
-                str(row.batch),
-                number(row.step),
-                spread,
-                number(row.passes),
-                milli(t.gradient),
-                milli(t.coding),
-                f"{row.message_bytes:,.0f}",
+            line(
+                f"{row.method} | {row.workers} | {row.batch} | {number(row.step)} | {spread} | "
+                f"{number(row.passes)} | {milli(t.gradient)} | {milli(t.coding)} | {row.message_bytes:,.0f}"
             )
         )
     tables = [Table(f"Measured: {name.split(' (')[0]}, n = {n:,}, d = {d:,}", head, cells)]
@@ -541,16 +534,9 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
             a_pass = t.step * n / (t.workers * t.batch)
             passes = t.steps * t.workers * t.batch / n
             cells.append(
-                (
-                    t.network,
-                    t.method,
-                    str(t.workers),
-                    str(t.batch),
-                    milli(t.exchange),
-                    milli(t.step),
-                    number(a_pass),
-                    number(passes),
-                    number(t.total),
+                line(
+                    f"{t.network} | {t.method} | {t.workers} | {t.batch} | {milli(t.exchange)} | {milli(t.step)} | "
+                    f"{number(a_pass)} | {number(passes)} | {number(t.total)}"
                 )
             )
     tables.append(Table(f"Time of a pass times passes, B = {options.batch}: the exchange is a model", head, cells))

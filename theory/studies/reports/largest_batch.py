@@ -11,7 +11,7 @@ from ... import bounds
 from ...measure import Interval
 from ...plots.text import number
 from ..shared.entry_keys import slug
-from ..shared.report import OURS, Table
+from ..shared.report import OURS, Table, line
 from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within
 
 APART, NEAR, CLEAR = 4.0, 2.0, 2.0  # factors: measured over predicted; of two speed-ups; between two predictions
@@ -40,16 +40,11 @@ def table(thresholds) -> Table:
     for t in thresholds:
         ratio = t.at_bound.ratio
         cells.append(
-            (
-                t.data,
-                f"{t.passes:g}",
-                f"{t.rows:,}",
-                number(t.step),
-                number(predicted(t)),
-                number(bounds.largest_batch(t.mean)),
-                number(t.stable),
-                f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)})",
-                f"{t.measured} ({t.surely} to {t.at_most})",
+            line(
+                f"{t.data} | {t.passes:g} | {t.rows:,} | {number(t.step)} | {number(predicted(t))} | "
+                f"{number(bounds.largest_batch(t.mean))} | {number(t.stable)} | "
+                f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)}) | "
+                f"{t.measured} ({t.surely} to {t.at_most})"
             )
         )
     return Table("The largest batch without loss", head, cells)
@@ -60,13 +55,9 @@ def mechanism_table(tried) -> Table:
     head = ("mechanism", "data", "gamma · L_max", "predicted", "f - f*, serial over none", "measured")
     plain = tried[0][1]
     cells = [
-        (
-            name,
-            t.data,
-            number(t.step),
-            number(predicted(t)),
-            number(t.serial.mean() / plain.serial.mean()),
-            f"{t.measured} ({t.surely} to {t.at_most})",
+        line(
+            f"{name} | {t.data} | {number(t.step)} | {number(predicted(t))} | "
+            f"{number(t.serial.mean() / plain.serial.mean())} | {t.measured} ({t.surely} to {t.at_most})"
         )
         for name, t in tried
     ]
@@ -116,14 +107,9 @@ def speed_table(speeds) -> Table:
         "Rounds to the goal",
         head,
         [
-            (
-                s.data,
-                f"{s.batch}",
-                number(s.step),
-                number(s.rounds.mean()),
-                number(s.measured),
-                number(s.predicted),
-                f"{s.ideal:g}",
+            line(
+                f"{s.data} | {s.batch} | {number(s.step)} | {number(s.rounds.mean())} | {number(s.measured)} | "
+                f"{number(s.predicted)} | {s.ideal:g}"
             )
             for s in speeds
         ],

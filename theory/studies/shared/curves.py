@@ -12,7 +12,7 @@ from ...bounds.rounds import ROUNDS, rounds_order
 from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
-from .report import Table
+from .report import Table, line
 
 
 class Curve(NamedTuple):
@@ -102,13 +102,9 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
         order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
         end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
         cells.append(
-            (
-                curve.label,
-                f"{curve.samples[-1]:,.0f}",
-                f"{curve.total:,}",
-                ROUNDS[curve.order][0] if curve.order in ROUNDS else "-",
-                order,
-                end,
+            line(
+                f"{curve.label} | {curve.samples[-1]:,.0f} | {curve.total:,} | "
+                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {end}"
             )
         )
     return Table(title, head, cells)

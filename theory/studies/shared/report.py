@@ -51,6 +51,17 @@ class Study(NamedTuple):
     ticks: tuple[Table, ...] = ()
 
 
+def line(cells: str) -> tuple[str, ...]:
+    """A row of a table, as it is read: cells between bars with blanks.
+
+    Examples
+    --------
+    >>> line(f"top-k | {0.25:.0%} | ± {1e-3:g}")
+    ('top-k', '25%', '± 0.001')
+    """
+    return tuple(cells.split(" | "))
+
+
 def _source(said: Statement) -> str:
     return f" ({said.source})" if said.source else ""
 
