@@ -35,23 +35,25 @@ from .nuqsgd import compressors as quantizers
 from .shared.conef_training import AUTHORS, BUCKET
 from .shared.network_figures import by_groups
 from .shared.network_training import (
-    ENDS,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
     compared,
+    network_text,
     percent,
     recorded,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
 )
 from .shared.report import OURS, Study, Table, line
-from .shared.verdicts import LEVEL, Statement
+from .shared.verdicts import Statement
 
 MOMENTUM = 0.9
 SGD, ADAM, BLOCKS = "SGD with momentum", "Adam", "Adam, random blocks"
@@ -284,123 +286,55 @@ def frozen(task: Task, options: Options, step: float, seed: int) -> list[Frozen]
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings; each trial is a paired interval over the seeds."""
-    sparse = f"{100 * options.share:g} %"
     lamb, one_bit, adam = sketched("ConEF-LAMB", SAVING), eps_of(SIGNS, options.eps), eps_of(ADAM, options.eps)
-    bert, steps = ("conef/table-bert-base",), ("conef/experiments-setting-for-adam-and-lamb",)
+    part, bert, steps = (
+        f"{100 * options.share:g} %",
+        ("conef/table-bert-base",),
+        ("conef/experiments-setting-for-adam",),
+    )
 
-    def said(id, text, first, second, of="accuracy", source=OURS, bears_on=()):
-        """At most one point below, or at most the training loss."""
-        trials = compared(rows, [(first, second)], 0.0 if of == "loss" else LITTLE, of)
-        return Statement(id, text, trials, source=source, bears_on=bears_on)
+    def point(id, mine, theirs, first, second, about=(), source=OURS):
+        text = f"{first} is at most one point below {second}."
+        return Statement(id, text, compared(rows, [(mine, theirs)], LITTLE), "", source, about)
 
-    few = [
-        said(
-            f"conef-adam-{100 * saving:g}",
-            f"ConEF-Adam that saves {100 * saving:g} % is at most one point below EF-Adam.",
-            sketched("ConEF-Adam", saving),
-            EF,
-            bears_on=steps if saving == SAVING else (),
-        )
-        for saving in options.savings
+    def loss(id, mine, theirs, text, about=(), source=OURS):
+        return Statement(id, f"{text}.", compared(rows, [(mine, theirs)], 0.0, "loss"), "", source, about)
+
+    mixed, momentum = "EF-LAMB in mixed precision", "Adam's training loss is at most that of SGD with momentum"
+    printed = f"LAMB's training loss is at most that of {mixed} (printed: 1.62 and 1.76)"
+    saving = f"{mixed} has at most the training loss of ConEF that saves 80 % (printed: 1.76, 1.79)"
+    layer = "EF-LAMB with a block of each layer has at most the training loss of one with a block of all coordinates"
+    helps = "A memory helps Adam on random blocks: with it the training loss is at most that without"
+    said = [
+        loss("lamb-below-ef-lamb", LAYERS, MIXED, printed, bert, ""),
+        loss("ef-lamb-below-conef", MIXED, lamb, saving, bert, ""),
+        point("ef-lamb", EF_LAMB, LAYERS, "EF-LAMB", "LAMB", bert),
+        loss("block-of-each-layer", BY_LAYER, EF_LAMB, layer),
+        point("half-precision", MIXED, EF_LAMB, "A memory in half precision", "one in float32", bert),
+        point("conef-lamb", lamb, EF_LAMB, "ConEF-LAMB that saves 80 %", "EF-LAMB", bert),
+        point("ef-adam-blocks", EF, ADAM, f"EF-Adam with random blocks of {part}", "Adam", steps),
+        point("ef-adam-top", EF_TOP, ADAM, f"EF-Adam with top-k of {part}", "Adam"),
+        loss("memory-helps", EF, ALONE, helps),
     ]
+    for share in options.savings:
+        saves, about = f"{100 * share:g}", steps if share == SAVING else ()
+        name = sketched("ConEF-Adam", share)
+        said.append(point(f"conef-adam-{saves}", name, EF, f"ConEF-Adam that saves {saves} %", "EF-Adam", about))
+    quantizer = f"Adam with NUQSGD's {options.bits} bits, without a memory,"
+    with_eps = f"Adam (both with eps {options.eps:g})"
     return [
-        said(
-            "lamb-below-ef-lamb",
-            "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76).",
-            LAYERS,
-            MIXED,
-            "loss",
-            "",
-            bert,
-        ),
-        said(
-            "ef-lamb-below-conef",
-            "EF-LAMB in mixed precision has at most the training loss of ConEF that saves 80 % (printed: 1.76, 1.79).",
-            MIXED,
-            lamb,
-            "loss",
-            "",
-            bert,
-        ),
-        said("ef-lamb", "EF-LAMB is at most one point below LAMB.", EF_LAMB, LAYERS, bears_on=bert),
-        said(
-            "block-of-each-layer",
-            "EF-LAMB with a block of each layer has at most the training loss of one with a block of all coordinates.",
-            BY_LAYER,
-            EF_LAMB,
-            "loss",
-        ),
-        said(
-            "half-precision",
-            "A memory in half precision is at most one point below one in float32.",
-            MIXED,
-            EF_LAMB,
-            bears_on=bert,
-        ),
-        said(
-            "conef-lamb", "ConEF-LAMB that saves 80 % is at most one point below EF-LAMB.", lamb, EF_LAMB, bears_on=bert
-        ),
-        said(
-            "ef-adam-blocks",
-            f"EF-Adam with random blocks of {sparse} is at most one point below Adam.",
-            EF,
-            ADAM,
-            bears_on=steps,
-        ),
-        said("ef-adam-top", f"EF-Adam with top-k of {sparse} is at most one point below Adam.", EF_TOP, ADAM),
-        said(
-            "memory-helps",
-            "A memory helps Adam on random blocks: with it the training loss is at most that without.",
-            EF,
-            ALONE,
-            "loss",
-        ),
-        *few,
-        said("conef-adam-levels", "ConEF-Adam with 15 levels is at most one point below EF-Adam.", LEVELS, EF),
-        said(
-            "adam-nuqsgd",
-            f"Adam with NUQSGD's {options.bits} bits, without a memory, is at most one point below Adam.",
-            quantized(options),
-            ADAM,
-        ),
-        said(
-            "one-bit",
-            "1-bit Adam is at most one point below Adam (both with eps 1e-8).",
-            SIGNS,
-            ADAM,
-            source=REMEMBERED,
-        ),
-        said(
-            "one-bit-eps", f"1-bit Adam is at most one point below Adam (both with eps {options.eps:g}).", one_bit, adam
-        ),
-        said("adam-below-sgd", "Adam's training loss is at most that of SGD with momentum.", ADAM, SGD, "loss"),
-        said(
-            "adam-below-sgd-blocks",
-            "With random blocks and a memory Adam's training loss is at most that of SGD with momentum.",
-            EF,
-            EFSGD,
-            "loss",
-        ),
-        said(
-            "adam-below-sgd-top",
-            "With top-k and a memory Adam's training loss is at most that of SGD with momentum.",
-            EF_TOP,
-            SGD_TOP,
-            "loss",
-        ),
+        *said,
+        point("conef-adam-levels", LEVELS, EF, "ConEF-Adam with 15 levels", "EF-Adam"),
+        point("adam-nuqsgd", quantized(options), ADAM, quantizer, "Adam"),
+        point("one-bit", SIGNS, ADAM, "1-bit Adam", "Adam (both with eps 1e-8)", source=REMEMBERED),
+        point("one-bit-eps", one_bit, adam, "1-bit Adam", with_eps),
+        loss("adam-below-sgd", ADAM, SGD, momentum),
+        loss("adam-below-sgd-blocks", EF, EFSGD, f"With random blocks and a memory {momentum}"),
+        loss("adam-below-sgd-top", EF_TOP, SGD_TOP, f"With top-k and a memory {momentum}"),
     ]
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
-
-
-def _cells(row: Trained, kept: Stored, options: Options) -> tuple[str, ...]:
-    return line(
-        f"{row.method} | {step_text(row, options.grid if row.group == SGD else options.adaptive)} | "
-        f"{row.bits:.3g} | {bits_text(row.bits * kept.d * float(row.rounds[-1])) if row.success else '-'} | "
-        f"{kept.memory / 1000.0:,.1f} | {kept.server / 1000.0:,.1f} | {training_loss(row)} | "
-        f"{percent(row) if row.success else '-'}"
-    )
 
 
 def divided(kept: list[Stored]) -> Table:
@@ -422,25 +356,33 @@ def divided(kept: list[Stored]) -> Table:
     return Table(title, (*head, *(f"ZeRO {stage}" for stage in (1, 2, 3))), cells)
 
 
-def tables(
-    rows: list[Trained], kept: list[Stored], variances: list[Frozen], sizes: dict, options: Options
-) -> list[Table]:
+def tables(rows, kept: list[Stored], variances: list[Frozen], sizes: dict, options: Options) -> list[Table]:
     """A table for each task, the frozen variances, and the memory under ZeRO."""
-    stores = ("memory, kB", "server, kB")
-    head = ("method", "step", "bits a coordinate", "payload", *stores, "training loss", "held-out accuracy, %")
-    best, made = best_of(rows), []
-    for task, (n, d) in sizes.items():
-        cells = [_cells(best[task, one.method], one, options) for one in kept if one.task == task]
-        made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, cells))
+    head = (
+        "method | step | bits a coordinate | payload | memory, kB | server, kB | training loss | held-out accuracy, %"
+    )
+    stores = {(one.task, one.method): one for one in kept}
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        one, grid = stores[row.task, row.method], options.grid if row.group == SGD else options.adaptive
+        sent = bits_text(row.bits * one.d * float(row.rounds[-1])) if row.success else "-"
+        return line(
+            f"{row.method} | {step_text(row, grid)} | {row.bits:.3g} | {sent} | {one.memory / 1e3:,.1f} | "
+            f"{one.server / 1e3:,.1f} | {training_loss(row)} | {percent(row) if row.success else '-'}"
+        )
+
     roots = [
         (f"{one.task}, eps {one.eps:g}", f"{100 * one.zero:.1f} %")
         + tuple(number(part) for part in (one.low, one.middle, one.step, one.far, one.longest))
         for one in variances
     ]
     title = "1-bit Adam's frozen variances, and how far one sign moves a coordinate"
-    of_roots = ("coordinates with variance 0", "root, 1 % quantile", "root, median")
-    made.append(Table(title, ("run", *of_roots, "move, median", "move, 99 % quantile", "move, longest"), roots))
-    return [*made, divided([one for one in kept if one.task == list(sizes)[-1]])]
+    of_roots = line(
+        "run | coordinates with variance 0 | root, 1 % quantile | root, median | move, median | move, 99 % quantile | "
+        "move, longest"
+    )
+    under_zero = divided([one for one in kept if one.task == list(sizes)[-1]])
+    return [*task_tables(rows, sizes, head, cells), Table(title, of_roots, roots), under_zero]
 
 
 def draw(rows: list[Trained], kept: list[Stored], sizes: dict):
@@ -460,16 +402,16 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     rows: list[Trained] = []
     kept: list[Stored] = []
     variances: list[Frozen] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-adaptive")
-    for task in tasks(options, topics, 400 if quick else None):
+    seeds, found = seeds_of(options, seed, "network-adaptive"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 16, "steps": options.steps}
+    for task in found:
         chosen = plans(task, options)
         for grid, with_momentum in ((options.grid, True), (options.adaptive, False)):
             part = {name: plan for name, plan in chosen.items() if (name[0] == SGD) == with_momentum}
-            rows += train(task, part, grid, seeds, workers=options.workers, records=16, steps=options.steps)
-        sizes[task.name] = task.problem.n, task.problem.d
+            rows += train(task, part, grid, seeds, **spend)
         kept += stored(task, options)
         variances += frozen(task, options, best_of(rows)[task.name, ADAM].step, seeds[0])
+    sizes = sizes_of(found)
     return {"rows": recorded(rows, ("loss",)), "kept": kept, "variances": variances, "sizes": sizes, "options": options}
 
 
@@ -477,13 +419,10 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     tried, adaptive = (", ".join(f"{step:g}" for step in grid) for grid in (options.grid, options.adaptive))
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, "
-        f"on {' and '.join(sizes)}: 80 % of the rows for training. RCV1's topics have their {options.features:,} most "
-        f"frequent features. {options.workers} workers with batches of {options.batch}, {options.steps} rounds, "
+        f"{network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their {options.features:,} "
+        f"most frequent features. {options.workers} workers with batches of {options.batch}, {options.steps} rounds, "
         f"float32. SGD has momentum {MOMENTUM:g} after decompression and the step of {tried} with the least training "
-        f"loss, all others that of {adaptive}, {chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean "
-        "over the seeds, and a verdict is by that interval of the difference at equal seeds: undecided if the interval "
-        f"contains the margin. {ENDS} "
+        f"loss, all others that of {adaptive}, {rule_text(options)} "
         f"Random blocks and top-k send {100 * options.share:g} % of all coordinates. Adam and LAMB take the mean of "
         "the messages for the gradient, with the usual constants; an error memory is in units of the gradient. A "
         f"sketch is that of the authors' released code, with a fixed hash and beta {AUTHORS:g} (the talk says only "

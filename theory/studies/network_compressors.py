@@ -16,29 +16,30 @@ from ..core import require, setting
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.text import bits as bits_text
-from ..plots.text import number
 from ..problems import batch_gradient, layer_shapes, layers
 from .nuqsgd import compressors as quantizers
 from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
 from .shared.network_figures import by_groups
 from .shared.network_training import (
-    ENDS,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
     compared,
+    network_text,
     percent,
     recorded,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
 )
-from .shared.report import OURS, Study, Table
-from .shared.verdicts import LEVEL, Statement
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import Statement
 
 MOMENTUM = 0.9
 FULL, FULL_GROUP = "float32", "full precision"
@@ -306,33 +307,29 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def _cells(row: Trained, d: int, options: Options) -> tuple[str, ...]:
-    vote = row.method == MAJORITY
-    return (
-        f"{row.method} (no momentum)" if vote else row.method,
-        step_text(row, options.grid, VOTE if vote else 1.0),
-        f"{row.bits:.3g}",
-        bits_text(row.bits * d * float(row.rounds[-1])) if row.success else "-",
-        f"{row.memory / 1e3:,.1f}",
-        training_loss(row),
-        percent(row) if row.success else "-",
-    )
-
-
 def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: Options) -> list[Table]:
     """A table for each task, and the spectra by layer."""
-    head = ("method", "step", "bits a coordinate", "payload", "memory, kB", "training loss", "held-out accuracy, %")
-    made = []
-    for task, (n, d) in sizes.items():
-        mine = [row for (name, _), row in best_of(rows).items() if name == task]
-        made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, [_cells(row, d, options) for row in mine]))
-    cells = [
-        (f"{s.task}, {s.place}", str(s.layer), f"{s.shape[0]} x {s.shape[1]}", f"{s.batch:,}")
-        + tuple(f"{part:.3f}" for part in (s.first, s.second, s.fourth))
+    head = "method | step | bits a coordinate | payload | memory, kB | training loss | held-out accuracy, %"
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        vote = row.method == MAJORITY
+        sent = bits_text(row.bits * sizes[row.task][1] * float(row.rounds[-1])) if row.success else "-"
+        return line(
+            f"{row.method}{' (no momentum)' if vote else ''} | {step_text(row, options.grid, VOTE if vote else 1.0)} | "
+            f"{row.bits:.3g} | {sent} | {row.memory / 1e3:,.1f} | {training_loss(row)} | "
+            f"{percent(row) if row.success else '-'}"
+        )
+
+    shares = [
+        line(
+            f"{s.task}, {s.place} | {s.layer} | {s.shape[0]} x {s.shape[1]} | {s.batch:,} | {s.first:.3f} | "
+            f"{s.second:.3f} | {s.fourth:.3f}"
+        )
         for s in spectrum
     ]
     title = "Share of the squared norm of a layer's gradient in its largest singular values"
-    return [*made, Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), cells)]
+    named = Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), shares)
+    return [*task_tables(rows, sizes, head, cells), named]
 
 
 def draw(rows: list[Trained], sizes: dict):
@@ -349,18 +346,15 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
         )  # fmt: skip
     rows: list[Trained] = []
     spectrum: list[Spectrum] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-compressors")
-    for task in tasks(options, topics, 400 if quick else None):
-        trained = train(
-            task, plans(task, options), options.grid, seeds, workers=options.workers, records=16, steps=options.steps
-        )
+    seeds, found = seeds_of(options, seed, "network-compressors"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 16, "steps": options.steps}
+    for task in found:
+        chosen = plans(task, options)
+        trained = train(task, chosen, options.grid, seeds, **spend)
         rows += trained
-        sizes[task.name] = task.problem.n, task.problem.d
-        step = best_of(trained)[task.name, FULL].step
-        ends = _ends(task, plans(task, options)[FULL_GROUP, FULL](step), options, seeds[0])
+        ends = _ends(task, chosen[FULL_GROUP, FULL](best_of(trained)[task.name, FULL].step), options, seeds[0])
         spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
-    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes_of(found), "options": options}
 
 
 def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:
@@ -376,13 +370,11 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     tried = ", ".join(f"{step:g}" for step in options.grid)
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, "
-        f"on {' and '.join(sizes)}: 80 % of the rows for training. RCV1's topics have their {options.features:,} most "
-        f"frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} after "
-        f"decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least training "
-        f"loss (the majority vote, which has no momentum, a fiftieth of one of them), {chosen_with(options)}; ± is the "
-        f"{100 * LEVEL:g} % interval of the mean over the seeds, and a verdict is by that interval of the difference "
-        f"at equal seeds: undecided if the interval contains the margin. {ENDS} Quantizers have buckets of "
+        f"{network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their {options.features:,} "
+        f"most frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} "
+        f"after decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least "
+        "training loss (the majority vote, which has no momentum, a fiftieth of one of them), "
+        f"{rule_text(options)} Quantizers have buckets of "
         f"{options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO compress each layer as a matrix; "
         "“2 triplets” are two singular triplets of each layer on average. Random blocks and top-k send a share of all "
         "coordinates. rbSGD sends a random block and has no memory, EFSGD keeps the error, ConEF keeps it compressed, "

@@ -17,24 +17,25 @@ from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
 from .shared.network_training import (
-    ENDS,
-    Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
     compared,
     costs,
+    network_text,
     percent,
     recorded,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
 )
-from .shared.report import OURS, Study, Table, line
-from .shared.verdicts import LEVEL, Compare, Statement, Trial, at_most, at_most_times, below
+from .shared.report import OURS, Study, line
+from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
 SMALL, GROWING = "parallel SGD", "CR-PSGD"
 LITTLE, COMPARABLE = 0.01, 1.25  # a point of accuracy; losses within a quarter
@@ -238,45 +239,31 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
         options = options._replace(
             tasks=("digits",), samples=800, seeds=2, width=8, rho=1.1, local=options.local[:1], grid=(0.5, 1.0)
         )
-    seeds, rows, sizes = seeds_of(options, seed, "network-cr-psgd"), [], {}
-    for task in tasks(options, topics, 400 if quick else None):
-        rows += _trained(task, options, seeds)
-        sizes[task.name] = task.problem.n, task.problem.d
-    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes, "options": options}
-
-
-def _trained(task: Task, options: Options, seeds) -> list[Trained]:
-    return train(
-        task, plans(options), options.grid, seeds, workers=options.workers, records=40, samples=options.samples
-    )
+    seeds, found = seeds_of(options, seed, "network-cr-psgd"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 40, "samples": options.samples}
+    rows = [row for task in found for row in train(task, plans(options), options.grid, seeds, **spend)]
+    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes_of(found), "options": options}
 
 
 def report(rows, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
-    head = ("method", "step", "gradients of a worker", "rounds", "training loss", "held-out accuracy, %")
-    made = []
-    for name, (n, d) in sizes.items():
-        mine = [row for (task, _), row in best_of(rows).items() if task == name]
-        cells = [
-            line(
-                f"{row.method} | {step_text(row, options.grid)} | {row.samples[-1]:,.0f} | "
-                f"{int(row.rounds[-1]):,} | {training_loss(row)} | {percent(row) if row.success else '-'}"
-            )
-            for row in mine
-        ]
-        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
+    head = "method | step | gradients of a worker | rounds | training loss | held-out accuracy, %"
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        return line(
+            f"{row.method} | {step_text(row, options.grid)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
+            f"{training_loss(row)} | {percent(row) if row.success else '-'}"
+        )
+
     tried = ", ".join(f"{step:g}" for step in options.grid)
     spent = max(row.samples[-1] for row in rows if row.method == GROWING)
+    about = "a verdict on a loss, an accuracy or the rounds to a loss"
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
-        f"{' and '.join(sizes)}: 80 % of the rows for training. {options.workers} workers, at most "
+        f"{network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
         f"{options.samples:,} gradients each (CR-PSGD {spent:,.0f}), no momentum. CR-PSGD begins with batches of "
-        f"{options.batch} that grow by {options.rho:g} a round; "
-        f"parallel and local SGD have batches of {options.batch}, and one run has equal batches for as many rounds as "
-        f"CR-PSGD. Each method has the constant step of {tried} with the least training loss, "
-        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds. Rounds are counted; "
-        "a verdict on a loss, an accuracy or the rounds to a loss is by that interval of the difference "
-        f"at equal seeds: undecided if the interval contains the margin. {ENDS} The talk's data are CIFAR-10, its "
+        f"{options.batch} that grow by {options.rho:g} a round; parallel and local SGD have batches of "
+        f"{options.batch}, and one run has equal batches for as many rounds as CR-PSGD. Each method has the constant "
+        f"step of {tried} with the least training loss, {rule_text(options, about)} The talk's data are CIFAR-10, its "
         "network is ResNet20, and its text gives neither batches nor steps."
     )
     return Study(
@@ -284,7 +271,7 @@ def report(rows, sizes: dict, options: Options) -> Study:
         "CR-PSGD on a network with 8 workers",
         setting_text,
         {"training": rows},
-        made,
+        task_tables(rows, sizes, head, cells),
         statements(rows, options),
         lambda: draw(rows),
         "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",

@@ -24,25 +24,27 @@ from ..problems.matrix import to_scipy
 from ..problems.row_blocks import rows_between
 from ..reporting.progress import track
 from .shared.network_training import (
-    ENDS,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
     costs,
     end_mark,
     interval,
+    network_text,
     percent,
     recorded,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
 )
-from .shared.report import OURS, Study, Table
-from .shared.verdicts import FAILS, HOLDS, LEVEL, Statement, Trial, at_most, below
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import FAILS, HOLDS, Statement, Trial, at_most, below
 
 MOMENTUM = 0.9
 FULL = "float32"
@@ -67,6 +69,10 @@ ONE, TOGETHER, LOCAL, SAME, OTHERS = (
 PERIODS = {ONE: 1, TOGETHER: 10, LOCAL: 100}  # local steps
 WALL = 0.01  # a barrier counts from this share of the loss at the start
 LITTLE = 0.01  # one point of accuracy
+POINT, ONE_MEAN = "(at most one point below).", "One mean of the weights at the end replaces consensus: own rows"
+ALONE = "Consensus is not necessary: a worker alone with its own rows is at most one point below it."
+MEAN = "The mean of the probabilities of models trained apart replaces consensus: own rows"
+OF_USE = "Different minima are of use: with all rows for each, the mean of the probabilities is no worse."
 POINTS, TURNS = 11, 40  # along a segment; of the power iteration
 
 
@@ -404,50 +410,12 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
         walls._replace(said=f"{len(high)} of {len(walls.trials)}{listed}; {others}."),
         *(
             Statement(id, text, _against(models, own, way, of, margin), source=OURS, bears_on=consensus)
-            for id, text, own, way, of, margin in (
-                (
-                    "alone",
-                    "Consensus is not necessary: a worker alone with its own rows is at most one point below it.",
-                    "own",
-                    SAME,
-                    "single",
-                    LITTLE,
-                ),
-                (
-                    "one-mean-one-start",
-                    "One mean of the weights at the end replaces consensus: own rows, one start (at most one point "
-                    "below).",
-                    "own",
-                    SAME,
-                    "averaged",
-                    LITTLE,
-                ),
-                (
-                    "one-mean-other-starts",
-                    "One mean of the weights at the end replaces consensus: own rows, other starts (at most one point "
-                    "below).",
-                    "own",
-                    OTHERS,
-                    "averaged",
-                    LITTLE,
-                ),
-                (
-                    "mean-of-probabilities",
-                    "The mean of the probabilities of models trained apart replaces consensus: own rows (at most one "
-                    "point below).",
-                    "own",
-                    OTHERS,
-                    "together",
-                    LITTLE,
-                ),
-                (
-                    "minima-of-use",
-                    "Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
-                    "shared",
-                    OTHERS,
-                    "together",
-                    0.0,
-                ),
+            for id, own, way, of, margin, text in (
+                ("alone", "own", SAME, "single", LITTLE, ALONE),
+                ("one-mean-one-start", "own", SAME, "averaged", LITTLE, f"{ONE_MEAN}, one start {POINT}"),
+                ("one-mean-other-starts", "own", OTHERS, "averaged", LITTLE, f"{ONE_MEAN}, other starts {POINT}"),
+                ("mean-of-probabilities", "own", OTHERS, "together", LITTLE, f"{MEAN} {POINT}"),
+                ("minima-of-use", "shared", OTHERS, "together", 0.0, OF_USE),
             )
         ),
     ]
@@ -527,64 +495,50 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     rows: list[Trained] = []
     where: list[Place] = []
     models: list[Models] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-questions")
-    for task in tasks(options, topics, options.rows):
-        trained = train(
-            task, plans(task, options), options.grid, seeds, workers=options.workers, records=40, steps=options.steps
-        )
+    seeds, found = seeds_of(options, seed, "network-questions"), tasks(options, topics, options.rows)
+    spend = {"workers": options.workers, "records": 40, "steps": options.steps}
+    for task in found:
+        trained = train(task, plans(task, options), options.grid, seeds, **spend)
         rows += trained
-        sizes[task.name] = task.problem.n, task.problem.d
         steps = {method: row.step for (_, method), row in best_of(trained).items() if row.success}
         where += places(task, *ends_of(task, steps, options, seeds))
         models += consensus(task, options, seeds)
-    return {
-        "rows": recorded(rows, ("loss", "test_loss")),
-        "where": where,
-        "models": models,
-        "sizes": sizes,
-        "options": options,
-    }
+    kept = {"rows": recorded(rows, ("loss", "test_loss")), "where": where, "models": models}
+    return kept | {"sizes": sizes_of(found), "options": options}
 
 
 def report(rows, where, models, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
-    best, made = best_of(rows), []
-    for name, (n, d) in sizes.items():
-        cells: list[tuple[str, ...]] = []
-        for (task, method), row in best.items():
-            if task == name:
-                held = (interval(row.test_loss[:, -1]), percent(row)) if row.success else ("-", "-")
-                cells.append((method, step_text(row, options.grid), training_loss(row), *held))
-        head = ("method", "step", "training loss", "held-out loss", "held-out accuracy, %")
-        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
-    ends_head = (
-        "method",
-        "relative distance",
-        "barrier",
-        "classified differently from full precision, %",
-        "largest curvature",
-    )
-    cells = [
-        (f"{one.task}, {one.method}", interval(one.away), interval(one.wall), interval(100 * one.differs))
-        + (interval(one.sharpness),)
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        held = f"{interval(row.test_loss[:, -1])} | {percent(row)}" if row.success else "- | -"
+        return line(f"{row.method} | {step_text(row, options.grid)} | {training_loss(row)} | {held}")
+
+    ends = [
+        line(
+            f"{one.task}, {one.method} | {interval(one.away)} | {interval(one.wall)} | {interval(100 * one.differs)} | "
+            f"{interval(one.sharpness)}"
+        )
         for one in where
     ]
-    made.append(Table("Ends, beside that of full precision with the same start and rows", ends_head, cells))
-    models_head = ("models", "rows", "step", "one model, %", "mean of weights, %", "mean of probabilities, %")
-    cells = [
-        (f"{one.task}, {one.way}", one.rows, number(one.step) + end_mark(one.step * (1.0 - MOMENTUM), options.grid))
-        + tuple(interval(100 * part) for part in (one.single, one.averaged, one.together))
+    head = "method | relative distance | barrier | classified differently from full precision, % | largest curvature"
+    made = task_tables(rows, sizes, "method | step | training loss | held-out loss | held-out accuracy, %", cells)
+    made.append(Table("Ends, beside that of full precision with the same start and rows", line(head), ends))
+    scores = [
+        line(
+            f"{one.task}, {one.way} | {one.rows} | "
+            f"{number(one.step)}{end_mark(one.step * (1.0 - MOMENTUM), options.grid)} | {interval(100 * one.single)} | "
+            f"{interval(100 * one.averaged)} | {interval(100 * one.together)}"
+        )
         for one in models
     ]
-    made.append(Table("With and without consensus", models_head, cells))
+    head = "models | rows | step | one model, % | mean of weights, % | mean of probabilities, %"
+    made.append(Table("With and without consensus", line(head), scores))
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
-        f"{' and '.join(sizes)}: {options.rows} rows for training, a fifth of the data held out. {options.workers} "
-        f"workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; each method has the "
-        f"step of {', '.join(f'{step:g}' for step in options.grid)} with the least training loss, "
-        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and a verdict is by "
-        f"that interval of the difference at equal seeds: undecided if the interval contains the margin. {ENDS} Error "
+        f"{network_text(options, sizes)}{options.rows} rows for training, a fifth of the data held out. "
+        f"{options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; "
+        f"each method has the step of {', '.join(f'{step:g}' for step in options.grid)} with the least training loss, "
+        f"{rule_text(options)} Error "
         f"compressors serve ConEF with random blocks of {100 * options.share:g} %; the scaled ones are the unbiased "
         "ones times 1/(1 + omega). The distance to the weights of full precision is divided by how far those moved "
         "from the start; the barrier is the largest height of the loss on the segment between both, above the straight "

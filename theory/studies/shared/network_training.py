@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +22,13 @@ from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
+from .report import Table, line
 from .verdicts import LEVEL, Compare, Trial, at_most
 
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
 CURVES = ("loss", "test_loss", "accuracy")
 TINY = 1e-12  # values below are rounding
-ENDS = (
-    "* is the shortest or longest step that was tried: another might be better, and a verdict on that row is "
-    "provisional."
-)
 
 
 class Task(NamedTuple):
@@ -135,16 +132,7 @@ def seeds_of(options, seed: int, study: str) -> list[int]:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def train(
-    task: Task,
-    plans: dict[tuple[str, str], Callable[[float], Any]],
-    grid,
-    seeds,
-    *,
-    workers: int,
-    records: int,
-    **spend,
-) -> list[Trained]:
+def train(task: Task, plans: dict, grid, seeds, *, workers: int, records: int, **spend) -> list[Trained]:
     """Train with each method: each step size with the first seed, the one with the least loss with all.
 
     Parameters
@@ -253,6 +241,44 @@ def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
     return found
 
 
+def sizes_of(found: Iterable[Task]) -> dict[str, tuple[int, int]]:
+    """N and d of each task, for a record."""
+    return {task.name: (task.problem.n, task.problem.d) for task in found}
+
+
+# --- what the pages of these studies share ----------------------------------------------------------------------------
+
+
+def task_tables(rows: Iterable[Trained], sizes: dict, head: str, cells: Callable[[Trained], tuple[str, ...]]):
+    """A table for each task, a row for each method with its best step."""
+    best = best_of(rows)
+    return [
+        Table(
+            f"{name}: n = {n:,}, d = {d:,}", line(head), [cells(row) for (task, _), row in best.items() if task == name]
+        )
+        for name, (n, d) in sizes.items()
+    ]
+
+
+def network_text(options, sizes: dict) -> str:
+    """The beginning of the text on a setting: the network and its data."""
+    return (
+        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
+        f"{' and '.join(sizes)}: "
+    )
+
+
+def rule_text(options, about: str = "a verdict") -> str:
+    """How the steps were chosen, what the seeds determine, what ± is, and by what a verdict is."""
+    return (
+        f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
+        "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
+        f"under four held-out rows); ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and {about} is by "
+        "that interval of the difference at equal seeds: undecided if the interval contains the margin. * is the "
+        "shortest or longest step that was tried: another might be better, and a verdict on that row is provisional."
+    )
+
+
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +318,7 @@ def _diverged(row: Trained) -> str:
 
 
 def end_mark(step: float, grid) -> str:
-    """A star if the step is the shortest or the longest of the grid; see ``ENDS``.
+    """A star if the step is the shortest or the longest of the grid; see `rule_text`.
 
     Examples
     --------
@@ -305,15 +331,6 @@ def end_mark(step: float, grid) -> str:
 def step_text(row: Trained, grid, scale: float = 1.0) -> str:
     """The step of a row, ``scale`` times that of the grid, with a star at an end of the grid."""
     return f"{scale * row.step:g}{end_mark(row.step, grid)}"
-
-
-def chosen_with(options) -> str:
-    """How the steps were chosen and what the seeds determine, for the text on a setting."""
-    return (
-        f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
-        "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
-        "under four held-out rows)"
-    )
 
 
 def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
