@@ -11,6 +11,7 @@ import theory as th
 from theory.data import make_dataset
 from theory.studies import gossip as study
 from theory.studies.reports import gossip as made
+from theory.studies.reports import gossip_page as page
 from theory.studies.shared.problems import digits
 from theory.wire.frame import open_frame
 
@@ -184,7 +185,7 @@ def test_dcd_is_held_to_the_threshold_of_its_graph():
 
 
 def test_a_row_that_diverges_is_shown_as_such():
-    table = made.published_table("p", [outcome(made.DCD, "rand 10 %", math.inf, omega=9.0)])
+    table = page.published_table("p", [outcome(made.DCD, "rand 10 %", math.inf, omega=9.0)])
     (line,) = (line for line in table.rows if line[0] == "rand 10 %")
     assert line[1:] == ("diverges", "", "91.87", "4", "6.59", "diverges", "", "")
 

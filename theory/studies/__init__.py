@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from ..reporting.files import write_whole
-from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of
+from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of
 from .shared.report import Study, as_markdown, as_text, put_between_marks
 
 __all__ = [
@@ -84,7 +84,7 @@ def takes_ranks(study: str) -> bool:
 
 def report(study: str, found: dict, name: str | None = None) -> Study:
     """Tables, statements and figure of the measured values; ``name`` is that of the experiment, if it has one."""
-    made = module_of(study).report(**found)
+    made = report_of(study)(**found)
     return made if name is None else made._replace(name=name)
 
 

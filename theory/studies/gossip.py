@@ -41,7 +41,6 @@ from .reports.gossip import (
     Curve,
     Outcome,
     Setting,
-    make_report,
 )
 from .shared.conef_training import most_frequent
 from .shared.problems import rcv1, real_or_twin
@@ -410,4 +409,6 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
 
 def report(rows, curves, swept, sizes, graphs, options: Options) -> Study:
     """The study of these runs."""
+    from .reports.gossip_page import make_report
+
     return make_report(rows, curves, swept, sizes, graphs, options, MULTIPLES, GAMMAS, SHARE)

@@ -36,9 +36,7 @@ from ..problems import (
 )
 from ..problems import batch_bound as batch_bound_at
 from ..reporting.progress import track
-from .reports.largest_batch import draw, mechanism_statements, mechanism_table, speed_table, statements, table
 from .shared.problems import data_file, real_or_twin
-from .shared.report import Study
 from .shared.step_search import reached
 
 LEVEL = 0.95
@@ -412,37 +410,3 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
         "options": options,
         "left": left,
     }
-
-
-def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
-    """The study of these batches; ``left`` are the names of missing files."""
-    setting = (
-        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
-        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
-        "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
-        "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
-        "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
-        f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
-        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
-        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
-        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
-        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
-        "largest curvature that f can have. "
-        "The rounds of the speed-ups are those until f - f* is at most "
-        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "
-        "gradients of which half of the coordinates are dropped, to which noise N(0, 0.06^2 I) is added, or which are "
-        "quantized to one level, each with its own best step of serial SGD; B_D is then that of the disturbed "
-        "gradients (bounds.mechanism_batch_bound), and f is the undisturbed one."
-        f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
-    )
-    return Study(
-        "largest-batch",
-        "How large a batch?",
-        setting,
-        {"thresholds": thresholds, "points": points, "speeds": speeds},
-        [table(thresholds), speed_table(speeds), mechanism_table(mechanisms)],
-        statements(thresholds, points, speeds, options.factor) + mechanism_statements(mechanisms),
-        lambda: draw(thresholds, points, speeds, options.factor),
-        "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
-        "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
-    )

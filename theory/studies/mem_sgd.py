@@ -25,7 +25,6 @@ from ..problems import logistic, ridge, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
 from .reports.mem_sgd import Size
-from .reports.mem_sgd import report as report  # the other function of a study
 from .shared.problems import rcv1, real_or_twin
 
 GAMMA = 2.0

@@ -10,8 +10,9 @@ import numpy as np
 from ... import bounds
 from ...measure import Interval
 from ...plots.text import number
+from ..largest_batch import LEVEL, LOOKS, Options
 from ..shared.entry_keys import slug
-from ..shared.report import OURS, Table, line
+from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within
 
 APART, NEAR, CLEAR = 4.0, 2.0, 2.0  # factors: measured over predicted; of two speed-ups; between two predictions
@@ -166,7 +167,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         [below(ends[low[:3]], ends[high[:3]]) for low, high in pairs],
         bears_on=(f"{slide}big-batches-beget-redundancy",),
     )
-    wrong = [f"{a.data} before {b.data}, T = {a.passes:g} n" for a, b in pairs if b.at_most < a.surely]
+    wrong = [f"{a.data} before {b.data}, T = {a.passes:g} n" for a, b in pairs if b.at_most <= a.surely]
     lost = []
     for t in thresholds:
         own = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
@@ -189,8 +190,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
             said=f"Surely so in {loses.count()} of {count} cases. Larger batches do no harm on: {_named(far)}."
         ),
         diverse._replace(
-            said=f"Surely so in {diverse.count()} of {len(pairs)} pairs with one T; surely the other way round: "
-            f"{_named(wrong)}."
+            said=f"Surely so in {diverse.count()} of {len(pairs)} pairs with one T; surely not: {_named(wrong)}."
         ),
         held._replace(
             said="At the largest batch without loss, against serial SGD: surely so in "
@@ -322,3 +322,37 @@ def _speeds(axes, speeds, looks):
     axes.set_xlabel("workers $N = B$")
     axes.set_ylabel("speed-up in rounds")
     axes.legend()
+
+
+def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
+    """The study of these batches; ``left`` are the names of missing files."""
+    setting = (
+        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
+        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
+        "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
+        "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
+        "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
+        f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
+        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
+        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
+        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
+        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
+        "largest curvature that f can have. "
+        "The rounds of the speed-ups are those until f - f* is at most "
+        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "
+        "gradients of which half of the coordinates are dropped, to which noise N(0, 0.06^2 I) is added, or which are "
+        "quantized to one level, each with its own best step of serial SGD; B_D is then that of the disturbed "
+        "gradients (bounds.mechanism_batch_bound), and f is the undisturbed one."
+        f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
+    )
+    return Study(
+        "largest-batch",
+        "How large a batch?",
+        setting,
+        {"thresholds": thresholds, "points": points, "speeds": speeds},
+        [table(thresholds), speed_table(speeds), mechanism_table(mechanisms)],
+        statements(thresholds, points, speeds, options.factor) + mechanism_statements(mechanisms),
+        lambda: draw(thresholds, points, speeds, options.factor),
+        "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
+        "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
+    )
