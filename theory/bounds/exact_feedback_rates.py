@@ -83,7 +83,7 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
-    Title: The rate of error feedback, proved in rational numbers.
+    Title: The rate of error feedback, as a sum of squares.
     Setting: as for :func:`exact_feedback_rate`, one worker.
     Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
     <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
@@ -92,7 +92,8 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
     Proof: I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.
-    Source: [bergthomsen2025tight] (error feedback); the multiplier of EF21 is derived.
+    Source: [bergthomsen2025tight], for error feedback; that of EF21 is in the authors' certificates,
+    certificates/EF21/upper_bound_CAS.wls of github.com/DanielBergThomsen/error-feedback-tight.
     Known: quoted
 
     >>> exact_feedback_multiplier(0.96, mu=1.0, lipschitz=2.0)  # 8/15

@@ -1,0 +1,309 @@
+"""Symbols on a region: exact rational functions, comparisons that are decided and recorded, signs that are proved.
+
+A region gives every symbol an interval, whose ends may depend on the symbols before it.  A symbol between l and h is
+l + (h - l)/(1 + t) with t > 0, and one above l is l + t: if all coefficients of a polynomial in the t have one sign,
+so has the polynomial on the whole region.  On a box they are its Bernstein coefficients, up to positive factors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from ... import bounds
+from .execute import Change, Formulas, Surd, Unproved, evaluate
+
+__all__ = ["Region", "Symbol", "Symbols"]
+
+SAMPLES = tuple(Fraction(n, m) for n, m in ((3, 5), (7, 4), (5, 3), (9, 7), (4, 9), (11, 8), (6, 11), (13, 9), (8, 13)))
+
+
+class Region:
+    """Open intervals of symbols, in order: ``Region(z=(0, 1), s=(0, "z**2"))``.
+
+    Parameters
+    ----------
+    where : sequence of str
+        Polynomials that are positive besides, for ends that are not rational: ``where=["3 - c**2"]``.
+    **limits : (low, high)
+        Numbers, or expressions in the symbols before; "inf" for no upper end.
+
+    Examples
+    --------
+    >>> print(Region(z=(0, 1), s=(0, "z**2")))
+    0 < z < 1, 0 < s < z**2
+    """
+
+    def __init__(self, where: Sequence[str] = (), **limits: tuple[Any, Any]):
+        self.where = tuple(where)
+        self.limits = {name: (str(low), str(high)) for name, (low, high) in limits.items()}
+
+    def __str__(self) -> str:
+        words = (f"{name} > {low}" if high == "inf" else f"{low} < {name} < {high}" for name, (low, high) in self)
+        return ", ".join([*words, *(f"{text} > 0" for text in self.where)])
+
+    def __iter__(self):
+        return iter(self.limits.items())
+
+    def at(self, parameters: Sequence[Any]) -> dict[str, Any]:
+        """The point with these positive parameters, numbers or symbols."""
+        found: dict[str, Any] = {}
+        for (name, (low, high)), t in zip(self, parameters, strict=True):
+            start = evaluate(low, found)
+            found[name] = start + (t if high == "inf" else (evaluate(high, found) - start) / (1 + t))
+        return found
+
+
+class Symbol:
+    """A rational function of the symbols, with its value at a point inside the region, by which it is compared."""
+
+    __slots__ = ("at", "of", "value")
+
+    def __init__(self, value, at: float, of: Symbols):
+        self.value, self.at, self.of = value, at, of
+
+    def _with(self, other, operation):
+        if isinstance(other, (int, float, Fraction)):
+            if isinstance(other, float) and not math.isfinite(other):
+                raise Unproved("a symbol and infinity")
+            other = self.of.number(Fraction(other), self.value.field)
+        if not isinstance(other, Symbol):
+            return NotImplemented
+        return Symbol(operation(self.value, other.value), operation(self.at, other.at), self.of)
+
+    def __add__(self, other):
+        return self._with(other, lambda a, b: a + b)
+
+    def __sub__(self, other):
+        return self._with(other, lambda a, b: a - b)
+
+    def __rsub__(self, other):
+        return self._with(other, lambda a, b: b - a)
+
+    def __mul__(self, other):
+        return self._with(other, lambda a, b: a * b)
+
+    def __truediv__(self, other):
+        return self._with(other, _quotient)
+
+    def __rtruediv__(self, other):
+        return self._with(other, lambda a, b: _quotient(b, a))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return Symbol(-self.value, -self.at, self.of)
+
+    def __pos__(self):
+        return self
+
+    def __pow__(self, exponent: int):
+        return (
+            Symbol(self.value**exponent, self.at**exponent, self.of)
+            if exponent
+            else self.of.number(Fraction(1), self.value.field)
+        )
+
+    def __abs__(self):
+        return self if self >= 0 else -self
+
+    def __lt__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(other - self, strict=True)
+
+    def __gt__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(self - other, strict=True)
+
+    def __le__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(other - self, strict=False)
+
+    def __ge__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(self - other, strict=False)
+
+    def __eq__(self, other):
+        difference = self - other
+        return difference.vanishes() or (self.of.decided(difference, strict=True) and False)
+
+    __hash__ = None
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def vanishes(self) -> bool:
+        """Whether it is 0 everywhere."""
+        return not self.value
+
+    def root(self) -> Symbol:
+        """The square root of a square; the sign is that inside the region."""
+        return self.of.root(self)
+
+    def __format__(self, form: str) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return self.of.shown(self)
+
+    __repr__ = __str__
+
+
+def _quotient(a, b):
+    if not b:
+        raise Unproved("a division by 0")
+    return a / b
+
+
+class Symbols:
+    """The symbols of a region, as attributes; and the package's formulas, executed on them.
+
+    Parameters
+    ----------
+    region : Region
+    changes : sequence of Change
+        Wrong formulas.
+
+    Attributes
+    ----------
+    bounds : Formulas
+        The formulas of `theory.bounds`; also by call, for a function from elsewhere.
+    conditions : list of (Symbol, bool)
+        What the comparisons took for granted: positive (strict) or at least 0.
+    """
+
+    def __init__(self, region: Region, changes: Sequence[Change] = ()):
+        from sympy import QQ
+        from sympy.polys.fields import field
+
+        names = list(region.limits)
+        self.region, self.bounds, self.conditions = region, Formulas(bounds, changes), []
+        self._field, *variables = field(names, QQ)
+        point = region.at(SAMPLES[: len(names)])
+        self._rational = QQ
+        self._point = [(one.numer, point[name]) for name, one in zip(names, variables, strict=True)]
+        for name, variable in zip(names, variables, strict=True):
+            setattr(self, name, Symbol(variable, float(point[name]), self))
+        self._positive, *parameters = field([f"t_{name}" for name in names], QQ)
+        inside = region.at([Symbol(t, math.nan, self) for t in parameters])
+        self._ends = [(one.value.numer, one.value.denom) for one in inside.values()]
+        here, self._known = {name: getattr(self, name) for name in names}, {}
+        for text in region.where:
+            known = evaluate(text, here)
+            if known.at <= 0:
+                raise ValueError(f"where: got {text}, allowed: what is positive at {point}")
+            constant, [(factor, _)] = known.value.numer.factor_list()
+            self._known[factor] = 1 if constant > 0 else -1
+
+    def number(self, value: Fraction, field) -> Symbol:
+        """A number as a constant symbol."""
+        return Symbol(field(self._rational(value.numerator, value.denominator)), float(value), self)
+
+    def decided(self, difference, strict: bool) -> bool:
+        """Whether a difference is positive (at least 0); by its value at one point, and recorded to be proved."""
+        if not isinstance(difference, Symbol):
+            return difference > 0 if strict else difference >= 0
+        if difference.vanishes():
+            return not strict
+        above = difference.at > 0
+        if not difference.value.numer.is_ground or not difference.value.denom.is_ground:
+            self.conditions.append((difference, strict) if above else (-difference, not strict))
+        return above
+
+    def root(self, square: Symbol) -> Symbol:
+        """The square root of a square."""
+        parts = []
+        for polynomial in (square.value.numer, square.value.denom):
+            constant, factors = polynomial.factor_list()
+            root = evaluate_root(Fraction(int(constant.numerator), int(constant.denominator)))
+            if any(power % 2 for _, power in factors):
+                raise Unproved(f"the square root of {square} is not rational in these symbols")
+            parts.append(self._field(self._rational(root.numerator, root.denominator)))
+            for factor, power in factors:
+                parts[-1] *= self._field(factor) ** (power // 2)
+        found = Symbol(parts[0] / parts[1], math.nan, self)
+        size, sign = math.sqrt(square.at), self._value(found)
+        found = Symbol(found.value if sign >= 0 else -found.value, size, self)
+        if not found.vanishes():
+            self.conditions.append((found, False))
+        return found
+
+    def _value(self, symbol: Symbol) -> float:
+        """The value inside the region."""
+        point = [(variable, self._rational(*one.as_integer_ratio())) for variable, one in self._point]
+        above, below = (p.evaluate(point) for p in (symbol.value.numer, symbol.value.denom))
+        return float(Fraction(int(above.numerator), int(above.denominator))) / float(
+            Fraction(int(below.numerator), int(below.denominator))
+        )
+
+    def sign(self, symbol) -> int | None:
+        """1, -1 or 0 where it has this sign on the whole region; None if it is not known."""
+        if not isinstance(symbol, Symbol):
+            return (symbol > 0) - (symbol < 0)
+        if symbol.vanishes():
+            return 0
+        found = 1
+        for polynomial in (symbol.value.numer, symbol.value.denom):
+            constant, factors = polynomial.factor_list()
+            found *= 1 if constant > 0 else -1
+            for factor, power in factors:
+                one = self._sign_of_factor(factor)
+                if one is None:
+                    return None
+                found *= one**power
+        return found
+
+    def _sign_of_factor(self, factor) -> int | None:
+        """The sign that all coefficients of a polynomial have in the positive parameters, as a whole or by factor."""
+        if factor in self._known:
+            return self._known[factor]
+        ring = self._positive.ring
+        degrees = [max(power[i] for power in factor.monoms()) for i in range(len(self._ends))]
+        powers = [
+            [(n ** (e) * d ** (top - e)) for e in range(top + 1)]
+            for (n, d), top in zip(self._ends, degrees, strict=True)
+        ]
+        inside = ring.zero
+        for monomial, coefficient in factor.terms():
+            term = ring(coefficient)
+            for i, exponent in enumerate(monomial):
+                term *= powers[i][exponent]
+            inside += term
+        below = [d for (_, d), top in zip(self._ends, degrees, strict=True) if top]
+        if any(_one_sign(d) != 1 for d in below):
+            return None
+        whole = _one_sign(inside)
+        if whole is not None:
+            return whole
+        constant, factors = inside.factor_list()
+        signs = [_one_sign(part) for part, power in factors if power % 2]
+        if None in signs or any(_one_sign(part) is None for part, power in factors if power % 2 == 0):
+            return None
+        return math.prod(signs) * (1 if constant > 0 else -1)
+
+    def derivative(self, symbol: Symbol, name: str) -> Symbol:
+        """The derivative by the symbol with this name."""
+        return Symbol(symbol.value.diff(getattr(self, name).value), math.nan, self)
+
+    def shown(self, symbol: Symbol) -> str:
+        """A symbol as text, factored."""
+        above, below = symbol.value.numer, symbol.value.denom
+        if not above:
+            return "0"
+        return _factored(above) + (f"/({_factored(below)})" if below != 1 else "")
+
+
+def evaluate_root(number: Fraction) -> Fraction:
+    """The square root of a rational square."""
+    return evaluate("sqrt(number)", {"number": number})
+
+
+def _factored(polynomial) -> str:
+    constant, factors = polynomial.factor_list()
+    parts = [] if constant == 1 and factors else [str(constant)]
+    parts += [f"({factor})" + (f"**{power}" if power > 1 else "") for factor, power in factors]
+    return "*".join(parts)
+
+
+def _one_sign(polynomial) -> int | None:
+    """The sign that all coefficients have."""
+    signs = {1 if c > 0 else -1 for c in polynomial.coeffs()}
+    return signs.pop() if len(signs) == 1 else None
