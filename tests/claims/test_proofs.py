@@ -107,11 +107,12 @@ def test_signs_are_those_on_the_whole_region(expression, sign):
 
 @needs_sympy
 def test_a_branch_that_is_not_that_of_the_whole_region_is_no_proof():
-    @proof("choco.best-gamma", region=Region(d=(1, "inf"), s=(0, "2*d")), states="", variants={"none": {}})
+    @proof("choco.best-gamma", region=Region(r=(1, "inf"), s=(0, "r")), states="", variants={"none": {}})
     def _(x):
-        yield zero("the first branch", x.bounds.optimal_variance(x.d, x.s) - (x.d / x.s - 1))
+        found = x.bounds.qsgd_variance(x.r**2, x.s)
+        yield zero("one of the branches", (found - x.r / x.s + 1) * (found - x.r**2 / (4 * x.s**2)))
 
-    found = check(PROOFS.pop("choco.best-gamma"))  # max(0, d/s - 1) is d/s - 1 for s < d alone
+    found = check(PROOFS.pop("choco.best-gamma"))  # the first where 2 s <= r alone
     assert not found.proved and "for granted" in found.missing
 
 

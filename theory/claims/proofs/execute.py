@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Change", "Formulas", "Surd", "Unproved", "evaluate"]
+__all__ = ["Change", "Formulas", "Surd", "Unproved", "evaluate", "smallest"]
 
 
 class Unproved(ArithmeticError):
@@ -50,6 +50,8 @@ def _divide(a, b):
 def _power(base, exponent):
     """A power with an integer or half-integer exponent."""
     exponent = _exact(exponent)
+    if hasattr(exponent, "raise_"):
+        return exponent.raise_(base)
     if not isinstance(exponent, (int, Fraction)) or 2 % getattr(exponent, "denominator", 1):
         raise Unproved(f"a power with the exponent {exponent}")
     half = int(2 * exponent)
@@ -81,6 +83,35 @@ class Surd:
         return other > 0 and other * other >= self.square
 
     __gt__, __lt__ = __ge__, __le__
+
+
+def _largest(*values):
+    """The maximum; of symbols whose order is not known everywhere, one after another."""
+    values = tuple(values[0]) if len(values) == 1 else values
+    found = values[0]
+    for one in values[1:]:
+        found = (one if hasattr(one, "larger") else found).larger(found) if _symbolic(found, one) else max(found, one)
+    return found
+
+
+def _symbolic(*values) -> bool:
+    return any(hasattr(one, "larger") for one in values)
+
+
+def smallest(*values):
+    """The minimum, likewise."""
+    values = tuple(values[0]) if len(values) == 1 else values
+    return -_largest(*(-one for one in values))
+
+
+def _floor(v):
+    """The largest integer below a number: of a symbol, that at one point, recorded as a condition."""
+    if np.ndim(v):
+        return np.array([_floor(one) for one in v], dtype=object)
+    found = math.floor(getattr(v, "at", v))
+    if not (v >= found and v < found + 1):
+        raise Unproved(f"floor of {v}")
+    return found
 
 
 def _number(value):
@@ -130,7 +161,7 @@ class _Names:
         raise Unproved(f"{self._name}.{name} has no exact form here")
 
 
-_MATH = _Names("math", sqrt=_root, inf=math.inf, fsum=sum, isfinite=lambda x: True, ceil=lambda x: x)
+_MATH = {"sqrt": _root, "inf": math.inf, "fsum": sum, "isfinite": lambda x: True}
 _NUMPY = _Names(
     "numpy",
     abs=np.abs,
@@ -146,12 +177,16 @@ _NUMPY = _Names(
     empty=lambda shape: np.zeros(shape, object),
     broadcast_to=np.broadcast_to,
     dot=np.dot,
-    argmax=lambda v: max(range(len(v)), key=lambda i: v[i]),
     inf=math.inf,
+    floor=_floor,
+    minimum=lambda a, v: np.array([smallest(a, one) for one in v], dtype=object),
+    linalg=_Names("numpy.linalg", norm=lambda v: _root(sum(v * v))),
 )
 REPLACED: dict[Any, Any] = {
     "float": _number,
     "int": _number,
+    "max": _largest,
+    "min": smallest,
     "total": _total,
     "require": _require,
     "positive": _positive,
@@ -223,6 +258,11 @@ class Formulas:
     changes : sequence of Change
         Wrong formulas: each must match one place of a source.
 
+    Attributes
+    ----------
+    given : dict
+        What stands in place of a function, or of the number ``pi``: a symbol for what has no exact form.
+
     Examples
     --------
     >>> from theory import bounds
@@ -233,9 +273,10 @@ class Formulas:
     def __init__(self, module: ModuleType, changes: Sequence[Change] = ()):
         self._module, self._changes, self._known = module, tuple(changes), {}
         self._used: set[Change] = set()
+        self.given: dict[str, Any] = {}
 
     def __getattr__(self, name: str):
-        return self(getattr(self._module, name))
+        return self.given[name] if name in self.given else self(getattr(self._module, name))
 
     def __call__(self, function: Callable) -> Callable:
         """The exact form of one function."""
@@ -269,7 +310,7 @@ class Formulas:
 
     def _converted(self, value):
         if value is math:
-            return _MATH
+            return _Names("math", **_MATH, **{name: one for name, one in self.given.items() if name == "pi"})
         if value is np:
             return _NUMPY
         if value is self._module:
@@ -277,7 +318,7 @@ class Formulas:
         if isinstance(value, dict):
             return {key: self._converted(one) for key, one in value.items()}
         if isinstance(value, FunctionType) and value.__module__.startswith("theory."):
-            return lambda *given, **named: self(value)(*given, **named)
+            return self.given.get(value.__name__) or (lambda *given, **named: self(value)(*given, **named))
         return _exact(value)
 
 

@@ -291,20 +291,36 @@ def check(proof: Proof, variant: str = "") -> Checked:
     shown: list[str] = []
     many = len(inspect.signature(proof.prove).parameters) > 1 and "branch" in inspect.signature(proof.prove).parameters
     for number, region in enumerate(proof.region):
-        symbols = Symbols(region, changes)
         more = {"branch": number} | dict(other) if many else other
-        try:
-            for one in proof.prove(symbols, **more):
-                shown.append(_shown(symbols, one))
-            for condition, strict in symbols.conditions:
-                sign = symbols.sign(condition)
-                if sign != 1 and (strict or sign != 0):
-                    raise Unproved(f"a branch of a formula takes {condition} > 0 for granted")
-        except Unproved as missing:
-            return found._replace(shown=tuple(shown), missing=str(missing))
-        if unused := symbols.bounds.unused():
-            raise ValueError(f"variant: got {unused[0]}, allowed: a formula that the proof runs")
+        choices: list[int] | None = []
+        while choices is not None:
+            symbols = Symbols(region, changes, choices)
+            try:
+                shown += [one for one in _run(proof.prove(symbols, **more), symbols) if one not in shown]
+            except Unproved as missing:
+                return found._replace(shown=tuple(shown), missing=str(missing))
+            if unused := symbols.bounds.unused():
+                raise ValueError(f"variant: got {unused[0]}, allowed: a formula that the proof runs")
+            choices = _next(symbols.choices)
     return found._replace(proved=True, signs=_how(proof, shown), shown=tuple(shown))
+
+
+def _run(obligations: Iterator[Obligation], symbols: Symbols) -> list[str]:
+    """What was shown: all obligations, and then the conditions of the formulas."""
+    shown = [_shown(symbols, one) for one in obligations]
+    for condition, strict in symbols.conditions:
+        sign = symbols.sign(condition)
+        if sign != 1 and (strict or sign != 0):
+            raise Unproved(f"a branch of a formula takes {condition} > 0 for granted")
+    assumed = dict.fromkeys(str(one) for one in symbols.assumptions if symbols.sign(one) not in (0, 1))
+    return shown + [f"the theorem assumes {one} >= 0" for one in assumed]
+
+
+def _next(choices: list[int]) -> list[int] | None:
+    """The next choices in order; None after the last."""
+    while choices and choices[-1] == 1:
+        choices = choices[:-1]
+    return [*choices[:-1], 1] if choices else None
 
 
 def _how(proof: Proof, shown: list[str]) -> str:

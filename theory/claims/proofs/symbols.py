@@ -7,6 +7,7 @@ so has the polynomial on the whole region.  On a box they are its Bernstein coef
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,7 +18,7 @@ from .execute import Change, Formulas, Surd, Unproved, evaluate
 
 __all__ = ["Region", "Symbol", "Symbols"]
 
-SAMPLES = tuple(Fraction(n, m) for n, m in ((3, 5), (7, 4), (5, 3), (9, 7), (4, 9), (11, 8), (6, 11), (13, 9), (8, 13)))
+SAMPLES = tuple(Fraction(n, n + 4 - n % 7) for n in range(3, 20))  # parameters of the point at which is compared
 
 
 class Region:
@@ -138,6 +139,14 @@ class Symbol:
         """The square root of a square; the sign is that inside the region."""
         return self.of.root(self)
 
+    def larger(self, other) -> Symbol:
+        """The larger of the two."""
+        return self.of.larger(self, other)
+
+    def raise_(self, base):
+        """A power with this exponent."""
+        return self.of.raised(base, self)
+
     def __format__(self, form: str) -> str:
         return str(self)
 
@@ -161,6 +170,8 @@ class Symbols:
     region : Region
     changes : sequence of Change
         Wrong formulas.
+    choices : sequence of {0, 1}
+        Which of two symbols is the larger one where the order is not known; further ones are 0.
 
     Attributes
     ----------
@@ -168,14 +179,18 @@ class Symbols:
         The formulas of `theory.bounds`; also by call, for a function from elsewhere.
     conditions : list of (Symbol, bool)
         What the comparisons took for granted: positive (strict) or at least 0.
+    assumptions : list of Symbol
+        What a theorem assumes to be at least 0, from `assumed`.
     """
 
-    def __init__(self, region: Region, changes: Sequence[Change] = ()):
+    def __init__(self, region: Region, changes: Sequence[Change] = (), choices: Sequence[int] = ()):
         from sympy import QQ
         from sympy.polys.fields import field
 
         names = list(region.limits)
         self.region, self.bounds, self.conditions = region, Formulas(bounds, changes), []
+        self.assumptions: list[Symbol] = []
+        self.choices, self._orders, self._powers = list(choices), {}, []
         self._field, *variables = field(names, QQ)
         point = region.at(SAMPLES[: len(names)])
         self._rational = QQ
@@ -207,6 +222,38 @@ class Symbols:
         if not difference.value.numer.is_ground or not difference.value.denom.is_ground:
             self.conditions.append((difference, strict) if above else (-difference, not strict))
         return above
+
+    def larger(self, a: Symbol, b) -> Symbol:
+        """The larger of two; where the order is not known, one of them, as ``choices`` says."""
+        sign = self.sign(a - b)
+        if sign is not None:
+            return a if sign >= 0 else a - (a - b)
+        place = self._orders.setdefault((a - b).value, len(self._orders))
+        if place == len(self.choices):
+            self.choices.append(0)
+        return a - (a - b) if self.choices[place] else a
+
+    @contextlib.contextmanager
+    def assumed(self):
+        """A context in which comparisons are what a theorem assumes of its arguments: listed, and not proved."""
+        before = len(self.conditions)
+        yield
+        self.assumptions += [difference for difference, _ in self.conditions[before:]]
+        del self.conditions[before:]
+
+    def power(self, base, exponent: Symbol, name: Symbol) -> Symbol:
+        """Let a symbol stand for base**exponent; it must lie between the same limits."""
+        self._powers.append((base, exponent, name))
+        return name
+
+    def raised(self, base, exponent: Symbol) -> Symbol:
+        """A power whose exponent is a symbol that `power` has named, or a multiple of it, or a few more."""
+        for known, steps, name in self._powers:
+            for times in (1, 2):
+                for more in (0, 1, 2, -1):
+                    if (exponent - times * steps - more).vanishes() and (base - known).vanishes():
+                        return name**times * known**more
+        raise Unproved(f"a power with the exponent {exponent}")
 
     def root(self, square: Symbol) -> Symbol:
         """The square root of a square."""
