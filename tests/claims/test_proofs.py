@@ -1,6 +1,8 @@
 """Proofs for all parameters: each is checked, each wrong version fails, no claim is called proved without a check."""
 
 import importlib.util
+import shutil
+import subprocess
 from fractions import Fraction
 
 import pytest
@@ -24,7 +26,9 @@ from theory.claims.proofs import (
     unit_forms,
     zero,
 )
+from theory.claims.proofs.coq import coq
 from theory.claims.proofs.proof import PROOFS
+from theory.experiment.cli import main
 
 needs_sympy = pytest.mark.skipif(importlib.util.find_spec("sympy") is None, reason="SymPy is not installed")
 WRONG = [(id, variant) for id in list_proofs() for variant in find_proof(id).variants]
@@ -133,3 +137,33 @@ def test_pivots_of_forms():
 def test_no_claim_says_by_itself_that_it_is_proved():
     assert not any(find_claim(id).certificate == "symbolic" for id in list_claims())
     assert certificate("qsgd.bits-to-accuracy") is None
+
+
+# --- Coq --------------------------------------------------------------------------------------------------------------
+
+
+@needs_sympy
+@pytest.mark.parametrize("wrong", [("", ""), ("* 16)", "* 17)")])
+def test_coq_checks_the_exact_rates(tmp_path, wrong):
+    """The file as it is; and with a piece of a formula changed, which Coq refuses."""
+    if shutil.which("coqc") is None:
+        pytest.skip("coqc is not installed")
+    text = coq("ef.exact")
+    assert text.count("Theorem rate_") == 2 and wrong[0] in text
+    (tmp_path / "certificate.v").write_text(text.replace(*wrong) if wrong[0] else text)
+    found = subprocess.run(["coqc", "certificate.v"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (found.returncode == 0) == (wrong == ("", "")), found.stderr
+
+
+@needs_sympy
+def test_what_coq_has_not_seen_is_not_exported():
+    with pytest.raises(ValueError, match="allowed: ef.exact, ef.exact.certificate"):
+        coq("randk.variance")
+
+
+@needs_sympy
+def test_the_command(capsys):
+    assert main(["certificate", "randk.variance"]) == 0
+    assert "for all d > 1, 1 < k < d" in capsys.readouterr().out
+    assert main(["certificate", "ef.exact", "--coq"]) == 0
+    assert "Theorem rate_EF21" in capsys.readouterr().out

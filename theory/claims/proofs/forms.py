@@ -5,12 +5,12 @@ A form without negative pivot is a sum of squares, of numbers as of vectors of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["between", "dot", "pivots", "square", "unit_forms"]
+__all__ = ["Decrease", "between", "completed_squares", "dot", "pivots", "square", "unit_forms"]
 
 
 def unit_forms(n: int) -> list[np.ndarray]:
@@ -38,11 +38,37 @@ def between(x, g, y, h, mu, lipschitz) -> np.ndarray:
     return dot(h, d) + mu * square(d) / 2 + square(u) / (2 * (lipschitz - mu))
 
 
+class Decrease(NamedTuple):
+    """That V falls: rate V - V_+ less multiples of what is at least 0 is a sum of squares.
+
+    Attributes
+    ----------
+    vectors : tuple of str
+        Their names.
+    rate : number
+    before, after : array
+        V and V_+ as symmetric matrices.
+    known : dict
+        Name to (multiplier, form) of an inequality: the form is at least 0.
+    """
+
+    vectors: tuple[str, ...]
+    rate: Any
+    before: np.ndarray
+    after: np.ndarray
+    known: dict[str, tuple[Any, np.ndarray]]
+
+    @property
+    def left(self) -> np.ndarray:
+        """The form that has to be a sum of squares."""
+        return self.rate * self.before - self.after - sum(weight * form for weight, form in self.known.values())
+
+
 def _is_zero(number) -> bool:
     return number.vanishes() if hasattr(number, "vanishes") else number == 0
 
 
-def pivots(form, order: Sequence[int] = ()) -> list:
+def pivots(form) -> list:
     """Pivots of a symmetric matrix, exactly: all at least 0 if it is a sum of squares; -1 where that is impossible.
 
     Examples
@@ -51,16 +77,19 @@ def pivots(form, order: Sequence[int] = ()) -> list:
     >>> pivots(square(x - y) + square(y)), pivots(dot(x, y))
     ([Fraction(1, 1), Fraction(1, 1)], [-1])
     """
-    order = list(order or range(len(form)))
-    left = np.array(form, object)[np.ix_(order, order)]
-    found: list = []
+    return [pivot for pivot, _ in completed_squares(form)]
+
+
+def completed_squares(form) -> list[tuple[Any, np.ndarray]]:
+    """A form as pivots times squares of linear combinations, which are given by their coefficients."""
+    left, found = np.array(form, object), list[tuple[Any, np.ndarray]]()
     for k in range(len(left)):
         pivot = left[k, k]
         if _is_zero(pivot):
             if not all(_is_zero(one) for one in left[k]):
-                return [*found, -1]
-            found.append(Fraction(0))
+                return [*found, (-1, left[k])]
+            found.append((Fraction(0), left[k]))
             continue
-        found.append(pivot)
+        found.append((pivot, left[k] / pivot))
         left = left - np.outer(left[k], left[k]) / pivot
     return found

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .execute import Change, Unproved
-from .forms import pivots
+from .forms import Decrease, pivots
 from .symbols import Region, Symbols
 
 __all__ = [
@@ -71,7 +71,7 @@ def nonnegative(label: str, *values) -> Obligation:
 
 
 def squares(label: str, form, count: int | None = None) -> Obligation:
-    """A quadratic form is a sum of squares; of so many, if the number is given."""
+    """A quadratic form, or what a `Decrease` leaves, is a sum of squares; of so many, if the number is given."""
     return Obligation(label, "squares", (form, count))
 
 
@@ -333,6 +333,7 @@ def _shown(symbols: Symbols, one: Obligation) -> str:
     """An obligation that was met, in words; else `Unproved`."""
     if one.kind == "squares":
         form, count = one.value
+        form = form.left if isinstance(form, Decrease) else form
         found = [(pivot, symbols.sign(pivot)) for pivot in pivots(form)]
         for pivot, sign in found:
             if sign not in (0, 1):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import bounds
 from .execute import Change, Formulas, Surd, Unproved, evaluate
@@ -60,52 +61,54 @@ class Region:
 class Symbol:
     """A rational function of the symbols, with its value at a point inside the region, by which it is compared."""
 
-    __slots__ = ("at", "of", "value")
+    __slots__ = ("at", "of", "text", "value")
 
-    def __init__(self, value, at: float, of: Symbols):
-        self.value, self.at, self.of = value, at, of
+    def __init__(self, value, at: float, of: Symbols, text: str = ""):
+        self.value, self.at, self.of, self.text = value, at, of, text
 
-    def _with(self, other, operation):
+    def _with(self, other, sign: str, turned: bool = False):
         if isinstance(other, (int, float, Fraction)):
             if isinstance(other, float) and not math.isfinite(other):
                 raise Unproved("a symbol and infinity")
             other = self.of.number(Fraction(other), self.value.field)
         if not isinstance(other, Symbol):
             return NotImplemented
-        return Symbol(operation(self.value, other.value), operation(self.at, other.at), self.of)
+        a, b = (other, self) if turned else (self, other)
+        return Symbol(
+            OPERATIONS[sign](a.value, b.value), OPERATIONS[sign](a.at, b.at), self.of, self.of.said(sign, a, b)
+        )
 
     def __add__(self, other):
-        return self._with(other, lambda a, b: a + b)
+        return self._with(other, "+")
 
     def __sub__(self, other):
-        return self._with(other, lambda a, b: a - b)
+        return self._with(other, "-")
 
     def __rsub__(self, other):
-        return self._with(other, lambda a, b: b - a)
+        return self._with(other, "-", turned=True)
 
     def __mul__(self, other):
-        return self._with(other, lambda a, b: a * b)
+        return self._with(other, "*")
 
     def __truediv__(self, other):
-        return self._with(other, _quotient)
+        return self._with(other, "/")
 
     def __rtruediv__(self, other):
-        return self._with(other, lambda a, b: _quotient(b, a))
+        return self._with(other, "/", turned=True)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self):
-        return Symbol(-self.value, -self.at, self.of)
+        return self * -1
 
     def __pos__(self):
         return self
 
     def __pow__(self, exponent: int):
-        return (
-            Symbol(self.value**exponent, self.at**exponent, self.of)
-            if exponent
-            else self.of.number(Fraction(1), self.value.field)
-        )
+        if exponent == 0:
+            return self.of.number(Fraction(1), self.value.field)
+        text = f"({self.text} ^ {abs(exponent)})"
+        return Symbol(self.value**exponent, self.at**exponent, self.of, text if exponent > 0 else f"(1 / {text})")
 
     def __abs__(self):
         return self if self >= 0 else -self
@@ -162,6 +165,18 @@ def _quotient(a, b):
     return a / b
 
 
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient}
+
+
+class Definition(NamedTuple):
+    """A name for a value: how it is written out, and the formula or the square that it comes from."""
+
+    name: str
+    value: Symbol
+    formula: str
+    squared: bool = False
+
+
 class Symbols:
     """The symbols of a region, as attributes; and the package's formulas, executed on them.
 
@@ -172,6 +187,8 @@ class Symbols:
         Wrong formulas.
     choices : sequence of {0, 1}
         Which of two symbols is the larger one where the order is not known; further ones are 0.
+    traced : bool
+        Whether every value remembers, as text, how it was computed.
 
     Attributes
     ----------
@@ -183,20 +200,23 @@ class Symbols:
         What a theorem assumes to be at least 0, from `assumed`.
     """
 
-    def __init__(self, region: Region, changes: Sequence[Change] = (), choices: Sequence[int] = ()):
+    def __init__(
+        self, region: Region, changes: Sequence[Change] = (), choices: Sequence[int] = (), traced: bool = False
+    ):
         from sympy import QQ
         from sympy.polys.fields import field
 
         names = list(region.limits)
         self.region, self.bounds, self.conditions = region, Formulas(bounds, changes), []
         self.assumptions: list[Symbol] = []
+        self.traced, self.definitions, self.divisors = traced, list[Definition](), list[Symbol]()
         self.choices, self._orders, self._powers = list(choices), {}, []
         self._field, *variables = field(names, QQ)
         point = region.at(SAMPLES[: len(names)])
         self._rational = QQ
         self._point = [(one.numer, point[name]) for name, one in zip(names, variables, strict=True)]
         for name, variable in zip(names, variables, strict=True):
-            setattr(self, name, Symbol(variable, float(point[name]), self))
+            setattr(self, name, Symbol(variable, float(point[name]), self, name))
         self._positive, *parameters = field([f"t_{name}" for name in names], QQ)
         inside = region.at([Symbol(t, math.nan, self) for t in parameters])
         self._ends = [(one.value.numer, one.value.denom) for one in inside.values()]
@@ -210,7 +230,30 @@ class Symbols:
 
     def number(self, value: Fraction, field) -> Symbol:
         """A number as a constant symbol."""
-        return Symbol(field(self._rational(value.numerator, value.denominator)), float(value), self)
+        text = str(value) if value.denominator == 1 and value >= 0 else f"({value})"
+        return Symbol(field(self._rational(value.numerator, value.denominator)), float(value), self, text)
+
+    def said(self, sign: str, a: Symbol, b: Symbol) -> str:
+        """An operation as text, if the symbols are traced, without what is added or multiplied in vain."""
+        if not self.traced:
+            return ""
+        if sign == "/" and b.value.field == self._field:
+            self.divisors.append(b)
+        if sign in "+-" and b.text == "0" or sign in "*/" and b.text == "1":
+            return a.text
+        if sign == "+" and a.text == "0" or sign == "*" and a.text == "1":
+            return b.text
+        return (
+            "0"
+            if sign == "*" and "0" in (a.text, b.text) or sign == "/" and a.text == "0"
+            else f"({a.text} {sign} {b.text})"
+        )
+
+    def let(self, name: str, value: Symbol) -> Symbol:
+        """The same value with a name in what is traced."""
+        if self.traced:
+            self.definitions.append(Definition(name, value, value.text))
+        return Symbol(value.value, value.at, self, name)
 
     def decided(self, difference, strict: bool) -> bool:
         """Whether a difference is positive (at least 0); by its value at one point, and recorded to be proved."""
@@ -268,7 +311,11 @@ class Symbols:
                 parts[-1] *= self._field(factor) ** (power // 2)
         found = Symbol(parts[0] / parts[1], math.nan, self)
         size, sign = math.sqrt(square.at), self._value(found)
-        found = Symbol(found.value if sign >= 0 else -found.value, size, self)
+        same = [one.name for one in self.definitions if one.squared and one.formula == square.text]
+        name = same[0] if same else f"root{len(self.definitions)}"
+        found = Symbol(found.value if sign >= 0 else -found.value, size, self, name)
+        if self.traced and not same:
+            self.definitions.append(Definition(name, found, square.text, squared=True))
         if not found.vanishes():
             self.conditions.append((found, False))
         return found

@@ -97,7 +97,7 @@ def _(context):
 def _(context):
     for name, form in (("error feedback", error_feedback_form), ("EF21", ef21_form)):
         for kappa, s in RATIONAL:
-            found = pivots(form(forms_at(kappa, s), context.subject))
+            found = pivots(form(forms_at(kappa, s), context.subject).left)
             where = f"{name}, L/mu={kappa}, s={s}"
             yield identity(f"most negative pivot, {where}", most_negative(found), 0.0, 0.0)
             yield identity(f"number of squares, {where}", sum(pivot > 0 for pivot in found), 1.0, 0.0)
@@ -120,7 +120,7 @@ def _(context):
         step = bounds.exact_feedback_step(delta, mu=1.0, lipschitz=float(kappa))
         found = run_factor(context, feedback, step, float(s), 1.0, float(kappa), workers=3)
         yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
-        left = pivots(error_feedback_form(forms_at(kappa, s), proof, workers=3))
+        left = pivots(error_feedback_form(forms_at(kappa, s), proof, workers=3).left)
         yield identity(f"most negative pivot, {where}", most_negative(left), 0.0, 0.0)
 
 

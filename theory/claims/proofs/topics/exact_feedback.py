@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ..execute import Change, evaluate
-from ..forms import between, dot, square, unit_forms
+from ..forms import Decrease, between, dot, square, unit_forms
 from ..proof import positive, proof, squares, zero
 from ..symbols import Region, Symbols
 
@@ -49,11 +49,12 @@ class Known(NamedTuple):
     multiplier: object
 
 
-def known(formulas, kappa, s, mu=1) -> Known:
-    """The closed forms at a condition number and an s, fractions or symbols."""
-    delta, at = 1 - s * s, {"mu": mu, "lipschitz": kappa * mu}
-    eta, rho = formulas.exact_feedback_step(delta, **at), formulas.exact_feedback_rate(delta, kappa)
-    return Known(mu, kappa * mu, s, eta, rho, formulas.exact_feedback_multiplier(delta, **at))
+def known(formulas, kappa, s, mu=1, let=lambda name, value: value) -> Known:
+    """The closed forms at a condition number and an s, fractions or symbols; ``let`` names them."""
+    delta, L = 1 - s * s, let("L", kappa * mu)
+    eta = let("eta", formulas.exact_feedback_step(delta, mu=mu, lipschitz=L))
+    multiplier = let("lam", formulas.exact_feedback_multiplier(delta, mu=mu, lipschitz=L))
+    return Known(mu, L, s, eta, let("rho", formulas.exact_feedback_rate(delta, kappa)), multiplier)
 
 
 def curved(x, g, mu, L):
@@ -61,8 +62,8 @@ def curved(x, g, mu, L):
     return ((L + mu) * dot(g, x) - square(g) - mu * L * square(x)) / (L - mu)
 
 
-def error_feedback_form(at: Known, weights=TRUE, workers: int = 1):
-    """The form that error feedback's proof says is a sum of squares; every worker has its own function and memory."""
+def error_feedback_form(at: Known, weights=TRUE, workers: int = 1) -> Decrease:
+    """What error feedback's proof says is a sum of squares; every worker has its own function and memory."""
     mu, L, s, eta, rho, multiplier = at
     x, *symbols = unit_forms(1 + 3 * workers)
     e, g, after = symbols[:workers], symbols[workers : 2 * workers], symbols[2 * workers :]
@@ -72,28 +73,42 @@ def error_feedback_form(at: Known, weights=TRUE, workers: int = 1):
         mean = sum(e) / Fraction(workers)
         return square(x) - 2 * weights.cross * dot(x, mean) + square(mean) + sum(map(square, e)) / (s * workers)
 
-    functions = sum(curved(x, g[i], mu, L) for i in range(workers))
-    kept = sum(s**2 * square(e[i] + eta * g[i]) - square(after[i]) for i in range(workers)) / s
-    step = V(x - sum(sent) / Fraction(workers), after)
-    known = (weights.curved * multiplier * functions + weights.contracts * kept) / workers
-    return weights.rate * rho * V(x, e) - step - known
+    functions = sum(curved(x, g[i], mu, L) for i in range(workers)) / workers
+    kept = sum(s**2 * square(e[i] + eta * g[i]) - square(after[i]) for i in range(workers)) / (s * workers)
+    return Decrease(
+        vectors=("x", *(f"{name}{i or ''}" for name in "ega" for i in range(workers))),
+        rate=weights.rate * rho,
+        before=V(x, e),
+        after=V(x - sum(sent) / Fraction(workers), after),
+        known={"curved": (weights.curved * multiplier, functions), "kept": (weights.contracts, kept)},
+    )
 
 
-def ef21_form(at: Known, weights=TRUE, workers: int = 1):
-    """The form that EF21's proof says is a sum of squares: g, g+ gradients, h, h+ their estimates."""
+def ef21_form(at: Known, weights=TRUE, workers: int = 1) -> Decrease:
+    """What EF21's proof says is a sum of squares: g, p gradients before and after, h, k their estimates."""
     mu, L, s, eta, rho, multiplier = at
     symbols = unit_forms(4 * workers)
     g, after, h, learnt = (symbols[i * workers : (i + 1) * workers] for i in range(4))
-    mean = lambda v: sum(v) / Fraction(workers)  # noqa: E731
+
+    def mean(v):
+        return sum(v) / Fraction(workers)
 
     def V(g, h):
         apart = sum(square(a) - 2 * weights.cross * dot(a, b) + square(b) for a, b in zip(g, h, strict=True))
         return apart / workers + s * square(mean(g))
 
-    functions = sum(curved(eta * mean(h), g[i] - after[i], mu, L) for i in range(workers))
-    kept = sum(s**2 * square(after[i] - h[i]) - square(after[i] - learnt[i]) for i in range(workers))
-    weight = weights.curved * multiplier * s / eta**2
-    return weights.rate * rho * V(g, h) - V(after, learnt) - (weight * functions + weights.contracts * kept) / workers
+    functions = sum(curved(eta * mean(h), g[i] - after[i], mu, L) for i in range(workers)) / workers
+    kept = sum(s**2 * square(after[i] - h[i]) - square(after[i] - learnt[i]) for i in range(workers)) / workers
+    return Decrease(
+        vectors=tuple(f"{name}{i or ''}" for name in "gphk" for i in range(workers)),
+        rate=weights.rate * rho,
+        before=V(g, h),
+        after=V(after, learnt),
+        known={
+            "curved": (weights.curved * multiplier * s / eta**2, functions),
+            "kept": (weights.contracts, kept),
+        },
+    )
 
 
 def ratio(z, s):
@@ -104,7 +119,7 @@ def ratio(z, s):
 def on_rates(x: Symbols, mu=1) -> Known:
     """The closed forms where every root is rational."""
     r = ratio(x.z, x.s)
-    return known(x.bounds, (1 + r) / (1 - r), x.s, mu)
+    return known(x.bounds, x.let("kappa", (1 + r) / (1 - r)), x.s, mu, x.let)
 
 
 def characteristic(x: Symbols, eta, slope):
