@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...compressors.identity import Identity
 from ...methods.schedules import Constant, InverseTime
 from ...methods.sgd import ParallelSGD
 from ..base import claim
-from ..checks import equality, upper
+from ..checks import equality, lower, upper
 from .sgd import filled, fits
 
 NJLS = "[nemirovski2009robust]"
@@ -32,6 +33,9 @@ def _(context):
         path, _ = filled(context, method, round(fewer * steps), replicas=replicas, start=distance**0.5)
         yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
         yield fits(path)
+        after = partial(bounds.sgd_constant_step, mu=1.0, step=step, second_moment=1.0, distance=distance)
+        yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
+        yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
 
 
 @claim(

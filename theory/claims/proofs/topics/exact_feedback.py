@@ -111,6 +111,17 @@ def ef21_form(at: Known, weights=TRUE, workers: int = 1) -> Decrease:
     )
 
 
+def without_errors(at: Known, weights):
+    """At delta = 1, where e = 0 and the estimate is the gradient: V = ||x - x*||^2 and V = ||grad f||^2."""
+    x, g, after = unit_forms(3)
+    known = {"curved": (weights.curved * at.multiplier, curved(x, g, at.mu, at.lipschitz))}
+    moved = Decrease(("x", "g", "p"), weights.rate * at.rho, square(x), square(x - at.eta * g), known)
+    known = {"curved": (at.multiplier / at.eta**2, curved(at.eta * g, g - after, at.mu, at.lipschitz))}
+    gradient = Decrease(("x", "g", "p"), weights.rate * at.rho, square(g), square(after), known)
+    yield squares("error feedback, s = 0", moved, 0)
+    yield squares("EF21, s = 0", gradient, 0)
+
+
 def ratio(z, s):
     """(kappa - 1)/(kappa + 1) where rho = z^2."""
     return (z**2 - s) / ((1 - s) * z)
@@ -151,12 +162,15 @@ def _(x):
 
 @proof(
     "ef.exact.certificate",
-    region=Region(z=(0, 1), s=(0, "z**2"), mu=(0, "inf")),
+    region=(Region(z=(0, 1), s=(0, "z**2"), mu=(0, "inf")), Region(kappa=(1, "inf"), mu=(0, "inf"))),
     states="rho V - V_+ less the two inequalities is one square, for error feedback and for EF21, so that the rate "
-    f"holds for every function, compressor and dimension; {COVERS}",
+    f"holds for every function, compressor and dimension; {COVERS}; and at s = 0, where nothing is left",
     variants=VARIANTS | {"17 for 16 in the multiplier": Change("exact_feedback_multiplier", "16.0 *", "17.0 *")},
 )
-def _(x, weights=TRUE):
+def _(x, branch=0, weights=TRUE):
+    if branch == 1:
+        yield from without_errors(known(x.bounds, x.kappa, 0 * x.kappa, x.mu), weights)
+        return
     at = on_rates(x, x.mu)
     yield positive("multiplier, step", at.multiplier, at.eta)
     yield squares("error feedback", error_feedback_form(at, weights), 1)
