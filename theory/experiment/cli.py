@@ -193,7 +193,7 @@ def _certificate(argv, comm) -> int:
         except ValueError as error:
             parser.error(f"--coq: {error}")
         return 0
-    found = [check(find_proof(id)) for id in ids]
+    found = [check(one) for one in map(find_proof, ids) if one is not None]
     for one in found:
         _say(f"{one.claim}: {one}")
         if options.ids:

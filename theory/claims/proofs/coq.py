@@ -74,14 +74,14 @@ def _file(claim: str, proof: Proof, symbols: Symbols, forms: dict[str, Decrease]
             lines.append(f"Hypothesis {name}_high : {name} < {_expression(high)}.")
     squares = {label: completed_squares(form.left) for label, form in forms.items()}
     facts = _facts(symbols, [pair for one in squares.values() for pair in one])
-    products = dict.fromkeys(_product(part) for one in symbols.divisors for part in _positive_parts(one))
-    products = [one for one in products if one not in facts and one != "1"]
+    every = dict.fromkeys(_product(part) for one in symbols.divisors for part in _positive_parts(one))
+    products = [text for text in every if text not in facts and text != "1"]
     for number, fact in enumerate(facts):
         lines.append(f"Lemma f{number}_ : 0 < {fact}.")
         lines.append(f"Proof. {''.join(f'pose proof f{i}_ as F{i}; ' for i in range(number))}nra. Qed.")
     lines.append("Ltac known := " + "; ".join(f"pose proof f{i}_ as F{i}" for i in range(len(facts))) + ".")
-    for number, one in enumerate(products):
-        lines.append(f"Lemma p{number}_ : 0 < {one}.")
+    for number, product in enumerate(products):
+        lines.append(f"Lemma p{number}_ : 0 < {product}.")
         lines.append("Proof. known; repeat apply Rmult_lt_0_compat; lra. Qed.")
     lines.append(
         "Ltac all_known := known; " + "; ".join(f"pose proof p{i}_ as P{i}" for i in range(len(products))) + "."
@@ -171,7 +171,7 @@ def _constant(value: Symbol) -> Fraction:
 
 def _positive_parts(value: Symbol) -> list[list[str]]:
     """The factors of numerator and denominator, each with the sign that makes it positive."""
-    parts = []
+    parts: list[list[str]] = []
     for polynomial in (value.value.numer, value.value.denom):
         parts.append([])
         for factor, power in polynomial.factor_list()[1]:

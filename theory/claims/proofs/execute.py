@@ -271,7 +271,8 @@ class Formulas:
     """
 
     def __init__(self, module: ModuleType, changes: Sequence[Change] = ()):
-        self._module, self._changes, self._known = module, tuple(changes), {}
+        self._module, self._changes = module, tuple(changes)
+        self._known: dict[Callable, Any] = {}
         self._used: set[Change] = set()
         self.given: dict[str, Any] = {}
 
@@ -325,6 +326,7 @@ class Formulas:
 def _parts(source: str) -> tuple[str, str]:
     """A function's source up to the end of its docstring, and the rest."""
     function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
     first = function.body[0]
     documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     end = first.end_lineno if documented else first.lineno - 1

@@ -129,7 +129,7 @@ class Symbol:
         difference = self - other
         return difference.vanishes() or (self.of.decided(difference, strict=True) and False)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         return self != 0
@@ -207,10 +207,12 @@ class Symbols:
         from sympy.polys.fields import field
 
         names = list(region.limits)
-        self.region, self.bounds, self.conditions = region, Formulas(bounds, changes), []
+        self.region, self.bounds = region, Formulas(bounds, changes)
+        self.conditions: list[tuple[Symbol, bool]] = []
         self.assumptions: list[Symbol] = []
         self.traced, self.definitions, self.divisors = traced, list[Definition](), list[Symbol]()
-        self.choices, self._orders, self._powers = list(choices), {}, []
+        self.choices, self._orders = list(choices), dict[Any, int]()
+        self._powers: list[tuple[Any, Symbol, Symbol]] = []
         self._field, *variables = field(names, QQ)
         point = region.at(SAMPLES[: len(names)])
         self._rational = QQ
@@ -227,6 +229,9 @@ class Symbols:
                 raise ValueError(f"where: got {text}, allowed: what is positive at {point}")
             constant, [(factor, _)] = known.value.numer.factor_list()
             self._known[factor] = 1 if constant > 0 else -1
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name}: allowed: {', '.join(self.region.limits)}")
 
     def number(self, value: Fraction, field) -> Symbol:
         """A number as a constant symbol."""
@@ -368,10 +373,13 @@ class Symbols:
         if whole is not None:
             return whole
         constant, factors = inside.factor_list()
-        signs = [_one_sign(part) for part, power in factors if power % 2]
-        if None in signs or any(_one_sign(part) is None for part, power in factors if power % 2 == 0):
-            return None
-        return math.prod(signs) * (1 if constant > 0 else -1)
+        found = 1 if constant > 0 else -1
+        for part, power in factors:
+            one = _one_sign(part)
+            if one is None:
+                return None
+            found *= one**power
+        return found
 
     def derivative(self, symbol: Symbol, name: str) -> Symbol:
         """The derivative by the symbol with this name."""

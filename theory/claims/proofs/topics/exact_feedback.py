@@ -6,7 +6,7 @@ With rho = z^2 and r = (kappa - 1)/(kappa + 1) = (z^2 - s)/((1 - s) z) every roo
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..execute import Change, evaluate
 from ..forms import Decrease, between, dot, square, unit_forms
@@ -41,12 +41,12 @@ VARIANTS = {name: {"weights": weights} for name, weights in WRONG.items()}
 class Known(NamedTuple):
     """The closed forms: mu, L, s, eta, rho, and the multiplier of the function's inequality."""
 
-    mu: object
-    lipschitz: object
-    s: object
-    eta: object
-    rho: object
-    multiplier: object
+    mu: Any
+    lipschitz: Any
+    s: Any
+    eta: Any
+    rho: Any
+    multiplier: Any
 
 
 def known(formulas, kappa, s, mu=1, let=lambda name, value: value) -> Known:
@@ -73,8 +73,8 @@ def error_feedback_form(at: Known, weights=TRUE, workers: int = 1) -> Decrease:
         mean = sum(e) / Fraction(workers)
         return square(x) - 2 * weights.cross * dot(x, mean) + square(mean) + sum(map(square, e)) / (s * workers)
 
-    functions = sum(curved(x, g[i], mu, L) for i in range(workers)) / workers
-    kept = sum(s**2 * square(e[i] + eta * g[i]) - square(after[i]) for i in range(workers)) / (s * workers)
+    functions: Any = sum(curved(x, g[i], mu, L) for i in range(workers)) / workers
+    kept: Any = sum(s**2 * square(e[i] + eta * g[i]) - square(after[i]) for i in range(workers)) / (s * workers)
     return Decrease(
         vectors=("x", *(f"{name}{i or ''}" for name in "ega" for i in range(workers))),
         rate=weights.rate * rho,
@@ -97,8 +97,8 @@ def ef21_form(at: Known, weights=TRUE, workers: int = 1) -> Decrease:
         apart = sum(square(a) - 2 * weights.cross * dot(a, b) + square(b) for a, b in zip(g, h, strict=True))
         return apart / workers + s * square(mean(g))
 
-    functions = sum(curved(eta * mean(h), g[i] - after[i], mu, L) for i in range(workers)) / workers
-    kept = sum(s**2 * square(after[i] - h[i]) - square(after[i] - learnt[i]) for i in range(workers)) / workers
+    functions: Any = sum(curved(eta * mean(h), g[i] - after[i], mu, L) for i in range(workers)) / workers
+    kept: Any = sum(s**2 * square(after[i] - h[i]) - square(after[i] - learnt[i]) for i in range(workers)) / workers
     return Decrease(
         vectors=tuple(f"{name}{i or ''}" for name in "gphk" for i in range(workers)),
         rate=weights.rate * rho,
@@ -193,7 +193,7 @@ def _(x, weights=TRUE):
     yield squares("EF21, N=2", ef21_form(at, weights, 2))
 
 
-def descent_at(formulas, kappa, s, mu=1):
+def descent_at(formulas, kappa, s, mu=1) -> tuple[Known, Any]:
     """The closed forms without memory, and the root of the rate."""
     delta, L = 1 - s * s, kappa * mu
     eta, rate = (
