@@ -50,8 +50,13 @@ def test_a_wrong_version_is_not_proved(id, variant):
     assert not found.proved and found.missing
 
 
-def test_every_proof_has_a_wrong_version_of_a_formula_or_of_a_multiplier():
-    assert all(find_proof(id).variants for id in list_proofs())
+def test_every_proof_has_a_wrong_version_of_the_package_s_formula():
+    assert all(any(isinstance(one, Change) for one in find_proof(id).variants.values()) for id in list_proofs())
+
+
+def test_the_six_wrong_multipliers_are_among_them():
+    wrong = find_proof("ef.exact.certificate").variants
+    assert set(find_claim("ef.exact.certificate").mutants) <= set(wrong) and len(wrong) >= 6
 
 
 @needs_sympy

@@ -116,7 +116,7 @@ def _floor(v):
 
 def _number(value):
     """``float`` and ``int`` of an exact number: itself."""
-    return math.inf if isinstance(value, str) else _exact(value)
+    return float(value) if isinstance(value, str) else _exact(value)
 
 
 def _is_integer(value) -> bool:

@@ -312,6 +312,7 @@ def _run(obligations: Iterator[Obligation], symbols: Symbols) -> list[str]:
         sign = symbols.sign(condition)
         if sign != 1 and (strict or sign != 0):
             raise Unproved(f"a branch of a formula takes {condition} > 0 for granted")
+    shown += [f"{name} stands for any value" for name in symbols.bounds.given]
     assumed = dict.fromkeys(str(one) for one in symbols.assumptions if symbols.sign(one) not in (0, 1))
     return shown + [f"the theorem assumes {one} >= 0" for one in assumed]
 

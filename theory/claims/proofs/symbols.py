@@ -127,7 +127,12 @@ class Symbol:
 
     def __eq__(self, other):
         difference = self - other
-        return difference.vanishes() or (self.of.decided(difference, strict=True) and False)
+        if not isinstance(difference, Symbol) or difference.vanishes():
+            return isinstance(difference, Symbol)
+        self.of.decided(
+            difference if difference.at > 0 else -difference, strict=True
+        )  # not equal: nowhere, to be shown
+        return False
 
     __hash__ = None  # type: ignore[assignment]
 
