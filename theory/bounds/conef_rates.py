@@ -41,7 +41,7 @@ def conef(
     are independent across steps and workers.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N + 2 L eta theta residual P
     G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
-    sqrt(residual))^2. If C is linear and all workers share its random numbers, the third term is not divided by N.
+    sqrt(residual))^2. If all workers share the random numbers of C, the third term is not divided by N.
     Statement (improved.theorem): The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second)
     in place of theta, so that the second has less noise than ConEF with any error compressor.
     Kind: upper.

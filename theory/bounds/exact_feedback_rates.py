@@ -43,13 +43,13 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
     1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
-    s ||grad f||^2.
+    s ||grad f||^2. At delta = 1, where s = 0 and no message errs, V = ||x - x*||^2 and V = ||grad f||^2.
     Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have the
-    rate of one worker: no better, no worse.
+    rate of one worker: no better, no worse. With EF21 each function may have a minimum of its own.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
     Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
-    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2
+    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2\ (s>0)
     Attained: f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
     Attained (exact.workers): the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
     Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for
@@ -75,8 +75,8 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
-    Title: The rate of error feedback, proved in rational numbers.
-    Setting: as for :func:`exact_feedback_rate`, one worker.
+    Title: The rate of error feedback, as a sum of squares.
+    Setting: as for :func:`exact_feedback_rate`, one worker, delta < 1; at delta = 1 with e = 0 and V = ||x - x*||^2.
     Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
     <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
     s)^2 (L - mu)^2 + 16 L mu s)]. For EF21 it is s lambda/eta^2, for the inequality between x_t and x_{t+1}.
@@ -84,7 +84,8 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
     Proof: I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.
-    Source: [bergthomsen2025tight] (error feedback); the multiplier of EF21 is derived.
+    Source: [bergthomsen2025tight], for error feedback; that of EF21 is in the authors' certificates,
+    certificates/EF21/upper_bound_CAS.wls of github.com/DanielBergThomsen/error-feedback-tight.
     Known: quoted
 
     >>> exact_feedback_multiplier(0.96, mu=1.0, lipschitz=2.0)  # 8/15

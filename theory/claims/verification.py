@@ -13,6 +13,7 @@ from .checks import Check, Context, Measurement
 from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .judgement import graded, judge, overall, resolves
+from .proofs.proof import Checked, certificate
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
@@ -115,7 +116,10 @@ class Verification:
     blind : Blind or None
         The factors and summands that nothing would have noticed.
     certificate : str
-        How the statement is secured: identity, exact witness, composition, semidefinite program, measured, conjecture.
+        How the statement is secured: symbolic, identity, exact witness, composition, semidefinite program, measured,
+        conjecture.
+    proof : Checked or None
+        What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
         The package's run, a loop of its own, or another closed form.
     source_known : {"read", "quoted", "remembered", "derived"}
@@ -145,6 +149,7 @@ class Verification:
     certificate: str = "measured"
     measured_by: str = ""
     source_known: str = ""
+    proof: Checked | None = None
 
     @property
     def tightness(self) -> float | None:
@@ -193,6 +198,7 @@ class Verification:
             if self.blind is None
             else {"low": self.blind.low, "high": self.blind.high, "terms": list(self.blind.terms)},
             "certificate": self.certificate,
+            "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
             "source_known": self.source_known,
             "samples": int(self.samples),
@@ -212,6 +218,7 @@ class Verification:
             ("mutants", escape(mutants)),
             ("a wrong formula", escape(str(self.blind)) if self.blind is not None else ""),
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
+            ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
             ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
         ]
@@ -240,6 +247,8 @@ class Verification:
         if self.blind is not None:
             lines.append(f"  a wrong formula: {self.blind}")
         lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
+        if self.proof is not None:
+            lines.append(f"  proof: {self.proof}")
         if self.note:
             lines.append(f"  note: {self.note}")
         lines.append(f"  {self.samples} samples, level 1 - 1e-6, seed {self.seed}, {self.seconds:.2f} s")
@@ -337,6 +346,7 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
                 break
             if overall(found.checks) != "undecided":
                 break
+    proved = certificate(claim.id)
     headline, wrong_formulas, blind = truth.checks[0], {}, None
     if verdict == "holds":
         wrong_formulas = formula_mutants(truth.checks, claim.formula)
@@ -365,7 +375,10 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         mutant_checks=found_by,
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate=claim.certificate or _certificate(truth.checks, blind),
+        certificate="symbolic"
+        if proved is not None and proved.proved
+        else claim.certificate or _certificate(truth.checks, blind),
+        proof=proved,
         measured_by=_measured_by(claim, truth.checks, used),
         source_known=claim.source_known,
     )

@@ -96,6 +96,41 @@ def _explain(argv: list[str], comm: Any) -> int:
     return 0
 
 
+def _certificate(argv: list[str], comm: Any) -> int:
+    text = (
+        "Check the proofs of claims for all parameters: what was shown, where, and how signs were decided.\n"
+        "Exits with 1 if one was not proved."
+    )
+    parser = parser_of("certificate", text, f"{PROGRAM} certificate ef.exact --coq > ef.v")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="claims with a proof (default: all)")
+    parser.add_argument("--coq", action="store_true", help="print the sum of squares of one claim as a file for coqc")
+    options = parser.parse_args(argv)
+    if importlib.util.find_spec("sympy") is None:
+        parser.error("SymPy, which checks the proofs, is not installed (pip install 'theory[proofs]')")
+    from ..claims.proofs import check, find_proof, list_proofs
+    from ..claims.proofs.coq import coq
+
+    ids = options.ids or list_proofs()
+    if unknown := [id for id in ids if find_proof(id) is None]:
+        parser.error(f"got {unknown[0]}, allowed: a claim with a proof; {nearest(unknown[0], list_proofs())}")
+    if options.coq and len(ids) != 1:
+        parser.error("--coq: needs one claim")
+    if not Parser.speaks:
+        return 0
+    if options.coq:
+        try:
+            say(coq(ids[0]).rstrip())
+        except ValueError as error:
+            parser.error(f"--coq: {error}")
+        return 0
+    found = [check(one) for one in map(find_proof, ids) if one is not None]
+    for one in found:
+        say(f"{one.claim}: {one}")
+        if options.ids:
+            say("".join(f"  {step}\n" for step in one.shown).rstrip())
+    return 0 if all(one.proved for one in found) else 1
+
+
 def _verify(argv: list[str], comm: Any) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
@@ -320,6 +355,7 @@ COMMANDS = {
     "run": _run,
     "list": _list,
     "explain": _explain,
+    "certificate": _certificate,
     "verify": _verify,
     "audit": _audit,
     "study": study,

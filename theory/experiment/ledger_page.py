@@ -292,6 +292,7 @@ def _details(result: Verification, claim: Claim, ids: Any) -> str:
         ("Closed form", bound),
         ("Note", escape(result.note)),
         ("Secured by", escape(result.certificate)),
+        ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),

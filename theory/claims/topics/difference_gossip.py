@@ -87,6 +87,13 @@ def _(context):
         replicas, method = context.samples(4000, 1000), context.subject(RandK(k, unbiased=True))
         result = context.run64(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas)
         yield equality(f"rand-{k} of {d}, ring of 8, {rounds} rounds", result.consensus[-1], exact)
+        away, grown = np.eye(8) - 1.0 / 8.0, exact
+        P = away @ P @ away
+        for _ in range(300):  # the run follows this recursion, whose factor in the long run is the formula
+            P = away @ covariance_round(W, P / np.trace(P), d / k - 1.0) @ away
+            grown = np.trace(P)
+        factor = bounds.dcd_energy_factor(np.linalg.eigvalsh(W), d / k - 1.0)
+        yield identity(f"rand-{k}: the recursion's factor in the long run", float(grown), factor, 1e-8)
 
 
 @claim(

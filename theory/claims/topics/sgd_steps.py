@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ... import bounds
 from ...compressors import Identity
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from .. import claim, equality, upper
+from .. import claim, equality, lower, upper
 from .sgd import filled, fits
 
 
@@ -28,6 +29,9 @@ def _(context):
         path, _ = filled(context, method, round(fewer * steps), replicas=replicas, start=distance**0.5)
         yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
         yield fits(path)
+        after = partial(bounds.sgd_constant_step, mu=1.0, step=step, second_moment=1.0, distance=distance)
+        yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
+        yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
 
 
 @claim(
