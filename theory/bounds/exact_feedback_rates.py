@@ -127,7 +127,7 @@ def compressed_descent_rate(delta: float, kappa: float) -> float:
     Proof: r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a
     sum of two squares.
     Source: de Klerk, Glineur, Taylor, "Worst-case convergence analysis of inexact gradient and Newton methods", SIAM J.
-    Optim. 2020 (gradients with a relative error, from memory); derived again, by a certificate in rational numbers.
+    Optim. 2020 (gradients with a relative error, from memory); derived again, by a sum of two squares.
     Known: quoted
 
     >>> compressed_descent_rate(0.96, 2.0)

@@ -16,7 +16,9 @@ from .proof import (
     squares,
     zero,
 )
-from .symbols import Region, Symbol, Symbols
+from .region import Region
+from .symbol import Symbol
+from .symbols import Symbols
 
 __all__ = [
     "Change",

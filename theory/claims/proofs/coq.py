@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from .forms import Decrease, completed_squares
 from .proof import Proof, find_proof
-from .symbols import Symbol, Symbols
+from .symbol import Symbol
+from .symbols import Symbols
 
 __all__ = ["EXPORTED", "coq"]
 

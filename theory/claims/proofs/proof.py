@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 from .execute import Change, Unproved
 from .forms import Decrease, pivots
-from .symbols import Region, Symbols
+from .region import Region
+from .symbols import Symbols
 
 __all__ = [
     "Checked",

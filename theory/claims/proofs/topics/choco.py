@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..execute import Change
 from ..proof import nonnegative, proof
-from ..symbols import Region
+from ..region import Region
 
 GRAPHS = Region(rho=(0, 1), delta=(0, 1), beta=(0, "2 - rho"))
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from ..execute import Change
 from ..forms import square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
-from ..symbols import Region
+from ..region import Region
 
 SPARSE = Region(d=(1, "inf"), k=(1, "d"))
 POSITIVE = (0, "inf")

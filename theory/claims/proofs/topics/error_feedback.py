@@ -8,7 +8,7 @@ from ...topics import conef_rates, error_feedback
 from ..execute import Change
 from ..forms import dot, square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
-from ..symbols import Region
+from ..region import Region
 
 POSITIVE = (0, "inf")
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from ..execute import Change, evaluate
 from ..forms import Decrease, between, dot, square, unit_forms
 from ..proof import positive, proof, squares, zero
-from ..symbols import Region, Symbols
+from ..region import Region
+from ..symbols import Symbols
 
 RATES = Region(z=(0, 1), s=(0, "z**2"))
 COVERS = "kappa = ((1 - s) z + z^2 - s)/((1 - s) z - z^2 + s), which takes every value above 1"

@@ -6,7 +6,7 @@ from ...topics import mem_sgd
 from ..execute import Change
 from ..forms import between, dot, square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
-from ..symbols import Region
+from ..region import Region
 
 
 @proof(

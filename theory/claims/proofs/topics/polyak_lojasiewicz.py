@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..execute import Change
 from ..forms import between, dot, square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
-from ..symbols import Region
+from ..region import Region
 
 SMALL = Region(c=(0, 1), p=(0, 1), L=(0, "inf"))
 MIDDLE = Region(c=(1, 2), q=(0, 1), L=(0, "inf"), where=["3 - c**2"])

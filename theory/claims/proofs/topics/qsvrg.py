@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..execute import Change
 from ..forms import square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
-from ..symbols import Region
+from ..region import Region
 
 
 @proof(

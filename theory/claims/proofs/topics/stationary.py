@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..execute import Change
 from ..proof import nonnegative, positive, proof, zero
-from ..symbols import Region
+from ..region import Region
 
 POSITIVE = (0, "inf")
 
