@@ -307,7 +307,8 @@ class Formulas:
         for name in names & (function.__globals__.keys() | REPLACED.keys()):
             space[name] = REPLACED.get(name) or self._converted(function.__globals__[name])
         exec(compile(tree, f"<exact {function.__name__}>", "exec", dont_inherit=True), space)
-        return space[function.__name__]
+        allowed = getattr(function.__globals__.get(function.__name__), "domain", None)
+        return space[function.__name__] if allowed is None else _checked(space[function.__name__], allowed)
 
     def _converted(self, value):
         if value is math:
@@ -321,6 +322,20 @@ class Formulas:
         if isinstance(value, FunctionType) and value.__module__.startswith("theory."):
             return self.given.get(value.__name__) or (lambda *given, **named: self(value)(*given, **named))
         return _exact(value)
+
+
+def _checked(exact: Callable, allowed: Any) -> Callable:
+    """The exact form, whose arguments are in the domain of the formula where all of them are numbers."""
+
+    def call(*given, **named):
+        if all(isinstance(one, (int, Fraction)) for one in (*given, *named.values())):
+            try:
+                allowed.check(given, named)
+            except ValueError as error:
+                raise Unproved(str(error)) from None
+        return exact(*given, **named)
+
+    return call
 
 
 def _parts(source: str) -> tuple[str, str]:
