@@ -225,7 +225,7 @@ def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
         if known.refuted == "quoted":
             assert not known.quote and source_known(known.source) != "read", known.id
         assert known.id.endswith(".printed") <= (known.refuted == "in print"), known.id
-        assert all(not find_claim(other).text for other in known.see), known.id
+        assert all(not find_claim(other).refuted for other in known.see), known.id
     texts = {known.id: known.refuted for known in refuted}
     assert texts["sign.l2.contraction"] == texts["qsgd.gradient-noise.reading"] == "reading"
 
