@@ -10,7 +10,7 @@ import pytest
 import theory as th
 from theory import bounds
 from theory.bounds.bibliography import entries, fields, source_known
-from theory.bounds.theorems import theorem
+from theory.bounds.theorems import parts, theorem
 from theory.claims import (
     claim,
     equality,
@@ -163,6 +163,33 @@ def facts(**changes):
     return dict(title="A coin", statement="It is fair.", source="the mint", kind="identity", subject=0.5) | changes
 
 
+def test_a_claim_states_the_part_of_the_record_that_is_named_as_it_is(own):
+    named = {claim.statement for claim in registered().values()}
+    for name in bounds.__all__:
+        formula = getattr(bounds, name)
+        for part in parts(formula) if hasattr(formula, "theorem") else ():
+            one = theorem(formula, part)
+            own_words = one.statement != theorem(formula).statement and part not in words_of(formula)
+            said = one.statement[:1].upper() + one.statement[1:]
+            assert not own_words or said in named, f"{name} ({part}): no claim has this part"
+    assert find_claim("qsgd.unbiased").statement == theorem(bounds.qsgd_variance, "unbiased").statement
+    assert find_claim("block.contraction").title != find_claim("randk.contraction").title  # of one formula
+    alike = dict(of=bounds.qsgd_variance, subject=0.5, mutants={"bent": 0.7})
+    assert claim("coin.unbiased", **alike)(gamble).title == "QSGD is unbiased"
+    assert claim("coin.variance", **alike)(gamble).statement == theorem(bounds.qsgd_variance).statement
+
+
+def words_of(formula) -> set:
+    """The words that arguments of a formula may be."""
+    return {word for one in formula.domain.arguments for each in one.conditions for word in each.words}
+
+
+def test_the_code_of_a_claim_is_the_statement_that_makes_it_also_by_a_law():
+    for id in ("qsgd.variance", "frontier.ef21", "mechanism.langevin", "sgd.weighted-average", "adam.step"):
+        assert id in find_claim(id).code and "def _law" not in find_claim(id).code, id
+        assert find_claim(id).code.count("\n") < 45, id
+
+
 def test_a_claim_from_outside(own):
     claim("coin.fair", **facts(mutants={"bent": 0.7}))(gamble)
     result = verify("coin.fair")
@@ -198,7 +225,7 @@ def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
         if known.refuted == "quoted":
             assert not known.quote and source_known(known.source) != "read", known.id
         assert known.id.endswith(".printed") <= (known.refuted == "in print"), known.id
-        assert all(not find_claim(other).text for other in known.see), known.id
+        assert all(not find_claim(other).refuted for other in known.see), known.id
     texts = {known.id: known.refuted for known in refuted}
     assert texts["sign.l2.contraction"] == texts["qsgd.gradient-noise.reading"] == "reading"
 

@@ -21,6 +21,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .symbols import SYMBOLS
@@ -167,7 +168,8 @@ def condition(text: str) -> Condition:
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
     bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
     if not bare:
-        return Condition(text, next(n.id for n in ast.walk(tree) if getattr(n, "id", "") in names), names, (), code)
+        subject = next(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names)
+        return Condition(text, subject, names, (), code)
     at = bare[0]
     if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
         return Condition(text, typing.cast(ast.Name, operands[at]).id, names, (), code)
@@ -279,6 +281,7 @@ def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
     for name, parameter in signature.parameters.items():
         noted = parameter.annotation  # a string, or a class where annotations are not postponed
         kind = "" if noted is parameter.empty else noted.__name__ if isinstance(noted, type) else str(noted)
+        kind = "ArrayLike" if noted == ArrayLike else kind
         conditions = own.get(name, [])
         common = SYMBOLS[name].condition if name in SYMBOLS and kind.startswith(("int", "float")) else ""
         if common and name not in replaced:

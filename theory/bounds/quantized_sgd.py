@@ -45,7 +45,7 @@ def quantized_sgd_convex_step(
     return sgd_smooth_convex_step(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
 
-@formula
+@formula("form in ('sharp', 'same step', 'paper')")
 def quantized_sgd_convex(
     steps: int,
     *,
@@ -87,8 +87,6 @@ def quantized_sgd_convex(
     sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
     22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
     Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
-    Source (convergence): [alistarh2017qsgd], Theorem 3.4, its noise completed; the constants are derived.
-    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
