@@ -58,6 +58,33 @@ def test_the_operations_are_those_that_run(capsys):
     assert any("run.set(e, p)" in line for line in lines)
 
 
+def test_a_message_and_what_it_leaves_are_made_in_one_pass(capsys):
+    """If nothing is done in between; line by line they take two passes, with the same bits."""
+
+    @th.method
+    class Descent(NamedTuple):
+        step: NamedTuple
+        between: bool
+        compressor: NamedTuple = th.QSGD(4)
+        listed = True
+
+        def round(self, run):
+            e = run.memory()
+            run.add_gradient(e, at=run.x, scale=run.eta)
+            message = run.compress(self.compressor, e)
+            if self.between:
+                run.add(run.x, run.gather(message), scale=-1.0)
+            run.add(e, message, scale=-1.0)
+            if not self.between:
+                run.add(run.x, run.gather(message), scale=-1.0)
+
+    one, two = Descent(STEP, False), Descent(STEP, True)
+    assert operations(shown(capsys, one, PROBLEM))[4:] == ["QuantizeRest", "Measure", "Accumulate"]
+    assert operations(shown(capsys, two, PROBLEM))[4:] == ["Quantize", "Measure", "Accumulate", "Accumulate"]
+    found = [th.run(m, PROBLEM, workers=3, steps=20, fast=fast) for m in (one, two) for fast in (True, False)]
+    assert all(np.array_equal(found[0].x, r.x) and np.array_equal(found[0].memory, r.memory) for r in found[1:])
+
+
 def test_what_is_not_used_does_not_appear(capsys):
     plain = shown(capsys, th.ParallelSGD(th.TopK(3), STEP), PROBLEM)
     assert not any("project" in line or "damp" in line or "Average" in line for line in plain)

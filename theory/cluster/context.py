@@ -101,7 +101,7 @@ class Run(GraphRows):
         self.x[:] = self.start[mine]
 
     def scratch(self) -> Vector:
-        """A vector for each local worker, for one round."""
+        """A vector for each local worker, for one round; the same at every call."""
         return self.rows(".p")
 
     def memory(self) -> Vector:
@@ -309,7 +309,7 @@ class Run(GraphRows):
 
     # --- the result ------------------------------------------------------------------------------------------------
 
-    def average(self, X: Vector) -> None:
+    def add_to_average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             fitting = X.shape == self.mean.shape and id(X) not in self._copies
@@ -318,7 +318,7 @@ class Run(GraphRows):
             self._check_average()
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
-    def average_local(self, Y: Vector) -> None:
+    def add_local_to_average(self, Y: Vector) -> None:
         """Add every worker's Y to the average of the iterates; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             self._counts_each = True

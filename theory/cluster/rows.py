@@ -150,7 +150,7 @@ class Rows(Calls):
         """
         self.call(Slow(x, v, factor, self._column(undo), self._column(l2)), self._of(x))
 
-    def moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
+    def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
         self.call(Moments(of, m, v, beta1, beta2), self._of(of))
 

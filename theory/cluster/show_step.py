@@ -59,7 +59,7 @@ def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: 
         y, g = run.local()
         run.set(y, run.x)  # y = x                                                       -> Combine
         for _ in run.local_steps():
-            run.average_local(y)  # the result counts y
+            run.add_local_to_average(y)  # of the workers' iterates
             run.set_gradient(g, at=y)                                                    -> Combine, Draw, Gradient
             run.add(y, g, scale=-run.eta)  # y = y - eta g                               -> Combine
         p = self.feedback.load(run)  # p = e
@@ -104,11 +104,12 @@ def _lines(run: Run) -> list[str]:
     below, hidden = _below(trace_calls(run, method.round)), _docstring_lines(source)
     if len(source) == 1:
         below = {(text.__code__.co_filename, first): _merged(below)}
+    header = f"def round({', '.join(inspect.signature(text).parameters)}):"  # without the types of the arguments
     rows = ", sparse rows" if run.sparse else ""
     found = [f"{type(method).__name__}, each line for all {run.workers} workers at once{rows}:"]
     for k, line in enumerate(textwrap.dedent("".join(source)).splitlines()):
         if k not in hidden:
-            found.append(line)
+            found.append(header if line.startswith("def round(") else line)
             _write(below.get((text.__code__.co_filename, first + k), {}), len(line) - len(line.lstrip()) + 4, found)
     loop = next((loop for loop in LOOPS if loop.fits(run)), None)
     if loop is not None:

@@ -64,7 +64,7 @@ class SparseRun(Run):
         (start_moving if self._how.moving else start_model)(self.x, self.setup.x0)
 
     def scratch(self) -> GradientRows:
-        """A vector for each local worker, for one round; initially 0."""
+        """A vector for each local worker, for one round; the same at every call; initially 0."""
         return self.once("scratch", lambda: self._gradients("p", self._how.longest))
 
     def _gradients(self, name: str, longest: int) -> GradientRows:
@@ -171,13 +171,13 @@ class SparseRun(Run):
         require(self.setup.sparse.bounded, "project", server, "Projected on sparse rows")
         self.call((ProjectMoving if self._how.moving else ProjectModel)(x, radius), self.single)
 
-    def average(self, X: Vector) -> None:
+    def add_to_average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             make = AverageMoving if self._how.moving else AverageModel
             self.call(make(X, self.average_weight.column()), self.single)
 
-    def average_local(self, Y: Vector) -> None:
+    def add_local_to_average(self, Y: Vector) -> None:
         """Never called: local steps with an average have no sparse rows."""
 
     def averaged(self) -> Vector:

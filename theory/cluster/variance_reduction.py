@@ -66,7 +66,7 @@ class VarianceReduced(NamedTuple):
         run.add_loss_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = p - grad f_j(y)
         run.add(p, h)  # p = p + grad f(y)
         received = run.gather(run.compress(self.compressor, p))  # Q(p) of all
-        run.average(run.x)  # the next y
+        run.add_to_average(run.x)  # the next y
         run.add(run.x, received, scale=-run.eta)  # x = x - eta mean Q(p)
 
 

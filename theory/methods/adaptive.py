@@ -38,7 +38,7 @@ def direction(run: Run, received: Messages, rule: Any) -> Vector:
     m, v = run.vector("m"), run.vector("v")
     run.set(g, run.x, scale=run.local_l2)  # 0, unless the l2 term is not sent
     run.add(g, received)  # g = mean Q
-    run.moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
+    run.update_moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
     run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m / (sqrt(v) + eps)
     run.add(u, run.x, scale=rule.decay)
     return u

@@ -69,7 +69,7 @@ class ChocoSGD(NamedTuple):
         """One step; each line is for all workers at once."""
         W, g, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
         gamma = choco_step(self.gamma, self.compressor, W, run.d)
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
         p = g  # in the same place

@@ -72,7 +72,7 @@ class DCDPSGD(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, z, x = run.mixing(self.graph), run.scratch(), run.copies("x", run.start)
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.set_gradient(z, at=run.x, scale=-run.eta)  # z_i = -eta g_i
         run.add(z, x, weights=W.minus_identity)  # z_i = sum_j W_ij x_j - eta g_i - x_i
         run.add(x, run.hear(run.compress(self.compressor, z), W))  # x_j = x_j + C(z_j)
@@ -129,7 +129,7 @@ class ECDPSGD(NamedTuple):
         """One step, t = 1, 2, ...; each line is for all workers at once."""
         W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         new, share = run.rows("x'"), run.once("2/t", lambda: run.rates.steps(InverseTime(2.0, 1.0)))
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.set_gradient(new, at=run.x, scale=-run.eta)  # x_i' = -eta g_i
         run.add(new, run.own(known))
         run.add(new, known, weights=W.minus_identity)  # x_i' = sum_j W_ij xhat_j - eta g_i

@@ -64,7 +64,7 @@ class DPSGD(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         W, y, g = run.mixing(self.graph), run.copies("y"), run.scratch()
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.set(y, run.hear(run.compress(self.compressor, run.x), W))  # y_j = Q(x_j) of the neighbours
         run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)

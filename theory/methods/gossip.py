@@ -62,7 +62,7 @@ class Gossip(NamedTuple):
         """One round; each line is for all workers at once."""
         W, y = run.mixing(self.graph), run.copies("y")
         run.set(y, run.hear(run.compress(self.compressor, run.x), W))  # y_j = Q(x_j) of the neighbours
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
 
 
@@ -110,5 +110,5 @@ class ChocoGossip(NamedTuple):
         run.set(p, run.x)
         run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
         run.add(known, run.hear(run.compress(self.compressor, p), W))  # xhat_j = xhat_j + Q(p_j)
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

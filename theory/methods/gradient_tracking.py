@@ -66,7 +66,7 @@ class GradientTracking(NamedTuple):
         """One step; each line is for all workers at once."""
         W, heard_y, heard_x = run.mixing(self.graph), run.copies("y heard"), run.copies("x heard")
         g, before, y = run.scratch(), run.rows("g before"), run.rows("y")
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.set(heard_y, run.hear(run.compress(self.compressor, y, phase="y"), W))
         run.add(y, heard_y, weights=W.minus_identity)  # y_i = sum_j W_ij y_j

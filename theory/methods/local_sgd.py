@@ -108,7 +108,7 @@ class LocalSGD(NamedTuple):
         y, g = run.local()
         run.set(y, run.x)  # y = x
         for _ in run.local_steps():
-            run.average_local(y)  # the result counts y
+            run.add_local_to_average(y)  # of the workers' iterates
             run.set_gradient(g, at=y)
             run.add(y, g, scale=-run.eta)  # y = y - eta g
         p = self.feedback.load(run)  # p = e

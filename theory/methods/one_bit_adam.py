@@ -2,8 +2,8 @@
 
 After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; d, e are memories)::
 
-    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  send Q(m_i + d_i);  d_i = m_i + d_i - Q(m_i + d_i)
-    at the server:     s = mean of what was received + e;  m = C(s), sent to all;  e = s - C(s)
+    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  d_i = d_i + m_i;  send Q(d_i);  d_i = d_i - Q(d_i)
+    at the server:     e = e + mean of what was received;  m = C(e), sent to all;  e = e - C(e)
     x = x - eta m / (sqrt(v) + eps)
 """
 
@@ -113,17 +113,17 @@ class OneBitAdam(NamedTuple):
             g = run.scratch()
             run.set_gradient(g, at=run.x)
             run.set(u, run.reduce(run.compress(Identity(), g, reduce=True, phase="warm-up")))  # u = mean g_i
-            run.moments(m, v, of=u, beta1=self.beta1, beta2=self.beta2)
+            run.update_moments(m, v, of=u, beta1=self.beta1, beta2=self.beta2)
         else:
-            d, s = run.memory(), run.vector("server error")
+            d, e = run.memory(), run.vector("server error")
             run.add(d, m, scale=self.beta1)
             run.add_gradient(d, at=run.x, scale=1.0 - self.beta1)  # d_i = d_i + m_i, m_i = beta1 m + (1 - beta1) g_i
             message = run.compress(self.compressor, d)
             run.add(d, message, scale=-1.0)  # d_i = d_i - Q(d_i)
-            run.add(s, run.gather(message))  # s = e + mean Q(d_i), where e was
-            mean = run.broadcast(run.compress(self.down or self.compressor, s, phase="down"))
-            run.set(m, mean)  # m = C(s)
-            run.add(s, mean, scale=-1.0)  # e = s - C(s)
+            run.add(e, run.gather(message))  # e = e + mean Q(d_i)
+            received = run.broadcast(run.compress(self.down or self.compressor, e, phase="down"))
+            run.set(m, received)  # m = C(e)
+            run.add(e, received, scale=-1.0)  # e = e - C(e)
         run.divide(u, m, by_root_of=v, eps=self.eps)  # u = m / (sqrt(v) + eps)
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         run.add(run.x, u, scale=-run.eta)  # x = x - eta u

@@ -117,7 +117,7 @@ class ParallelSGD(NamedTuple):
         message = self.topology.compress(run, self.compressor, p)  # Q(p)
         self.feedback.store(run, p, message)  # e = p - Q(p)
         received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
-        run.average(run.x)  # the result counts x
+        run.add_to_average(run.x)  # of the iterates
         self.server.update(run, received)  # x = x - mean Q(p)
 
     def result(self, run: Run) -> Vector:
