@@ -4,7 +4,8 @@
 #   make lectures             the lectures in JupyterLab, as notebooks in lectures/ (yours to write in: git does not see them)
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
-#   make test-full            with those that take long by nature: every claim in full, every compressor in every precision
+#   make test-full            with those that take long by nature: every claim in full, every compressor in every precision; cold
+#   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make types                the type check alone
@@ -31,7 +32,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times newcomer figures test test-full check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full cold check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -54,8 +55,19 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 test: $(STAMP)-test
 	$(PYTEST) $(ARGS)
 
+# An empty cache folder for one recipe, removed when that ends.
+COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CACHE="$$cache"
+
 test-full: $(STAMP)-test
-	$(PYTEST) -m "" $(ARGS)
+	$(COLD) && $(PYTEST) -m "" $(ARGS)
+
+cold: $(STAMP)-test
+	@$(COLD) && \
+	run() { $(PY) -m theory.experiment --methods sgd,qsgd-4 --steps 50 --out "$$cache" 2>&1; } && \
+	run > "$$cache/first" && grep -q compiling "$$cache/first" && \
+	run > "$$cache/second" && ! grep compiling "$$cache/second" && \
+	echo "a short run from an empty cache folder, and one that compiles nothing: done" || \
+	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .

@@ -132,6 +132,6 @@ def fresh_cache(tmp_path, monkeypatch) -> Path:
     Code that this process has already compiled stays where it is.
     """
     folder = tmp_path / "cache"
-    folder.mkdir()
+    folder.mkdir(0o700)
     monkeypatch.setenv("THEORY_CACHE", str(folder))
     return folder

@@ -183,23 +183,23 @@ def test_a_surviving_mutant_raises_the_alarm(own):
 def test_a_false_claim_raises_the_alarm_unless_it_is_to_be_refuted(own):
     claim("coin.false", **facts(subject=0.7, mutants={"bent": 0.9}))(gamble)
     assert verify("coin.false").verdict == "refuted" and exit_code([verify("coin.false")]) == 1
-    claim("coin.quoted", **facts(subject=0.7, text="quoted", see=("qsgd.variance",)))(gamble)
+    claim("coin.quoted", **facts(subject=0.7, refuted="quoted", see=("qsgd.variance",)))(gamble)
     result = verify("coin.quoted")
     assert result.ok and exit_code([result]) == 0
-    assert "refuted, as expected (quoted)" in str(result) and result.as_dict()["text"] == "quoted"
+    assert "refuted, as expected (quoted)" in str(result) and result.as_dict()["refuted"] == "quoted"
 
 
 def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
-    refuted = [find_claim(id) for id in list_claims() if find_claim(id).text]
-    assert {known.text for known in refuted} == {"in print", "quoted", "reading"}
+    refuted = [find_claim(id) for id in list_claims() if find_claim(id).refuted]
+    assert {known.refuted for known in refuted} == {"in print", "quoted", "reading"}
     for known in refuted:
-        if known.text == "in print":
+        if known.refuted == "in print":
             assert known.quote and source_known(known.source) == "read", known.id
-        if known.text == "quoted":
+        if known.refuted == "quoted":
             assert not known.quote and source_known(known.source) != "read", known.id
-        assert known.id.endswith(".printed") <= (known.text == "in print"), known.id
+        assert known.id.endswith(".printed") <= (known.refuted == "in print"), known.id
         assert all(not find_claim(other).text for other in known.see), known.id
-    texts = {known.id: known.text for known in refuted}
+    texts = {known.id: known.refuted for known in refuted}
     assert texts["sign.l2.contraction"] == texts["qsgd.gradient-noise.reading"] == "reading"
 
 
@@ -217,10 +217,10 @@ def test_a_claim_without_mutants_is_refused(own):
         claim("coin.sure", **facts())
     with pytest.raises(ValueError, match="^kind: "):
         claim("coin.sure", **facts(kind="sure", mutants={"bent": 0.7}))
-    with pytest.raises(ValueError, match="^text: "):
-        claim("coin.sure", **facts(text="printed", see=("qsgd.variance",)))
+    with pytest.raises(ValueError, match="^refuted: "):
+        claim("coin.sure", **facts(refuted="printed", see=("qsgd.variance",)))
     with pytest.raises(ValueError, match="^quote: "):
-        claim("coin.sure", **facts(text="in print", see=("qsgd.variance",)))
+        claim("coin.sure", **facts(refuted="in print", see=("qsgd.variance",)))
     with pytest.raises(ValueError, match="^bibtex: "):
         claim("coin.sure", **facts(bibtex="nobody1999", mutants={"bent": 0.7}))
     with pytest.raises(ValueError, match="^id: "):

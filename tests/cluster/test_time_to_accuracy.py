@@ -120,7 +120,7 @@ def test_compressed_messages_must_be_half_as_many_times_smaller_as_there_are_ran
         (lambda: bounds.pareto_order_mean(3, 0, shape=1), "k: got 0"),
         (lambda: bounds.pareto_order_variance(3, 1, shape=-1), "shape: got -1"),
         (lambda: bounds.fastest_fraction(-0.1), "shift_rate: got -0.1"),
-        (lambda: bounds.fastest_k(3), "rate and shape: got"),
+        (lambda: bounds.fastest_k(3), "rate: got None, allowed: exactly one of rate and shape"),
         (lambda: bounds.fastest_k(2, shape=0.4), "shape: got 0.4"),
         (lambda: bounds.fastest_rounds(0.0, 1, mu=1, step=1, variance=1, distance=1), "accuracy: got 0"),
         (lambda: bounds.inclusion_probabilities(1, [1.0, 0.0]), "rates: got 0"),

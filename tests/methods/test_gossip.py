@@ -297,12 +297,11 @@ class OwnDPSGD(NamedTuple):
     models = "workers"
 
     def round(self, run):
-        W, g, copies = run.mixing(self.graph), run.vectors(), run.copies("copies")
-        run.set(g, run.x, run.l2)
-        run.gradient(run.x, g)
-        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), copies)
-        run.gossip(run.x, copies, W)
-        run.add(run.x, g, -run.eta)
+        W, g, copies = run.mixing(self.graph), run.scratch(), run.copies("copies")
+        run.set_gradient(g, at=run.x)
+        run.set(copies, run.hear(run.compress(self.compressor, run.x), W))
+        run.add(run.x, copies, weights=W.minus_identity)
+        run.add(run.x, g, scale=-run.eta)
 
 
 def test_a_method_of_ones_own_may_have_a_graph():

@@ -280,7 +280,7 @@ def test_catalyst_without_noise_minimises():
         ("rho", {"rho": 1.0}, r"\(1, 2\)"),
         ("samples", {"samples": 3}, r"at least workers = 4"),
         ("samples", {"samples": 15, "first": 2}, r"workers \* first\*\*2 = 16"),
-        ("step", {"step": 0.6}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("step", {"step": 0.6}, r"\(0, 2 / lipschitz = 0.5\)"),
         ("x0", {"x0": [1.0]}, "shape"),
         ("x0", {"x0": np.full(4, np.nan)}, "finite"),
         ("record_every", {"record_every": 0}, "at least 1"),
@@ -326,10 +326,10 @@ def test_cr_psgd_chooses_what_the_theorem_says():
         ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
         ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
         ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least first = 4"),
-        ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2 / lipschitz = 0.5\)"),
         ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
         ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
-        ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
+        ("mu", [1.0, 4.0], {"mu": 5.0}, r"a number in \(0, lipschitz = 4\]"),
     ],
 )
 def test_cr_psgd_refuses(name, problem, options, message):

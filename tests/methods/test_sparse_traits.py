@@ -14,7 +14,6 @@ import theory as th
 from theory.cluster.setup import prepare
 from theory.core import setting
 from theory.core.vectors import add_entry, entry
-from theory.methods.feedback import has_memory
 from theory.problems.base import add_loss_gradient
 from theory.problems.linear import linear_problem
 from theory.problems.matrix import as_matrix
@@ -116,8 +115,8 @@ class Cautious(NamedTuple):
     listed = sparse_rows = True
 
     def update(self, run, received):
-        run.scale(run.x, 1.0 - self.share * run.eta * run.own_l2)
-        run.accumulate(received, run.x, -self.share * run.outside)
+        run.scale(run.x, 1.0 - self.share * run.eta * run.local_l2)
+        run.add(run.x, received, scale=-self.share * run.eta_received)
 
 
 @setting
@@ -130,10 +129,10 @@ class Ball(NamedTuple):
     state = ("drift",)
 
     def update(self, run, received):
-        v = run.model("drift")
-        run.slow(run.x, v, self.beta, 0.0, run.own_l2 * run.inside, run.outside)
-        run.accumulate(received, v, -1.0)
-        run.add(run.x, v, run.outside)
+        v = run.vector("drift")
+        run.damp(v, run.x, factor=self.beta, l2=run.local_l2 * run.eta_sent, step=run.eta_received)
+        run.add(v, received, scale=-1.0)
+        run.add(run.x, v, scale=run.eta_received)
 
 
 @setting
@@ -142,12 +141,12 @@ class Plain(NamedTuple):
 
     listed = sparse_rows = True
 
-    def load(self, run, l2):
-        run.add(run.memory(), run.x, l2)
+    def load(self, run, l2=0.0):
+        run.add(run.memory(), run.x, scale=l2)
         return run.memory()
 
-    def store(self, run, p):
-        pass
+    def store(self, run, p, message):
+        run.add(p, message, scale=-1.0)
 
     def error(self, run):
         return run.read(run.memory())
@@ -165,10 +164,11 @@ class Own(NamedTuple):
 
     def round(self, run):
         p = self.feedback.load(run, run.l2 * run.eta)
-        run.gradient(run.x, p, run.eta)
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.accumulate(self.topology.receive(run, messages), run.x, -1.0)
+        run.add_loss_gradient(p, at=run.x, scale=run.eta)
+        message = self.topology.compress(run, self.compressor, p)
+        self.feedback.store(run, p, message)
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.add(run.x, self.topology.exchange(run, message), scale=-1.0)
 
 
 def sgd(**keywords):
@@ -245,7 +245,7 @@ def test_a_problem_that_touches_everything_has_dense_rows():
 def test_a_server_that_breaks_its_promise_is_refused():
     class Broken(Cautious):
         def update(self, run, received):
-            run.accumulate(received, run.model("g"))
+            run.add(run.vector("g"), received)
 
     class Clipped(Cautious):
         def update(self, run, received):

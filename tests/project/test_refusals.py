@@ -169,7 +169,7 @@ def test_no_formula_takes_a_text_for_a_number():
     [
         (lambda: th.bounds.qsgd_variance(d="1000", s=4), "d: got '1000', allowed: an integer, at least 1"),
         (lambda: th.bounds.qsgd_variance("1000", 4), "d: got '1000'"),
-        (lambda: th.bounds.top_k_contraction(10, "3"), "k: got '3', allowed: a number"),
+        (lambda: th.bounds.top_k_contraction(10, "3"), "k: got '3', allowed: an integer"),
         (lambda: th.bounds.ef_frontier("half"), "p: got 'half', allowed: a number"),
         (lambda: th.bounds.averaged_variance(None, 1.0, workers=1, batch=1, omega=0.0), "variance: got None"),
         (

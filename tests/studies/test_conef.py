@@ -10,6 +10,7 @@ import pytest
 
 import theory as th
 from theory.bounds import block_kept_square, kept_square
+from theory.cluster.calls import list_calls
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
@@ -223,7 +224,7 @@ def test_the_key_of_a_fixed_hash_has_one_type():
         method = th.ParallelSGD(th.RandomBlock(2), step=th.Constant(0.1), feedback=rule)
         problem = th.quadratic(np.ones(8), covariance=0.0)
         run = make_run(prepare(method, problem, workers=1, steps=1), Memory())
-        calls = run.list(run.setup.method.round)
+        calls = list_calls(run, run.setup.method.round)
         found += [call.arguments.s for call in calls if call.name == "Sketch"]
     assert len(found) == 8 and len({numba.typeof(sketches) for sketches in found}) == 1
     assert len({int(sketches.hash[0]) >> 63 for sketches in found}) == 2  # some are above 2**63, and some below

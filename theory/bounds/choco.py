@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -33,7 +34,7 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     return (rho if form == "derived" else rho**2) * delta / below
 
 
-@formula("0 < rho <= 1")
+@formula("0 < rho <= 1", "form in ('theorem', 'derived')")
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     r"""Rate of CHOCO-Gossip in its theorem.
 
@@ -63,7 +64,6 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     >>> choco_rate(1.0, 0.82), choco_rate(1.0, 0.17, form="derived")
     (0.01, 0.01)
     """
-    require(form in RATES, "form", form, " or ".join(map(repr, RATES)))
     return rho**2 * delta / RATES[form]
 
 
@@ -167,7 +167,7 @@ def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
 
 
 @formula("0 < kept <= 1", "0 < gamma <= 1")
-def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
+def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
     r"""Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
 
     Title: The exact factor of CHOCO-Gossip with random sparsification.
@@ -201,7 +201,7 @@ def choco_factor(eigenvalues, kept: float, gamma: float) -> float:
 
 @formula("0 < kept <= 1", "0 < gamma <= 1", "curvature > 0")
 def choco_consensus_exact(
-    eigenvalues, kept: float, gamma: float, *, step: float, curvature: float, variance: float
+    eigenvalues: ArrayLike, kept: float, gamma: float, *, step: float, curvature: float, variance: float
 ) -> float:
     r"""How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
 
@@ -243,7 +243,7 @@ def choco_consensus_exact(
 
 
 @formula
-def choco_best_gamma(eigenvalues, kept: float) -> float:
+def choco_best_gamma(eigenvalues: ArrayLike, kept: float) -> float:
     """Best consensus step of CHOCO-Gossip with random sparsification.
 
     Setting: as for :func:`choco_factor`.

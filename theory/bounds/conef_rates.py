@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula, total
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 
 
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:
     """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
-    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
     kappa = conef_factor(theta, residual)
     below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
@@ -81,7 +79,7 @@ def conef(
     )
 
 
-@formula
+@formula("accounting in ('worst', 'zero-mean')")
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:

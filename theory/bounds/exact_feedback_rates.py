@@ -10,21 +10,14 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula
 
 
 def _missing(delta: float) -> float:
-    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
     return math.sqrt(1.0 - delta)
 
 
-def _condition(mu: float, lipschitz: float) -> None:
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-
-
-@formula
+@formula("lipschitz >= mu")
 def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     """Best constant step size of error feedback and of EF21.
 
@@ -38,7 +31,6 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     0.4444
     """
     s = _missing(delta)
-    _condition(mu, lipschitz)
     return 2.0 / (lipschitz + mu) * (1.0 - s) / (1.0 + s)
 
 
@@ -79,7 +71,7 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     return s + trace / 2.0 * (trace + math.sqrt(trace**2 + 4.0 * s))
 
 
-@formula
+@formula("0 < delta < 1", "lipschitz > mu")
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
@@ -99,14 +91,12 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
     0.5333
     """
     s, eta = _missing(delta), exact_feedback_step(delta, mu=mu, lipschitz=lipschitz)
-    require(s > 0, "delta", delta, "a number in (0, 1)")
     width = lipschitz - mu
-    require(width > 0, "lipschitz", lipschitz, f"a number above mu = {mu}")
     root = math.sqrt(((1.0 + s) * width) ** 2 + 16.0 * lipschitz * mu * s)
     return eta / (lipschitz + mu) * ((1.0 - s) * width + root)
 
 
-@formula
+@formula("lipschitz >= mu")
 def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> float:
     """Best constant step size of compressed gradient descent without memory.
 
@@ -119,7 +109,6 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
     0.625
     """
     s = _missing(delta)
-    _condition(mu, lipschitz)
     return 2.0 / ((1.0 - s) * mu + (1.0 + s) * lipschitz)
 
 
@@ -146,6 +135,11 @@ def compressed_descent_rate(delta: float, kappa: float) -> float:
     s = _missing(delta)
     high, low = kappa * (1.0 + s), 1.0 - s
     return ((high - low) / (high + low)) ** 2
+
+
+def _condition(mu: float, lipschitz: float) -> None:
+    require(mu > 0, "mu", mu, "a number above 0")
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
 
 
 @formula

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .averages import averaged_variance
 from .closed_form import formula, total
 from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
@@ -179,7 +178,7 @@ def quantized_sgd_bits(
     return math.ceil(float(rounds)) * float(bits)
 
 
-@formula
+@formula("0 < step < 2 / (lipschitz * (1 + omega / workers))")
 def quantized_sgd_smooth(
     steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
 ) -> float:
@@ -202,6 +201,5 @@ def quantized_sgd_smooth(
     3.2
     """
     q = step * lipschitz * (1.0 + omega / workers)
-    require(q < 2.0, "step", step, f"a number below 2/(L (1 + omega/N)) = {2.0 * step / q:.6g}")
     noise = step * lipschitz * (1.0 + omega) * variance / workers
     return total(start=2.0 * gap / (step * steps), noise=noise) / (2.0 - q)

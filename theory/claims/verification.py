@@ -15,8 +15,6 @@ from .display import verdict as verdict_html
 from .judgement import graded, judge, overall, resolves
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
-__all__ = ["Verification", "Verifications", "measured", "verify"]
-
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 
@@ -61,7 +59,7 @@ def _number(value: float | None, digits: int = 5) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
-def _plain(value):
+def _plain(value: float | None) -> float | None:
     """A number in JSON form."""
     return None if value is None or not math.isfinite(value) else float(value)
 
@@ -106,7 +104,7 @@ class Verification:
         Time, including mutants.
     note : str
         A remark of the measurement.
-    text : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading"}
         If not empty, "refuted" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
@@ -137,7 +135,7 @@ class Verification:
     samples: int
     seconds: float
     note: str
-    text: str
+    refuted: str
     seed: int
     quick: bool
     effort: int
@@ -166,7 +164,7 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.text else self.verdict.startswith(("holds", "vacuous"))
+        expected = self.verdict == "refuted" if self.refuted else self.verdict.startswith(("holds", "vacuous"))
         return expected and not self.survivors
 
     @property
@@ -200,7 +198,7 @@ class Verification:
             "samples": int(self.samples),
             "seconds": float(self.seconds),
             "note": self.note,
-            "text": self.text,
+            "refuted": self.refuted,
             "ok": self.ok,
             "seed": int(self.seed),
             "quick": self.quick,
@@ -210,7 +208,7 @@ class Verification:
     def _repr_html_(self) -> str:
         mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
         said = [
-            ("verdict", verdict_html(self.verdict, self.text)),
+            ("verdict", verdict_html(self.verdict, self.refuted)),
             ("mutants", escape(mutants)),
             ("a wrong formula", escape(str(self.blind)) if self.blind is not None else ""),
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
@@ -225,7 +223,7 @@ class Verification:
         return f"{head}{shown}{checks_table(self.checks)}<table><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        expected = f", as expected ({self.text})" if self.text and self.verdict == "refuted" else ""
+        expected = f", as expected ({self.refuted})" if self.refuted and self.verdict == "refuted" else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
@@ -275,7 +273,7 @@ class Verifications(list[Verification]):
                 f"{result.measured:.5g}",
                 f"{result.predicted:.5g}",
                 f"{bar(result.tightness)} {'' if result.tightness is None else f'{result.tightness:.4g}'}",
-                verdict_html(result.verdict, result.text),
+                verdict_html(result.verdict, result.refuted),
                 f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "",
             )
             for result in self
@@ -290,7 +288,7 @@ def verify(id: str | Claim, *, seed: int = ..., quick: bool = ..., data: Any = .
 def verify(
     id: list[Any] | tuple[Any, ...], *, seed: int = ..., quick: bool = ..., data: Any = ...
 ) -> Verifications: ...
-def verify(id, *, seed=0, quick=False, data=None):
+def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> Any:
     """Measure a claim and its mutants; or several.
 
     Parameters
@@ -360,7 +358,7 @@ def verify(id, *, seed=0, quick=False, data=None):
         samples=truth.samples,
         seconds=time.perf_counter() - begin,
         note=truth.note,
-        text=claim.text,
+        refuted=claim.refuted,
         seed=seed,
         quick=quick,
         effort=effort,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -54,12 +55,12 @@ def _place(comm: Any) -> Place:
     return found
 
 
-def oversubscribed(comm) -> bool:
+def oversubscribed(comm: Any) -> bool:
     """Whether some machine of this job has more ranks than processors available to them."""
     return _place(comm).oversubscribed
 
 
-def in_turn(comm, work):
+def in_turn(comm: Any, work: Callable[[], Any]) -> Any:
     """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load); return its result.
 
     On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,

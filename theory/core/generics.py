@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from numba.extending import overload
 
 from .callee import OPTIONS
-from .compile_cache import F, external, kernel, region_of, region_of_file
+from .compile_cache import F, external, kernel
+from .fingerprints import file_of, generics, name_of
 
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
@@ -101,7 +102,7 @@ def generic(
     8
     """
     table: dict[Any, Any] = {}
-    home = region_of_file(sys._getframe(1).f_code.co_filename)  # only a leaf's own kernels call its generics
+    by_name: dict[str, Any] = {}  # the same table; stored code knows classes by name
     fallback: Any = kernel(default) if default is not None else None
 
     def call(setting, *arguments):
@@ -121,11 +122,11 @@ def generic(
 
     def register(*classes):
         def decorate(function):
-            implementation, here = kernel(function), region_of(function)
+            implementation = kernel(function)
+            if file_of(function.__code__.co_filename) is None:
+                external.update(classes)
             for cls in classes:
-                if here is None or here not in ("", home):
-                    external.add(cls)
-                table[cls] = implementation
+                table[cls] = by_name[name_of(cls)] = implementation
             return implementation
 
         return decorate
@@ -134,6 +135,7 @@ def generic(
         def decorate(function):
             function.py_func = function
             table.update(dict.fromkeys(classes, function))
+            by_name.update(dict.fromkeys(map(name_of, classes), function))
             return function
 
         return decorate
@@ -149,6 +151,10 @@ def generic(
     if not inline:  # else a caller without reference counts would pass that on, also to what allocates
         options["_nrt"] = True
     overload(call, strict=False, jit_options=options)(typed)
+    made.options = sorted((name, str(value)) for name, value in options.items())
+    made.identity = f"{sys._getframe(1).f_globals.get('__name__')}:{name}"
+    made.choose = lambda cls: by_name.get(cls, fallback)
+    generics[made.identity] = made
     return made
 
 

@@ -14,6 +14,7 @@ import hashlib
 import numpy as np
 from numba.extending import overload
 
+from .callee import Recorded
 from .compile_cache import force_inline, kernel, no_refcount
 from .threefry import threefry2x32, threefry2x32_13
 
@@ -107,7 +108,7 @@ def derive(stream, name) -> np.uint64:
 _compiled_derive = kernel(_derive)
 
 
-@overload(derive, jit_options={"error_model": "numpy"})
+@overload(derive, jit_options={"error_model": "numpy", "pipeline_class": Recorded})
 def _(stream, name):
     return _derive
 

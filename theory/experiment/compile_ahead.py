@@ -313,7 +313,7 @@ def warm(names: Sequence[str], processes: int | None, say: Callable[[str], objec
     from tqdm import tqdm
 
     from ..core import when_compiling
-    from ..core.compile_cache import cache_folder
+    from ..core.compile_cache import cache_root
 
     when_compiling(None)  # shown by the bar
     begin, names = time.perf_counter(), list(names)
@@ -325,8 +325,5 @@ def warm(names: Sequence[str], processes: int | None, say: Callable[[str], objec
                 bar.update()
                 bar.set_postfix_str(part[number])
     took, count = time.perf_counter() - begin, f"{len(names)} job{'s' * (len(names) != 1)}"
-    say(
-        f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in "
-        f"{cache_folder().parent}"
-    )
+    say(f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in {cache_root()}")
     return 0

@@ -66,7 +66,7 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.text:
+        if claim.refuted:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
@@ -88,7 +88,7 @@ def errata(results: dict[str, Verification]) -> dict[str, str]:
 
 
 def _page(text: str, head: str, results: Any) -> str:
-    ids = [id for id in refuted_claims() if find_claim(id).text == text]
+    ids = [id for id in refuted_claims() if find_claim(id).refuted == text]
     title, rest = head.split("\n", 1)
     lines = [title, "", f"<!-- Written by `{COMMAND}`. -->", rest, WITNESS]
     lines += ["| statement | source | measured | stated | what holds |", "|---|---|---|---|---|"]
@@ -107,13 +107,13 @@ def _page(text: str, head: str, results: Any) -> str:
 
 def _entry(id: str, results: Any) -> list[str]:
     claim, result = find_claim(id), results[id]
-    origin, refuted, instead = WORDS[claim.text]
+    origin, refuted, instead = WORDS[claim.refuted]
     lines = [
         f'<a id="{_anchor(id)}"></a>',
         "",
         f"## {_plain(claim.title)}",
         "",
-        f"`{id}`. {CARE[claim.text]}".rstrip(),
+        f"`{id}`. {CARE[claim.refuted]}".rstrip(),
         "",
     ]
     if claim.quote:
@@ -164,7 +164,7 @@ def _measured(result: Verification) -> list[str]:
 
 
 def _anchor(id: str) -> str:
-    return f"{NAMES[find_claim(id).text]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def _plain(text: str) -> str:

@@ -59,9 +59,9 @@ def command(result: Verification) -> str:
 def alarms(result: Verification) -> list[str]:
     """The alarms of a result; empty if it is as expected."""
     found = [f"mutant survived: {name}" for name in result.survivors]
-    if result.text and result.verdict != "refuted":
+    if result.refuted and result.verdict != "refuted":
         found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.text and not result.verdict.startswith(("holds", "vacuous")):
+    elif not result.refuted and not result.verdict.startswith(("holds", "vacuous")):
         found.insert(0, result.verdict)
     return found
 
@@ -143,7 +143,7 @@ def _link(id: str, ids: Any) -> str:
 def _summary(results: Any, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
     expected = [result for result in results if not alarms(result)]
-    refuted = [result for result in expected if result.text]
+    refuted = [result for result in expected if result.refuted]
     caught = sum(len(result.mutants) - len(result.survivors) for result in results)
     counts = [
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
@@ -168,7 +168,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
         rows = ""
         for result in refuted:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
-            said = escape(f" {CARE[result.text]}".rstrip())
+            said = escape(f" {CARE[result.refuted]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
         title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
@@ -189,7 +189,7 @@ def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
 
 
 def _verdict(result: Verification) -> str:
-    return f"refuted ({result.text})" if result.text and result.verdict == "refuted" else result.verdict
+    return f"refuted ({result.refuted})" if result.refuted and result.verdict == "refuted" else result.verdict
 
 
 def _tone(verdict: str, text: str = "") -> str:
@@ -236,7 +236,7 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = _tone(result.verdict, result.text)
+    tone = _tone(result.verdict, result.refuted)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
     cells = [
@@ -327,7 +327,7 @@ def _checks(result: Verification) -> str:
             ratio = check.interval.estimate / check.predicted
         within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
         verdict = f"assumption {verdict}" if check.assumed else verdict
-        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.text)
+        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
         rows += (
             f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
             f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"

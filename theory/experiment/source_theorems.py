@@ -40,7 +40,7 @@ def theorems(results: Any) -> dict[tuple[str, str], list[Verification]]:
     for result in results:
         claim = find_claim(result.id)
         source = next((key for key in keys(claim.source) if key in SOURCES), "")
-        if source and not result.text:
+        if source and not result.refuted:
             for kind, where in dict.fromkeys(NAMED.findall(claim.source)):
                 found.setdefault((source, f"{kind} {where}"), []).append(result)
     listed = list(SOURCES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..compressors.identity import Identity
 from ..core.advice import advise
 from ..problems.base import support
@@ -23,7 +25,7 @@ class DenseStepWarning(UserWarning):
     """
 
 
-def warn_of_dense_steps(method, problem, sparse) -> None:
+def warn_of_dense_steps(method: Any, problem: Any, sparse: Any) -> None:
     """Warn if the rows are sparse and the steps are not, unless the caller is in the package or models are mixed."""
     A = getattr(problem, "A", None)
     dense = hasattr(method, "graph") or support(problem) == "all"  # whatever the method does
@@ -34,7 +36,7 @@ def warn_of_dense_steps(method, problem, sparse) -> None:
     advise(text, DenseStepWarning, depth=3)
 
 
-def _because(method) -> str:
+def _because(method: Any) -> str:
     """The cause of dense steps, and an alternative."""
     name = type(method.compressor).__name__
     if isinstance(method.compressor, Identity) and method.local_steps > 1:

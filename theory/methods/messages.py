@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -405,7 +405,7 @@ class Packed(NamedTuple):
     state: np.ndarray
 
 
-def payload_bytes(compressor, d: int, float_bits: int) -> int:
+def payload_bytes(compressor: Any, d: int, float_bits: int) -> int:
     """Buffer size for the payload of any vector; for external compressors, even if they count their bits wrongly."""
     trusted = type(compressor).__module__.startswith(__name__.partition(".")[0] + ".")
     bits = max_payload_bits(compressor, d, float_bits) if trusted else buffer_bits(compressor, d, float_bits)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..core import require, setting, traits
 from .adaptive import Adam
 from .server import check_server, takes_the_step
+from .types import Messages, Run
 
 __all__ = ["Sharded"]
 
@@ -64,7 +65,7 @@ class Sharded(NamedTuple):
         """Whether the rule heeds what an error memory adds to the messages."""
         return bool(getattr(self.server, "with_memory", True))
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         good = hasattr(self.server, "update") and not isinstance(self.server, type)
         require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
@@ -75,11 +76,11 @@ class Sharded(NamedTuple):
             "a rule that acts on each coordinate alone, such as Adam()",
         )
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Check the other rule."""
         check_server(self.server, problem, d)
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Apply the rule to the slices here, then gather all."""
         self.server.update(run.shard(), received)
         run.gather_slices()

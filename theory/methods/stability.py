@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..compressors import BALANCED, CountSketch, Identity, RandK
 from ..compressors.closed_forms import delta, omega
@@ -44,7 +45,7 @@ class Frontier(NamedTuple):
     allowed: str
 
 
-def warn_if_unstable(feedback, compressor, d: int) -> None:
+def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     """Warn, at the caller of :func:`theory.run`, if kappa >= 1 for vectors of length d.
 
     Also if the memory is stored by a compressor with a contraction factor but no variance factor: it is biased, and the
@@ -70,19 +71,19 @@ def warn_if_unstable(feedback, compressor, d: int) -> None:
 
 
 @python_generic
-def sends_evenly(compressor) -> bool:
+def sends_evenly(compressor: Any) -> bool:
     """Whether a compressor sends every coordinate with the same probability, whatever the vector."""
     return False
 
 
 @python_generic
-def frontier(feedback, compressor, d: int) -> Frontier | None:
+def frontier(feedback: Any, compressor: Any, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None
 
 
 @frontier.register
-def _(feedback: ContractiveErrorFeedback, compressor, d: int):
+def _(feedback: ContractiveErrorFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     stated = _stated(feedback.error_compressor, compressor, d)
@@ -102,7 +103,7 @@ def _(feedback: ContractiveErrorFeedback, compressor, d: int):
 
 
 @frontier.register
-def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int):
+def _(feedback: ImprovedContractiveErrorFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     stated = _stated(feedback.error_compressor, compressor, d)
@@ -116,7 +117,7 @@ def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int):
 
 
 @frontier.register
-def _(feedback: LinearSketchFeedback, compressor, d: int):
+def _(feedback: LinearSketchFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     sketch, beta = feedback.sketch, feedback.beta
@@ -136,7 +137,7 @@ def _(feedback: LinearSketchFeedback, compressor, d: int):
     return Frontier(kappa, because, f"beta > {least:.4g} with {load} in every bucket, or a wider sketch")
 
 
-def _states(factor, compressor, d: int) -> bool:
+def _states(factor: Callable[[Any, int], float], compressor: Any, d: int) -> bool:
     try:
         factor(compressor, d)
     except TypeError:
@@ -144,12 +145,12 @@ def _states(factor, compressor, d: int) -> bool:
     return True
 
 
-def _biased(compressor, d: int) -> bool:
+def _biased(compressor: Any, d: int) -> bool:
     """Whether a compressor has a closed form for delta but not for omega."""
     return _states(delta, compressor, d) and not _states(omega, compressor, d)
 
 
-def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
+def _stated(error_compressor: Any, compressor: Any, d: int) -> tuple[float, float] | None:
     """Theta and the residual, or None if one of them has no closed form."""
     try:
         return float(omega(error_compressor, d)), 1.0 - float(delta(compressor, d))
@@ -157,7 +158,7 @@ def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
         return None
 
 
-def _allowed(error_compressor, theta: float, residual: float, d: int) -> str:
+def _allowed(error_compressor: Any, theta: float, residual: float, d: int) -> str:
     """The largest allowed theta, and for a count sketch the width that achieves it."""
     from .. import bounds
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ... import bounds
-from ..base import claim
-from ..checks import identity, lower
+from .. import claim, identity, lower
 from .exact_feedback_rates import RATIONAL, WRONG_PROOFS, Proof, dot, most_negative, pivots, rational, unit_forms
 
 

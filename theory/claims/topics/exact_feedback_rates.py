@@ -12,16 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...methods import ErrorFeedback, ParallelSGD
+from ...problems import quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
 from .feedback import beyond_the_frontier, unchanging
 
-ONE = "Berg Thomsen, Taylor, Dieuleveut, Tight analyses of first-order methods with error feedback, NeurIPS 2025"
-MANY = "Berg Thomsen, Taylor, Dieuleveut, A tight theory of error feedback algorithms, arXiv 2605.31594"
 RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
 
 
@@ -131,12 +127,10 @@ def feedback_matrix(step: float, factor: float, *slopes: float):
 
 def run_factor(context, feedback, step: float, s: float, mu: float, lipschitz: float, workers: int = 1) -> float:
     """The factor of ||x||^2 a step, after 60 and 62 steps of the package's run on two coordinates."""
-    found, problem = [], quadratic(np.array([mu, lipschitz]), covariance=0.0)
+    problem, known = quadratic(np.array([mu, lipschitz]), covariance=0.0), dict(x0=np.ones(2), seed=0)
     method = ParallelSGD(Scaling(1.0 - s**2, over=True), unchanging(step), feedback)
-    options = dict(workers=workers, x0=np.ones(2), wire_dtype=np.float64, seed=0)
     with beyond_the_frontier():
-        for steps in (60, 62):
-            found.append(context.run(method, problem, steps=steps, record_every=steps, **options).last)
+        found = [context.run64(method, problem, steps=T, workers=workers, **known).last for T in (60, 62)]
     return float(np.linalg.norm(found[1]) / np.linalg.norm(found[0]))
 
 
@@ -185,7 +179,6 @@ def _(context):
 @claim(
     "ef.exact.workers",
     of=bounds.exact_feedback_rate,
-    part="exact.workers",
     subject=(Proof(), ErrorFeedback()),
     mutants={name: (proof, ErrorFeedback()) for name, proof in WRONG_PROOFS.items()}
     | {"messages summed, not averaged": (Proof(), WrongFeedback(outside=3.0))},

@@ -9,21 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...cluster.variance_reduction import VarianceReduced, qsvrg
-from ...compressors.closed_forms import omega
-from ...compressors.identity import Identity
-from ...compressors.level_codes import Elias
-from ...compressors.qsgd import QSGD
+from ...cluster import VarianceReduced, qsvrg
+from ...compressors import QSGD, Elias, Identity, omega
 from ...methods.schedules import Constant
-from ...problems.constants import max_lipschitz, strong_convexity
-from ...problems.evaluate import gradient
-from ...problems.linear import ridge
-from ...problems.newton import solve
-from ...wire.bits import bits_for
-from ..base import claim
-from ..checks import equality, identity, upper
-
-SOURCE = "[alistarh2017qsgd]"
+from ...problems import gradient, max_lipschitz, ridge, solve, strong_convexity
+from ...wire import bits_for
+from .. import claim, equality, identity, upper
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 
@@ -85,8 +76,8 @@ def _(context):
         known = {"lipschitz": L, "mu": mu, "omega": omega(make(), D)}
         eta, inner = float(bounds.qsvrg_step(L, known["omega"])), bounds.qsvrg_inner(**known)
         epoch = VarianceReduced(make(), Constant(eta), anchor, share * full)
-        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16), "record_every": inner}
-        gap = context.run(epoch, problem, workers, x0=y, wire_dtype=np.float64, **options).funs - least
+        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16)}
+        gap = context.run64(epoch, problem, workers, x0=y, **options).funs - least
         start = float(context.run(epoch, problem, x0=y, workers=1, steps=1).history["f"][0] - least)
         factor = bounds.qsvrg_factor(inner, step=eta, workers=workers, **known)
         yield upper(f"gap after an epoch / gap before, ridge, N={workers}, T={inner}", gap / start, factor)
@@ -105,7 +96,6 @@ def _(context):
     "qsvrg.rate",
     certificate="composition",
     of=bounds.qsvrg_factor,
-    part="rate",
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
 )

@@ -7,20 +7,16 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, upper
+from .. import claim, equality, upper
 from .sgd import filled, fits
-
-NJLS = "[nemirovski2009robust]"
 
 
 @claim(
     "sgd.steps-for",
     of=bounds.sgd_steps_for,
-    part="steps-for",
     subject=(1.0, 1.0),
     mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},
 )
@@ -37,7 +33,6 @@ def _(context):
 @claim(
     "sgd.theta",
     of=bounds.sgd_scaled_inverse_time,
-    part="theta",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
 )
@@ -70,9 +65,8 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
 @claim(
     "sgd.theta.quoted",
     of=bounds.sgd_scaled_inverse_time,
-    part="theta.quoted",
     subject=_all_paths,
-    text="quoted",
+    refuted="quoted",
     see=("sgd.theta",),
 )
 def _(context):
