@@ -162,14 +162,13 @@ def condition(text: str) -> Condition:
         return Condition(text, given[0], frozenset(), (), compile(f"{count} == 1", "<condition>", "eval"))
     tree = ast.parse(text, mode="eval")
     compare = tree.body
-    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - KNOWN.keys()
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names = frozenset(used) - KNOWN.keys()
     code = compile(tree, f"<condition {text}>", "eval")
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
     bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
     if not bare:
-        return Condition(
-            text, next(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in names), names, (), code
-        )
+        return Condition(text, next(name for name in used if name in names), names, (), code)
     at = bare[0]
     if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
         return Condition(text, typing.cast(ast.Name, operands[at]).id, names, (), code)
