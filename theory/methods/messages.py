@@ -167,7 +167,7 @@ class CountLinks(NamedTuple):
 
 @operation(shared=("X",))
 class Accumulate(NamedTuple):
-    """X += rate weight[s] (the vector restored from the message of s).
+    """Add rate weight[s] (the vector restored from the message of s) to X.
 
     If X has a single model, all are added to it, otherwise each to its sender's row.
     """
@@ -330,7 +330,7 @@ class Store(NamedTuple):
 
 @operation(kind=CODING)
 class AddStored(NamedTuple):
-    """P += rate (the stored vector); NaN if it cannot be decoded, so that the run stops."""
+    """Add rate times the stored vector to P; NaN if it cannot be decoded, so that the run stops."""
 
     c: NamedTuple
     packed: Packed
