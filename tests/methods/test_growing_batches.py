@@ -453,7 +453,7 @@ def test_the_verdicts_of_catalyst():
             curve("local SGD (H = 2)", 4096, 1e-4),
             curve("CR-PSGD-Catalyst", rounds, end),
         ]
-        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4]]))
+        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4], [3e-4, 1e-4]]))
         return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
 
     assert verdicts(1.5e-4) == ["holds"] * 5
@@ -479,7 +479,7 @@ def test_the_table_puts_rounds_beside_their_order():
 def test_a_curve_knows_when_it_was_there():
     found = curve("CR-PSGD", 50, 0.01)
     assert (found.end, found.total, found.spread) == (pytest.approx(0.01), 50, 0.0)
-    assert found.rounds_until(0.5) == 50.0 and found.rounds_until(0.001) == math.inf
+    assert found.rounds_until([0.5, 0.001]).tolist() == [50.0, math.inf] and found.ends == pytest.approx([0.01, 0.01])
 
 
 def test_a_batch_that_never_grows_is_said():

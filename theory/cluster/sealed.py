@@ -10,7 +10,8 @@ from ..compressors.base import buffer_bits
 from ..core.bound_calls import CODING, Owners
 from ..methods.message_bits import Pack, Received, Seal, Unpack, Verify
 from ..methods.types import Phase, Run
-from ..wire.frame import WireError, header_template, verify
+from ..wire.descriptor import WireError
+from ..wire.frame import header_template, verify
 
 __all__ = ["Sealed"]
 

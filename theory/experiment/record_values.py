@@ -30,7 +30,7 @@ from ..studies.shared.entry_keys import slug
 __all__ = ["KeyRefused", "Records", "fill", "keys_of", "look_up"]
 
 KEPT = Path("docs", "sources", "claims.json")
-KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=]@?[a-z0-9-]+)*|bound:\w+\([^()]*\)"
+KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=][a-z0-9-]+)*|bound:\w+\([^()]*\)"
 TEMPLATE = re.compile(r"\{([^{}]*\b(?:study|claim|bound):[^{}]*):([^{}:]*)\}")
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
 OPERATIONS: dict[type, Callable] = {
@@ -152,17 +152,10 @@ def statement(study: Any, id: str) -> Any:
     KeyRefused
         If there is none.
     """
-    if id.startswith("@"):
-        return study.statements[int(id[1:])]
-    found = {statement_id(said): said for said in study.statements}
+    found = {said.id: said for said in study.statements}
     if id not in found:
         raise KeyRefused(f"study:{study.name}#{id}: its statements are {', '.join(found)}")
     return found[id]
-
-
-def statement_id(said: Any) -> str:
-    """The id of a statement of a study."""
-    return getattr(said, "id", "") or slug(said.text)
 
 
 def _closed_form(call: str) -> Any:

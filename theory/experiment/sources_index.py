@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
-from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement, statement_id
+from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement
 
 __all__ = [
     "ORDER",
@@ -222,21 +222,25 @@ def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str
     entries = list(entries)
     found = [f"{key}: twice" for key, n in Counter(entry.key for entry in entries).items() if n > 1]
     found += [f"{entry.key}: {wrong}" for entry in entries for wrong in _wrongs(entry, records)]
-    by_key = {entry.key: entry for entry in entries}
+    by_key, named = {entry.key: entry for entry in entries}, set[tuple[str, str]]()
     for name in studies:
         for said in records.study(name).statements:
-            key = f"study:{name}#{statement_id(said)}"
-            for target in _several(getattr(said, "bears_on", ())):
-                entry = by_key.get(target)
-                if entry is None:
-                    found.append(f"{key} bears on {target}, which is no entry")
-                elif key not in (*entry.evidence, *entry.left_out):
-                    found.append(f"{target}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+            key = f"study:{name}#{said.id}"
+            for target in said.bears_on:
+                whole = [target] if target in by_key else [k for k in by_key if k.startswith(target)]
+                if len(whole) != 1:
+                    found.append(f"{key} bears on {target}, which is no entry" + ", but several" * (len(whole) > 1))
+                elif key not in (*by_key[whole[0]].evidence, *by_key[whole[0]].left_out):
+                    found.append(f"{whole[0]}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+                else:
+                    named.add((whole[0], key))
+        found += [
+            f"{entry.key}: {key} is its evidence, and does not say that it bears on it"
+            for entry in entries
+            for key in (*entry.evidence, *entry.left_out)
+            if key.startswith(f"study:{name}#") and (entry.key, key) not in named
+        ]
     return found
-
-
-def _several(given: Any) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) and given else tuple(given)
 
 
 def _wrongs(entry: Entry, records: Records) -> list[str]:

@@ -41,14 +41,11 @@ from .reports.gossip import (
     Curve,
     Outcome,
     Setting,
-    make_report,
 )
 from .shared.conef_training import most_frequent
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import Study
 from .shared.step_search import best_step
-
-__all__ = ["Options", "collect", "compressors", "expected_consensus", "report", "search", "steps_of"]
 
 MULTIPLES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for the step, in units of 1/L
 GAMMAS = (0.03, 0.1, 0.3, 1.0)  # candidates for CHOCO's consensus step, beside the theorem's and the best for rand-k
@@ -343,8 +340,7 @@ def train(
         step,
         gamma,
         trials[0].sent,
-        math.inf if failed else float(losses.mean()),
-        math.nan if failed else float(losses.std()),
+        losses,
         math.inf if failed else float(np.mean([trial.consensus for trial in trials])),
         expected,
         math.inf if failed else float(rounds * per_round),
@@ -359,8 +355,10 @@ def train(
     return row, Curve(*where, method, name, longest.rounds.astype(float), longest.bits, *curves)
 
 
-def _short(value: float) -> float:
+def _short(value):
     """Six digits."""
+    if isinstance(value, np.ndarray):
+        return np.array([_short(part) for part in value])
     return float(f"{value:.6g}")
 
 
@@ -368,15 +366,8 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([values, np.full(size - values.size, np.nan)])
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Train on text (or ``data``) and on digits, on every graph, and sweep the compressors of the table."""
-    options = options or Options()
     if quick:
         options = options._replace(rounds=40, seeds=1, workers=options.workers[:1], batch=4)
     sizes, graphs = [], []
@@ -418,4 +409,6 @@ def collect(
 
 def report(rows, curves, swept, sizes, graphs, options: Options) -> Study:
     """The study of these runs."""
+    from .reports.gossip_page import make_report
+
     return make_report(rows, curves, swept, sizes, graphs, options, MULTIPLES, GAMMAS, SHARE)

@@ -24,10 +24,8 @@ from ..methods.schedules import InverseTime
 from ..problems import logistic, ridge, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
-from .reports.mem_sgd import Size, report
+from .reports.mem_sgd import Size
 from .shared.problems import rcv1, real_or_twin
-
-__all__ = ["Curve", "Options", "Way", "choose_rates", "collect", "figure_three", "figure_two", "report", "train"]
 
 GAMMA = 2.0
 QSGD_BITS = (2, 4, 8)
@@ -278,15 +276,8 @@ def _problem(options: Options, data: str | None, quick: bool):
     return make(text, 1.0 / text.n), text.name
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Figures 2 and 3 on one problem."""
-    options = options or Options()
     if quick:
         options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
     problem, name = _problem(options, data, quick)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["draw"]
-
 
 def draw(two, three):
     """Above: Figure 2 for top-k and for rand-k, and Figure 3 in epochs; below: Figure 3 in bits, twice, and its legend.
@@ -61,10 +59,9 @@ def _panel(axes, curves, against: str, looks: dict) -> None:
             axes.fill_between(
                 x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"], alpha=0.2, linewidth=0
             )
-    axes.set_xscale("linear" if against == "epochs" else "log")
-    axes.set_yscale("log")
-    axes.set_xlabel(X_LABELS[against])
-    axes.set_ylabel(r"$f-f^*$")
+    axes.set(
+        xscale="linear" if against == "epochs" else "log", yscale="log", xlabel=X_LABELS[against], ylabel=r"$f-f^*$"
+    )
     if math.isfinite(high):
         axes.set_ylim(0.5 * ends[0], high)
 

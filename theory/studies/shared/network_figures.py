@@ -8,8 +8,6 @@ import numpy as np
 
 from .network_training import Trained, best_of
 
-__all__ = ["by_groups"]
-
 
 def by_groups(
     rows: list[Trained], sizes: Iterable[str], at: Callable[[Trained], float], label: str, scale: str = "log"
@@ -67,12 +65,8 @@ def by_groups(
                         alpha=0.2,
                         linewidth=0,
                     )
-            left.set_xscale(scale)
-            left.set_xlabel(label)
-            left.set_ylabel("held-out accuracy, %")
-            right.set_yscale("log")
-            right.set_xlabel("rounds")
-            right.set_ylabel("training loss")
+            left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
+            right.set(yscale="log", xlabel="rounds", ylabel="training loss")
             left.set_title(task)
             right.set_title(f"{task}, best of each kind")
         handles, labels = grid[0, 0].get_legend_handles_labels()
