@@ -17,10 +17,11 @@ from theory.bounds import least_variance, qsgd_variance
 from theory.claims.mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 from theory.compressors import base, closed_forms, registered, registry
 from theory.core import setting
-from theory.experiment.audit_command import chosen, family_of, page
+from theory.experiment.audit_command import chosen, family_of
+from theory.experiment.audit_page import page
 from theory.experiment.cli import main
 from theory.measure import INPUTS, AuditTable, audit, input_vectors, mean_interval, moments, worst_vectors
-from theory.measure.compressor_audit import EMPTY, _pieces
+from theory.measure.audit_messages import EMPTY, _pieces
 from theory.wire import descriptor
 from theory.wire.bits import read_floats, write_floats
 

@@ -141,7 +141,7 @@ class Plain(NamedTuple):
 
     listed = sparse_rows = True
 
-    def load(self, run, l2):
+    def load(self, run, l2=0.0):
         run.add(run.memory(), run.x, scale=l2)
         return run.memory()
 

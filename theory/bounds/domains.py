@@ -163,7 +163,8 @@ def condition(text: str) -> Condition:
         return Condition(text, given[0], frozenset(), (), compile(f"{count} == 1", "<condition>", "eval"))
     tree = ast.parse(text, mode="eval")
     compare = tree.body
-    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - KNOWN.keys()
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names = frozenset(used) - KNOWN.keys()
     code = compile(tree, f"<condition {text}>", "eval")
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
     bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]

@@ -46,7 +46,7 @@ class Calls:
     def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation for these owners, by default the active workers, or list it for later."""
         if self.tracing is not None:
-            self.tracing.append((_stack_of_lines(), type(operation).__name__))
+            self.tracing.append((_stack_of_text(), type(operation).__name__))
             return
         owners = owners or self.active
         key = (type(operation), id(owners), *(a if isinstance(a, (int, float)) else id(a) for a in operation))
@@ -60,7 +60,7 @@ class Calls:
     def python(self, function: Callable[[int], None], name: str, kind: int = EXCHANGE) -> None:
         """The same for a Python function of the round number."""
         if self.tracing is not None:
-            self.tracing.append((_stack_of_lines(), name))
+            self.tracing.append((_stack_of_text(), name))
             return
         self._do(Call(name, kind, function))
 
@@ -144,7 +144,7 @@ def is_always(rate: Any, number: float) -> bool:
     return isinstance(rate, (int, float, np.number)) and bool(rate == number)
 
 
-def _stack_of_lines() -> tuple:
+def _stack_of_text() -> tuple:
     """File and number of the lines that call an operation, outermost first, without the driver's."""
     stack = []
     frame = sys._getframe(2)

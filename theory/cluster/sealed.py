@@ -8,7 +8,7 @@ import numpy as np
 
 from ..compressors.base import buffer_bits
 from ..core.bound_calls import CODING, Owners
-from ..methods.messages import Pack, Received, Seal, Unpack, Verify
+from ..methods.message_bits import Pack, Received, Seal, Unpack, Verify
 from ..methods.types import Phase, Run
 from ..wire.descriptor import WireError
 from ..wire.frame import header_template, verify

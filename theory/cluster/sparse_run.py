@@ -103,7 +103,7 @@ class SparseRun(Run):
         )
 
     def vector(self, name: str) -> Velocity:
-        """The vector of the model: the one that the server rule keeps."""
+        """The vector beside the model: the one that the server rule keeps."""
         kept = tuple(getattr(self.setup.method.server, "state", ()))
         require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
         return self.once("velocity", lambda: Velocity(self.x))
@@ -168,7 +168,7 @@ class SparseRun(Run):
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
         server = type(self.setup.method.server).__name__
-        require(self.setup.sparse.bounded, "project", server, "Projected on sparse rows")
+        require(self._how.bounded, "project", server, "on sparse rows the server Projected(radius, ...)")
         self.call((ProjectMoving if self._how.moving else ProjectModel)(x, radius), self.single)
 
     def add_to_average(self, X: Vector) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..compressors.base import new_symbols, payload_bits, quantize, restore, state_size
 from ..compressors.closed_forms import check
@@ -109,7 +109,7 @@ def _enough(samples: int, d: int) -> int:
 
 def moments(
     c: Any,
-    v: np.ndarray,
+    v: ArrayLike,
     samples: int,
     *,
     seed: int = 0,

@@ -17,7 +17,7 @@ __all__ = ["CompareMessages", "RestoreMessages"]
 
 @operation(kind=OTHER)
 class RestoreMessages(NamedTuple):
-    """V = Q(P), restored from each worker's own message, in the rounds t with ``place[t]`` >= 0."""
+    """Write Q(P) to V, restored from each worker's own message, in the rounds t with ``place[t]`` >= 0."""
 
     c: NamedTuple
     symbols: SymbolRows

@@ -114,7 +114,7 @@ class Sketches(NamedTuple):
 
 @operation(kind=CODING)
 class Estimate(NamedTuple):
-    """P += weight U S: the estimate of every coordinate from the worker's sketch."""
+    """Add weight U S to P: the estimate of every coordinate from the worker's sketch."""
 
     s: Sketches
     P: np.ndarray
@@ -131,7 +131,7 @@ class Estimate(NamedTuple):
 
 @operation(kind=CODING)
 class Sketch(NamedTuple):
-    """S += sketch(P)."""
+    """Add the sketch of P to S."""
 
     s: Sketches
     P: np.ndarray

@@ -4,12 +4,12 @@ A *server rule* is a setting with one function, ``update(run, received)``; every
 same bits.  With a memory the step size is applied before compression, and ``run.eta_received`` is 1; without, it is
 eta.
 
-These attributes are optional. ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received`` is
-eta with a memory, too. ``state``: the names of the vectors beside the model that it keeps from step to step.
+These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
+is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
 ``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
-its state ``run.damp(v, x)`` and ``run.add(x, v)``, so that it works on sparse rows, too. ``by_coordinate = False``: a
-coordinate moves with others, so that :class:`Sharded` may not divide the rule. ``with_memory = False``: what an error
-memory adds to the messages would be ignored, so that methods refuse both together.
+its state ``run.damp(v, x)``, ``run.add(v, received)`` and ``run.add(x, v)``, so that it works on sparse rows, too.
+``by_coordinate = False``: a coordinate moves with others, so that :class:`Sharded` may not divide the rule.
+``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 

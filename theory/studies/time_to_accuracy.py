@@ -217,7 +217,7 @@ def step_times(rows, ways, coding, d: int, networks: dict[str, Network]) -> list
 
 
 def fit_steps(rows) -> tuple[float, float, float]:
-    """Steps = a + b/(N B) by least squares of relative errors: a, b, the largest error; NaN without two numbers."""
+    """Fit steps = a + b/(N B) by least squares of relative errors: a, b, the largest error; NaN without two numbers."""
     seen = [row for row in rows if math.isfinite(row.steps)]
     if len(seen) < 2:
         return math.nan, math.nan, math.nan

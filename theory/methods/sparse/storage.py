@@ -50,7 +50,7 @@ def sends_entries(compressor: Any) -> bool:
     return False
 
 
-def sparse_rows(method, problem, batch: int) -> SparseRows | None:
+def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
     """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates.
 
     The method and its parts say ``sparse_rows = True`` if their functions work on them.
@@ -81,7 +81,7 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
     )
 
 
-def _works(method) -> bool:
+def _works(method: Any) -> bool:
     """Whether the method and its parts work on sparse rows, which have at most one vector beside the model."""
     parts = method, method.feedback, method.server, method.topology
     if not all(getattr(part, "sparse_rows", False) for part in parts) or len(_state(method.server)) > 1:
@@ -92,5 +92,5 @@ def _works(method) -> bool:
     return kept and not _state(method.server) and not getattr(method.server, "projects", False)
 
 
-def _state(server) -> tuple[str, ...]:
+def _state(server: Any) -> tuple[str, ...]:
     return tuple(getattr(server, "state", ()))
