@@ -151,7 +151,7 @@ class _Content:
         elif isinstance(value, _Intrinsic):
             self.add(value._defn)
         elif isinstance(value, (python.FunctionType, Dispatcher)):
-            plain = getattr(value, "py_func", value)
+            plain: Any = getattr(value, "py_func", value)
             if hasattr(plain, "identity"):
                 say(f"generic {plain.identity} {plain.options}")
             elif file_of(plain.__code__.co_filename) is not None or _is_inside(plain):
