@@ -186,6 +186,42 @@ def test_the_newest_states_of_a_kernel_are_kept(tmp_path):
     assert kept == [f"0-{number:02}" for number in range(20 - 2 * stored_code.KEPT_STATES, 20, 2)]
 
 
+def test_an_untested_numba_compiles_the_standard_way_and_stores_it(package):
+    untested = "numba.version_info = numba.version_info._replace(short=(9, 0)); numba.__version__ = '9.0'"
+    found = package.run(first=untested)
+    assert found.values == FIRST and found.again == EVERYTHING
+    found = package.run(first=untested)
+    assert found.values == FIRST and found.again == set()
+
+
+EVERY_KERNEL = """
+import importlib, pkgutil, types
+import theory
+from numba.core.dispatcher import Dispatcher
+from theory.core.fingerprints import generics, node, reached
+
+made = {}
+for module in pkgutil.walk_packages(theory.__path__, "theory."):
+    if not module.name.endswith("__main__"):
+        for value in vars(importlib.import_module(module.name)).values():
+            value = getattr(value, "kernel", value) if isinstance(value, type) else value
+            if isinstance(value, Dispatcher):
+                made[value] = module.name
+            elif isinstance(value, types.FunctionType) and hasattr(value, "identity"):
+                made.update({f: value.identity for f in value.table.values() if isinstance(f, Dispatcher)})
+                assert generics[value.identity] is value, f"two generics are called {value.identity}"
+unknown = {thing for thing in reached(made) if not node(thing).own}
+assert not unknown, unknown
+print(len(made))
+"""
+
+
+def test_every_kernel_of_the_package_can_be_stored():
+    done = run_group([sys.executable, "-c", EVERY_KERNEL], timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 500
+
+
 TWO_COMPRESSORS = """
 import json
 import numpy as np, theory as th

@@ -169,8 +169,7 @@ def condition(text: str) -> Condition:
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
     bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
     if not bare:
-        subject = next(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names)
-        return Condition(text, subject, names, (), code)
+        return Condition(text, next(name for name in used if name in names), names, (), code)
     at = bare[0]
     if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
         return Condition(text, typing.cast(ast.Name, operands[at]).id, names, (), code)

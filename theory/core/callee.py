@@ -11,6 +11,7 @@ longer and gives the same results.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -30,7 +31,7 @@ class Recorded(Compiler):
     ``library.recorded`` has pairs of a generic and a class, by name, and code objects: also those of what is linked in.
     """
 
-    def compile_extra(self, func):
+    def compile_extra(self, func: Any) -> Any:
         """Compile a function as Numba does."""
         result = super().compile_extra(func)
         choices, compiled = choices_of(result.library)
@@ -47,7 +48,7 @@ class Recorded(Compiler):
         return result
 
 
-def choices_of(library) -> tuple[frozenset, frozenset]:
+def choices_of(library: Any) -> tuple[frozenset, frozenset]:
     """What was recorded for a library: of its own, else of those that were linked into it."""
     own = getattr(library, "recorded", None)
     if own is not None:
@@ -59,13 +60,13 @@ def choices_of(library) -> tuple[frozenset, frozenset]:
 class _Unplaced:
     """A code generator without storage for a function's environment."""
 
-    def __init__(self, codegen):
+    def __init__(self, codegen: Any):
         self._codegen = codegen
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._codegen, name)
 
-    def set_env(self, name, environment) -> None:
+    def set_env(self, name: str, environment: Any) -> None:
         """Do nothing: no code reads the environment."""
 
 
@@ -73,33 +74,33 @@ class _Callee(JITCodeLibrary):
     """Optimized LLVM code, ready to be linked into other libraries; never machine code."""
 
     @property
-    def codegen(self):
+    def codegen(self) -> Any:
         return _Unplaced(self._codegen)
 
-    def _finalize_final_module(self):
+    def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
-    def get_pointer_to_function(self, name):
+    def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
         return 0
 
-    def serialize_using_object_code(self):
+    def serialize_using_object_code(self) -> Any:
         return self.serialize_using_bitcode()
 
 
 class _Compiler(Recorded):
     """Numba's compiler, with `_Callee` as its library."""
 
-    def __init__(self, typing_context, target_context, library, *others):
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *others: Any):
         if library is None:
             library = _Callee(target_context.codegen(), "callee")
             library.enable_object_caching()
         super().__init__(typing_context, target_context, library, *others)
 
 
-def rebuild_callee(target_context, payload) -> Any:
+def rebuild_callee(target_context: Any, payload: Any) -> Any:
     """Make a compiled callee of what was stored, as Numba does for kernels."""
     (name, _, code), fndesc, environment, signature, objectmode, lifted, annotation, reload_init, _ = payload
     library = _Callee(target_context.codegen(), name)
@@ -129,24 +130,24 @@ OPTIONS: dict[str, Any] = (
 )
 
 
-def callee_of(dispatcher) -> Any:
+def callee_of(dispatcher: Any) -> Any:
     """The same kernel with the same options, to be called by other kernels."""
     options = {k: v for k, v in dispatcher.targetoptions.items() if k not in ("nopython", "boundscheck")}
     return numba.njit(**options | OPTIONS)(dispatcher.py_func)
 
 
-def stand_in(dispatcher: Any, make) -> None:
+def stand_in(dispatcher: Any, make: Callable[[], Any]) -> None:
     """Make kernels that call ``dispatcher`` use what ``make()`` returns; it is called at first use."""
     if not TRIED:
         return
     made: list[Any] = []
 
-    def callee():
+    def callee() -> Any:
         if not made:
             made.append(make())
         return made[0]
 
-    def get_call_template(args, kws):
+    def get_call_template(args: Any, kws: Any) -> Any:
         plain = tuple(a.literal_type if isinstance(a, LITERALS) else a for a in args)
         return callee().get_call_template(plain, kws)
 

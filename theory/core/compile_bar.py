@@ -30,7 +30,7 @@ class CompileBar:
         The notebook's; it says when a cell ends.
     """
 
-    def __init__(self, shell):
+    def __init__(self, shell: Any):
         self._shell, self._handle, self._shown = shell, None, 0.0
         self._pieces: list[str] = []
         self._done = self._total = 0

@@ -27,7 +27,6 @@ __all__ = ["NAME", "PACKAGE", "Node", "code_text", "file_of", "generics", "name_
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NAME = __name__.partition(".")[0]
-INSIDE = (NAME, f"{NAME}.")
 LITERALS = (bool, int, float, complex, str, bytes, type(None), type(...))
 generics: dict[str, Any] = {}  # by module and name; `generic` adds each
 
@@ -57,9 +56,12 @@ def name_of(thing: Any) -> str:
     return f"{thing.__module__}:{thing.__qualname__}"
 
 
-def _is_inside(thing: Any) -> bool:
-    module = getattr(thing, "__module__", None) or ""
+def _is_inside_name(module: str) -> bool:
     return module == NAME or module.startswith(f"{NAME}.")
+
+
+def _is_inside(thing: Any) -> bool:
+    return _is_inside_name(getattr(thing, "__module__", None) or "")
 
 
 HAS_DOCSTRING = 0x4000000  # of a code object's flags, from Python 3.13 on; before, the first constant of a function
@@ -139,7 +141,7 @@ class _Content:
             say(f"set {sorted(map(repr, value))}")
         elif isinstance(value, python.ModuleType):
             say(f"module {value.__name__}")
-            if value.__name__.startswith(INSIDE) and value.__name__ != NAME:
+            if _is_inside_name(value.__name__):
                 for name in names:
                     if name in vars(value):
                         say(name)

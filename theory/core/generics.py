@@ -105,7 +105,7 @@ def generic(
     by_name: dict[str, Any] = {}  # the same table; stored code knows classes by name
     fallback: Any = kernel(default) if default is not None else None
 
-    def call(setting, *arguments):
+    def call(setting: Any, *arguments: Any) -> Any:
         implementation = table.get(type(setting), fallback)
         if implementation is None:
             known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
@@ -115,13 +115,13 @@ def generic(
             )
         return (implementation.py_func if interpreted else implementation)(setting, *arguments)
 
-    def typed(setting, *arguments):
+    def typed(setting, *arguments):  # type: ignore[no-untyped-def]  # Numba compares signatures, with annotations
         # Numba compiles the plain function once per signature and process; only the caller is stored.
         implementation = table.get(getattr(setting, "instance_class", None), fallback)
         return implementation and implementation.py_func
 
-    def register(*classes):
-        def decorate(function):
+    def register(*classes: type) -> Callable[[F], F]:
+        def decorate(function: F) -> F:
             implementation = kernel(function)
             if file_of(function.__code__.co_filename) is None:
                 external.update(classes)
@@ -131,8 +131,8 @@ def generic(
 
         return decorate
 
-    def in_python(*classes):
-        def decorate(function):
+    def in_python(*classes: type) -> Callable[[Any], Any]:
+        def decorate(function: Any) -> Any:
             function.py_func = function
             table.update(dict.fromkeys(classes, function))
             by_name.update(dict.fromkeys(map(name_of, classes), function))
