@@ -5,6 +5,7 @@
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
 #   make test-full            with those that take long by nature: every claim in full, every compressor in every precision
+#   make keep                 measure again what changed, and keep the evidence (docs/evidence, tests/kept.jsonl)
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
 #   make types                the type check alone
@@ -31,7 +32,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times newcomer figures test test-full check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full keep check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -55,7 +56,11 @@ test: $(STAMP)-test
 	$(PYTEST) $(ARGS)
 
 test-full: $(STAMP)-test
-	$(PYTEST) -m "" $(ARGS)
+	$(PYTEST) -m "" --afresh $(ARGS)
+
+keep: $(STAMP)-test
+	$(PY) -m theory.experiment verify --quick --changed --keep
+	$(PY) -m pytest -n 0 -q --keep $(ARGS)
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
