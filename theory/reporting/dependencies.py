@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Executed", "Node", "Sources", "whole_files"]
+__all__ = ["ROOT", "WHOLE", "Executed", "Node", "Sources"]
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 WHOLE = "*"  # the node of a file whose definitions are not told apart
@@ -112,7 +112,7 @@ class _File:
         self.stars: list[str] = []
         self.loose: list[str] = []  # nodes that bind nothing: registrations, loops
         self.spans: list[tuple[int, int, str]] = []
-        self.tree = ast.parse(path.read_bytes())
+        self.tree = _Bare().visit(ast.parse(path.read_bytes()))
         stub = path.with_suffix(".pyi")  # names that are loaded when they are asked for
         for statement in ast.parse(stub.read_bytes()).body if stub.is_file() else ():
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -177,11 +177,8 @@ class _File:
     @functools.cache  # noqa: B019 - as long as the file
     def digest(self, name: str) -> str:
         """Digest of a node."""
-        if name == WHOLE:
-            code = ast.dump(_Bare().visit(ast.parse(ast.unparse(self.tree))))
-        else:
-            code = " ".join(ast.dump(_Bare().visit(ast.parse(ast.unparse(one)))) for one in self.nodes[name])
-        return hashlib.sha256(code.encode()).hexdigest()[:16]
+        statements = self.tree.body if name == WHOLE else self.nodes[name]
+        return hashlib.sha256(" ".join(map(ast.dump, statements)).encode()).hexdigest()[:16]
 
 
 class Sources:
@@ -252,10 +249,10 @@ class Sources:
             return hashlib.sha256((self.root / node.file).read_bytes()).hexdigest()[:16]
         return file.digest(node.name)
 
-    def closure(self, begin: Iterable[Node]) -> set[Node]:
-        """The nodes, the classes and constants that they name, and so on."""
+    def closure(self, begin: Iterable[Node], called: bool = False) -> set[Node]:
+        """The nodes, the classes and constants that they name, and so on; ``called``: the functions, too."""
         seen: set[tuple[Node, bool]] = set()
-        todo = [(node, False) for node in begin]
+        todo = [(node, called) for node in begin]
         touched: set[str] = set()
         executed = {node for node, _ in todo}
         while todo:
@@ -272,6 +269,12 @@ class Sources:
                 self._found[question] = frozenset(self._names(*question))
             todo += self._found[question]
         return {node for node, _ in seen}
+
+    def is_decorated(self, node: Node, names: tuple[str, ...]) -> bool:
+        """Whether a function has a decorator with one of these names."""
+        file = self.file(node.file)
+        kind = file.nodes.get(node.name, [None])[0] if file else None
+        return isinstance(kind, (ast.FunctionDef, ast.AsyncFunctionDef)) and _decorated(kind, names)
 
     def _loose(self, name: str) -> list[str]:
         """Statements that are executed with the file and bind nothing; of a topic not those that are claims."""
@@ -300,7 +303,7 @@ class Sources:
                 kind = home.nodes[target.name][0] if home else None
                 if not isinstance(kind, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     yield target, False
-                elif called or _remembered(kind) or (one.called and one.chain != registers):
+                elif called or _decorated(kind, REMEMBERED) or (one.called and one.chain != registers):
                     yield target, True
 
     def _resolve(self, name: str, chain: tuple[str, ...], imports: Mapping[str, tuple[str, str]]) -> Node | None:
@@ -358,12 +361,7 @@ def _registers(statement: ast.stmt) -> tuple[str, ...]:
     return next((_dotted(call.func) for call in calls if isinstance(call, ast.Call)), ())
 
 
-def _remembered(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function returns stored results, so that it may not be executed where it counts."""
-    names = [_dotted(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
-    return any(chain and chain[-1] in REMEMBERED for chain in names)
-
-
-def whole_files(files: Iterable[str]) -> dict[str, list[str]]:
-    """Files that count as a whole, such as those that were compiled."""
-    return {file: [WHOLE] for file in sorted(files)}
+def _decorated(function: ast.FunctionDef | ast.AsyncFunctionDef, names: tuple[str, ...]) -> bool:
+    """Whether one of these names is the end of a decorator."""
+    found = [_dotted(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
+    return any(chain and chain[-1] in names for chain in found)

@@ -9,10 +9,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .dependencies import ROOT, WHOLE, Executed, Sources
+from ..core import compile_cache
+from .dependencies import ROOT, WHOLE, Executed, Node, Sources
 
 __all__ = ["Trace", "merged", "traced"]
 
+KERNELS = ("kernel", "force_inline", "no_refcount", "uncounted", "generic")
 FILES: list[set[str]] = []  # of the traces that are under way; a hook cannot be removed
 DATA = ("theory", "tests", "notebooks", "figures", "docs")  # folders of a checkout whose files may be read
 
@@ -102,33 +104,32 @@ _hooked: list[bool] = []
 
 
 def compiled_files() -> frozenset[str]:
-    """The files of the package that were compiled into the kernels of this process.
+    """The files of the package that were compiled into the kernels of this process, below the package's folder."""
+    return getattr(compile_cache, "loaded_files", files_of_kernels)()
 
-    Until kernels tell their files, those of the functions that were compiled or loaded, and of the settings that they
-    were given.
-    """
+
+def files_of_kernels() -> frozenset[str]:
+    """The same, while kernels do not tell their files: of what was compiled or loaded, and of all that it names."""
     import gc
 
     from numba.core.dispatcher import Dispatcher
 
-    package, found = ROOT / "theory", set()
-
-    def add(file: str | None) -> None:
-        if file and Path(file).is_relative_to(package):
-            found.add(Path(file).relative_to(package).as_posix())
+    sources, found, begin = Sources(), set[str](), set[tuple[str, int]]()
 
     def classes(kind) -> None:
-        cls = getattr(kind, "instance_class", None)
-        add(getattr(sys.modules.get(getattr(cls, "__module__", "")), "__file__", None))
-        for part in getattr(kind, "types", ()):
+        module = getattr(getattr(kind, "instance_class", None), "__module__", "")
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file and Path(file).is_relative_to(ROOT / "theory"):
+            found.add(Path(file).relative_to(ROOT).as_posix())
+        for part in (*getattr(kind, "types", ()), *filter(None, [getattr(kind, "dtype", None)])):
             classes(part)
-        if hasattr(kind, "dtype"):
-            classes(kind.dtype)
 
     for one in gc.get_objects():
         if isinstance(one, Dispatcher) and one.overloads:
-            add(one.py_func.__code__.co_filename)
+            begin.add((one.py_func.__code__.co_filename, one.py_func.__code__.co_firstlineno))
             for signature in one.overloads:
                 for kind in signature:
                     classes(kind)
-    return frozenset(found)
+    kernels = [Node(file, name) for file, names in sources.executed(begin).items() for name in names]
+    found |= {node.file for node in sources.closure(kernels, called=True) if sources.is_decorated(node, KERNELS)}
+    return frozenset(file.removeprefix("theory/") for file in found if file.startswith("theory/"))
