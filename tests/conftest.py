@@ -156,6 +156,7 @@ def as_kept(request):
         if request.config.getoption("--keep"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        assert path.is_file(), f"make keep: there is no {path}"
         kept = json.loads(path.read_text(encoding="utf-8"))
         assert list(found) == list(kept), f"make keep: {path.name} has other entries"
         wrong = {key: (kept[key], found[key]) for key in kept if key not in free and kept[key] != found[key]}

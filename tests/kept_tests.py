@@ -1,9 +1,9 @@
 """Tests that are run again only when something changed: those marked ``kept``, for tests that take long.
 
-``pytest --keep`` runs each of them in a process of its own and notes in ``tests/kept.jsonl`` what was executed for it,
-with a digest.  While the digest is the same, the test is not run but for one in ten, drawn from the commit's name, and
-pytest's summary says so.  Any doubt means that it is run: another version, a process that did not tell what it
-executed, a line that was edited.  ``--afresh`` runs all.
+``pytest --keep`` runs those that changed, each in a process of its own, and notes in ``tests/kept.jsonl`` what was
+executed for it, with a digest.  While the digest is the same, the test is not run but for one in ten, drawn from the
+commit's name, and pytest's summary says so.  Any doubt means that it is run: another version, a process that did not
+tell what it executed, a line that was edited.  ``--afresh`` runs all.
 """
 
 from __future__ import annotations
@@ -75,20 +75,21 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     """Decide which are run; the same on every worker."""
-    marked = [item for item in items if item.get_closest_marker("kept")]
-    if config.getoption("--keep"):
+    from theory.reporting.dependencies import Sources
+
+    marked, known, sources = [i for i in items if i.get_closest_marker("kept")], read(), Sources(ROOT)
+    afresh, keep = config.getoption("--afresh"), config.getoption("--keep")
+    same = {item for item in marked if not afresh and unchanged(known.get(item.nodeid), sources)}
+    if keep:
         if hasattr(config, "workerinput"):
             raise pytest.UsageError("--keep: forks; run it with -n 0")
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(marked)])
-        items[:] = marked
-    elif marked and not config.getoption("--afresh"):
-        from theory.reporting.dependencies import Sources
-
-        known, sources = read(), Sources(ROOT)
-        for item in marked:
-            entry = known.get(item.nodeid)
-            if unchanged(entry, sources) and not drawn(item.nodeid):
-                item.add_marker(pytest.mark.skip(reason=f"unchanged: kept evidence of {entry['commit'][:10]}"))
+        wanted = set(marked) - same
+        config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+        items[:] = [item for item in items if item in wanted]
+    for item in same if not keep else ():
+        if not drawn(item.nodeid):
+            reason = f"unchanged: kept evidence of {known[item.nodeid]['commit'][:10]}"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_report_header(config):

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 from conftest import ROOT
-from kept_tests import checksum, read, unchanged
+from kept_tests import checksum, processes, read, unchanged
 
 from theory.claims import find_claim, list_claims
 from theory.claims.evidence import EvidenceDamaged, from_line, measured, same_numbers, to_line
@@ -17,7 +17,7 @@ from theory.experiment.kept_evidence import changed, measured_apart, read_eviden
 from theory.reporting.dependencies import Node, Sources
 
 EVIDENCE = read_evidence()
-WITH_TERMS = "bottou.fixed-step"  # exact, with a start and a noise as summands
+WITH_TERMS = "bottou.constant-step.paper"  # exact, with a start and a noise as summands
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_there_is_evidence_for_every_claim_of_the_package():
 def test_a_formula_makes_those_claims_out_of_date_that_executed_it(copy):
     before = now()
     file = "theory/bounds/quantization.py"
-    edit(copy, file, "return math.sqrt(d) / s - 1.0", "return math.sqrt(d) / s - 1.5")
+    edit(copy, file, "return root / s - 1.0 if", "return root / s - 1.5 if")
     after = out_of_date(copy)
     assert after - before == executed(file, "qsgd_variance") - before
     assert {"qsgd.variance", "qsgd.variance.paper"} <= after | before
@@ -75,7 +75,8 @@ def test_words_and_comments_change_nothing(copy):
     path = copy / "theory/bounds/quantization.py"
     path.write_text("# A comment.\n" + path.read_text(encoding="utf-8").replace("Source:", "Source: see"))
     topic = copy / "theory/claims/topics/qsgd.py"
-    topic.write_text(topic.read_text(encoding="utf-8").replace('title="QSGD is unbiased"', 'title="No bias"'))
+    text = topic.read_text(encoding="utf-8").replace('title="QSGD is unbiased"', 'title="No bias"')
+    topic.write_text(text.replace('see=("qsgd.variance",)', 'see=("qsgd.unbiased",)'), encoding="utf-8")
     assert out_of_date(copy) == before
 
 
@@ -91,7 +92,7 @@ def test_a_constant_makes_those_claims_out_of_date_that_name_it(copy):
     ("file", "name", "one", "another"),
     [
         ("theory/compressors/qsgd.py", "QSGD", "qsgd.variance", "topk.contraction"),
-        ("theory/compressors/kernels/norms.py", "", "qsgd.variance", "bottou.fixed-step"),
+        ("theory/compressors/kernels/norms.py", "", "qsgd.variance", WITH_TERMS),
     ],
     ids=["compressor", "kernel"],
 )
@@ -219,3 +220,11 @@ def test_a_kept_test_is_run_if_anything_is_doubtful(tmp_path):
     line = json.dumps(entry | {"checksum": checksum(entry)})
     file.write_text(line + "\n" + line.replace('"t"', '"u"') + "\nnot JSON\n")
     assert set(read(file)) == {"t"}
+
+
+def test_a_process_that_does_not_tell_what_it_executed_is_noticed(tmp_path):
+    (tmp_path / "1.begun").touch()
+    (tmp_path / "1.json").write_text('{"a.py": ["f"]}')
+    assert processes(tmp_path) == ([{"a.py": ["f"]}], True)
+    (tmp_path / "2.begun").touch()
+    assert not processes(tmp_path)[1]

@@ -140,7 +140,8 @@ def measured_apart(ids: Sequence[str], seed: int, quick: bool) -> Iterator[Evide
     from ..claims.base import registered
 
     registered()  # imports all topics
-    todo, running = list(ids)[::-1], {}
+    todo = list(ids)[::-1]
+    running: dict[int, tuple[int, str]] = {}
     try:
         while todo or running:
             while todo and len(running) < usable_cores():

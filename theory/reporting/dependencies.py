@@ -60,7 +60,10 @@ def _label(call: ast.AST) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Code without docstrings, and claims without their words."""
+    """Code without docstrings; of a topic, claims without their words."""
+
+    def __init__(self, topic: bool):
+        self.topic = topic
 
     def _definition(self, node):
         self.generic_visit(node)
@@ -72,8 +75,8 @@ class _Bare(ast.NodeTransformer):
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            node.keywords = [k for k in node.keywords if k.arg not in WORDS or not isinstance(k.value, ast.Constant)]
+        if self.topic:
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in WORDS]
         return node
 
 
@@ -90,10 +93,11 @@ def _references(node: ast.AST, bodies: bool) -> Iterator[Reference]:
             yield Reference(chain, False)
             continue
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            parts = [*one.decorator_list, *one.args.defaults, *filter(None, one.args.kw_defaults)]
+            parts: list[ast.AST] = [*one.decorator_list, *one.args.defaults, *filter(None, one.args.kw_defaults)]
             todo += [(part, False) for part in one.body] if bodies else []
         elif isinstance(one, ast.Lambda):
-            parts, todo = [], [*todo, (one.body, False)]
+            parts = []
+            todo.append((one.body, False))
         elif isinstance(one, ast.AnnAssign):
             parts = [one.value] if one.value is not None else []
         else:
@@ -104,7 +108,7 @@ def _references(node: ast.AST, bodies: bool) -> Iterator[Reference]:
 class _File:
     """The nodes of a file, what binds which name, and what is imported under which name."""
 
-    def __init__(self, path: Path, package: str):
+    def __init__(self, path: Path, package: str, topic: bool):
         self.package = package
         self.nodes: dict[str, list[ast.stmt]] = {}
         self.owner: dict[str, str] = {}  # bound name -> node
@@ -112,7 +116,7 @@ class _File:
         self.stars: list[str] = []
         self.loose: list[str] = []  # nodes that bind nothing: registrations, loops
         self.spans: list[tuple[int, int, str]] = []
-        self.tree = _Bare().visit(ast.parse(path.read_bytes()))
+        self.tree = _Bare(topic).visit(ast.parse(path.read_bytes()))
         stub = path.with_suffix(".pyi")  # names that are loaded when they are asked for
         for statement in ast.parse(stub.read_bytes()).body if stub.is_file() else ():
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
@@ -200,7 +204,9 @@ class Sources:
         if name not in self._files:
             path = self.root / name
             package = Path(name).parent.as_posix().replace("/", ".")
-            self._files[name] = _File(path, package) if path.is_file() and path.suffix == ".py" else None
+            self._files[name] = (
+                _File(path, package, name.startswith(TOPICS)) if path.is_file() and path.suffix == ".py" else None
+            )
         return self._files[name]
 
     def node_at(self, file: str, line: int) -> Node | None:

@@ -84,7 +84,7 @@ def traced() -> Iterator[Trace]:
     finally:
         profilers[0].disable()
         if sys.version_info < (3, 12):
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
         FILES.remove(trace.files)
         for profiler in profilers:
             codes = (entry.code for entry in profiler.getstats())
