@@ -5,6 +5,7 @@ Each tool is a fixture and a function, ``from conftest import run_mpi``, for tes
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept_tests import (  # noqa: F401 - most are hooks of pytest
+    FOLDER,
+    START,
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_report_header,
+    pytest_runtest_protocol,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 REAL_DATA = Path(os.environ.get("THEORY_DATA", ROOT.parent / "shared" / "data"))
@@ -68,6 +77,8 @@ def run_mpi(n: int, *args, timeout: float = 120, env: dict | None = None, cwd=RO
 def run_group(command, *, timeout: float, env: dict | None = None, cwd=ROOT) -> subprocess.CompletedProcess:
     """Run a command in a process group of its own, of which nothing is left when this returns."""
     variables = {**os.environ, **(env or {})}
+    if variables.get(FOLDER):  # the process tells what it executes
+        variables["PYTHONPATH"] = os.pathsep.join([str(START), str(variables.get("PYTHONPATH") or "")])
     variables = {name: str(value) for name, value in variables.items() if value is not None}
     process = subprocess.Popen(
         [str(part) for part in command],
@@ -135,3 +146,20 @@ def fresh_cache(tmp_path, monkeypatch) -> Path:
     folder.mkdir(0o700)
     monkeypatch.setenv("THEORY_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture
+def as_kept(request):
+    """Compare a dict with the one that is kept in a file; with ``--keep`` it is written first."""
+
+    def compare(path: Path, found: dict, free=()) -> None:
+        if request.config.getoption("--keep"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        assert path.is_file(), f"make keep: there is no {path}"
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        assert list(found) == list(kept), f"make keep: {path.name} has other entries"
+        wrong = {key: (kept[key], found[key]) for key in kept if key not in free and kept[key] != found[key]}
+        assert wrong == {}, f"kept and found; if the change is meant: make keep, and look at {path.name}"
+
+    return compare

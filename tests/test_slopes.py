@@ -294,16 +294,19 @@ def assert_slope(found, expected: float) -> None:
     assert expected - CLOSE <= found.low <= found.high <= expected + CLOSE, found
 
 
+@pytest.mark.kept
 @pytest.mark.parametrize("row", QUICK, ids=lambda row: row.name)
 def test_slope_in_steps(row):
     assert_slope(slope_in_time(row), row.slope)
 
 
+@pytest.mark.kept
 @pytest.mark.parametrize("row", FLOORS, ids=lambda row: row.name)
 def test_slope_of_the_floor(row):
     assert_slope(slope_of_floors(row), row.slope)
 
 
+@pytest.mark.kept
 @pytest.mark.parametrize("row", HORIZONS, ids=lambda row: row.name)
 def test_slope_in_the_horizon(row):
     assert_slope(slope_of_horizons(row), row.slope)

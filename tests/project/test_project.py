@@ -118,6 +118,7 @@ def test_links_of_the_pages_lead_somewhere():
 # --- lectures -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 @pytest.mark.parametrize("lecture", LECTURES, ids=[path.stem for path in LECTURES])
 def test_lecture_runs(lecture, tmp_path):

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Protocol
 
-from .checks import Check, Measurement
+from .checks import Check
 
 RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
 WIDEST = 0.2  # relative width of the interval of an equality
 VERDICTS = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")
+
+
+class Measured(Protocol):
+    """Something with checks: a measurement, or a stored attempt."""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The headline first."""
 
 
 def judge(check: Check) -> str:
@@ -58,7 +67,7 @@ def graded(verdict: str, factor: float | None) -> str:
     return "holds, slack" if factor <= SLACK * (1.0 + 1e-9) else "holds, loose"
 
 
-def resolves(truth: Measurement, wrong: Measurement) -> bool:
+def resolves(truth: Measured, wrong: Measured) -> bool:
     """Whether the intervals of the truth are narrower than the mutant's distance from the prediction, in some check."""
     pairs = zip(truth.checks, wrong.checks, strict=False)
     return any(

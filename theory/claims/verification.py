@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, overload
 
 from .base import REGISTRY, Claim, find_claim
-from .checks import Check, Context, Measurement
+from .checks import Check
 from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
+from .evidence import Evidence, measured
 from .judgement import graded, judge, overall, resolves
 from .proofs.proof import Checked, certificate
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
-EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
-
-
-def _attempt(claim: Claim, subject: Any, effort: int, seed: int, quick: bool, data: Any, used: set[str]) -> Measurement:
-    return Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
-
-
-def measured(
-    claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = None, used: set[str] | None = None
-) -> tuple[Measurement, str, int]:
-    """The measurement of a claim's subject, its verdict, and the effort it took; ``used`` collects what was run."""
-    used = set() if used is None else used
-    for effort in EFFORTS:
-        truth = _attempt(claim, claim.subject, effort, seed, quick, data, used)
-        verdict = overall(truth.checks)
-        if verdict != "undecided":
-            break
-    return truth, verdict, effort
 
 
 def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
@@ -46,7 +28,7 @@ def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
     return "exact witness" if blind is None or blind.factor <= ATTAINED else "measured"
 
 
-def _measured_by(claim: Claim, checks: tuple[Check, ...], used: set[str]) -> str:
+def _measured_by(claim: Claim, checks: tuple[Check, ...], used: tuple[str, ...]) -> str:
     """Who produced the numbers."""
     if claim.measured_by or used:
         return claim.measured_by or "the package's run"
@@ -331,23 +313,30 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         # all must be known before one is measured
         claims = [one if isinstance(one, Claim) else find_claim(one) for one in id]
         return Verifications(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims)
-    claim, begin, used = id if isinstance(id, Claim) else find_claim(id), time.perf_counter(), set[str]()
-    truth, verdict, effort = measured(claim, seed=seed, quick=quick, data=data, used=used)
-    fates, found_by = {}, {}
-    for name, wrong in claim.mutants.items():
-        fates[name] = "survived"
-        for power in EFFORTS:
-            if power < effort:
-                continue
-            found = _attempt(claim, wrong, power, seed, quick, data, set())
-            found_by[name] = found.checks
-            if overall(found.checks) == "refuted":
-                fates[name] = "refuted" if resolves(truth, found) else "survived"
-                break
-            if overall(found.checks) != "undecided":
-                break
+    claim = id if isinstance(id, Claim) else find_claim(id)
+    return judged(claim, measured(claim, seed=seed, quick=quick, data=data))
+
+
+def judged(claim: Claim, evidence: Evidence) -> Verification:
+    """Apply the rules to what was measured, now or some time ago.
+
+    Parameters
+    ----------
+    claim : Claim
+    evidence : Evidence
+        Of that claim.
+
+    Returns
+    -------
+    Verification
+    """
+    truth, wrong_formulas, blind = evidence.truth, {}, None
+    verdict, headline = overall(truth.checks), truth.checks[0]
     proved = certificate(claim.id)
-    headline, wrong_formulas, blind = truth.checks[0], {}, None
+    fates = {}
+    for name, found in evidence.mutants.items():
+        refuted = overall(found.checks) == "refuted" and resolves(truth, found)
+        fates[name] = "refuted" if refuted else "survived"
     if verdict == "holds":
         wrong_formulas = formula_mutants(truth.checks, claim.formula)
         blind = blind_spots(truth.checks, claim.formula)
@@ -366,19 +355,19 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
         mutants=fates,
         checks=truth.checks,
         samples=truth.samples,
-        seconds=time.perf_counter() - begin,
+        seconds=evidence.seconds,
         note=truth.note,
         refuted=claim.refuted,
-        seed=seed,
-        quick=quick,
-        effort=effort,
-        mutant_checks=found_by,
+        seed=evidence.seed,
+        quick=evidence.quick,
+        effort=truth.effort,
+        mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
         formula_mutants=wrong_formulas,
         blind=blind,
         certificate="symbolic"
         if proved is not None and proved.proved
         else claim.certificate or _certificate(truth.checks, blind),
         proof=proved,
-        measured_by=_measured_by(claim, truth.checks, used),
+        measured_by=_measured_by(claim, truth.checks, evidence.used),
         source_known=claim.source_known,
     )

@@ -142,6 +142,8 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
     add("--formula-mutants", action="store_true", help="show which wrong formulas each claim notices, and which not")
     add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
+    add("--changed", action="store_true", help="measure only what changed since it was kept; the rest is judged again")
+    add("--keep", action="store_true", help="keep what is measured in docs/evidence, with what was executed for it")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
@@ -158,6 +160,8 @@ def _verify(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
+    if (options.changed or options.keep) and (options.data or comm is not None):
+        parser.error("--changed and --keep: not with --data, nor with mpirun")
     if options.errata and not os.path.isdir(options.errata):
         parser.error(f"--errata: there is no folder {options.errata}")
     for flag, path in (("--json", options.json), ("--html", options.html)):
@@ -177,7 +181,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     from .ledger import verify_all
 
     files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
-    files["formulas"] = options.formula_mutants
+    files |= dict(formulas=options.formula_mutants, changed=options.changed, keep=options.keep)
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
         return verify_all(ids, options.seed, options.quick, say, data=data, comm=comm, **files)
@@ -249,15 +253,17 @@ def _sources(argv: list[str], comm: Any) -> int:
     parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="sources, or how the keys of entries begin (default: all)")
-    add("--verify", nargs="+", metavar="CLAIM", help="verify these claims first, quickly, and keep what came out")
+    add("--verify", nargs="+", metavar="CLAIM", help="first as `verify --quick --keep CLAIM`")
     options = parser.parse_args(argv)
     if not Parser.speaks:
         return 0
-    from .sources_index import keep, show_index
+    from .kept_evidence import keep
+    from .ledger import chosen
+    from .sources_index import show_index
 
     try:
         if options.verify:
-            keep(options.verify)
+            keep(chosen(options.verify))
         return show_index(options.names, say=say)
     except (ConfigurationError, RecordError, ValueError) as error:
         parser.error(str(error))

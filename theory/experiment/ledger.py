@@ -55,6 +55,8 @@ def verify_all(
     html_file: Any = None,
     errata_folder: Any = None,
     formulas: bool = False,
+    changed: bool = False,
+    keep: bool = False,
     comm: Any = None,
 ) -> int:
     """Verify claims and show the ledger.
@@ -78,6 +80,10 @@ def verify_all(
         Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among ``ids``.
     formulas : bool
         Whether to show the wrong formulas.
+    changed : bool
+        Whether to measure only claims whose kept evidence is out of date; the others are judged again.
+    keep : bool
+        Whether to keep what is measured.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
 
@@ -88,6 +94,10 @@ def verify_all(
     """
     from ..claims import Verification, verify
 
+    if changed or keep:
+        results, interrupted = _from_evidence(ids, seed, quick, say, changed, keep)
+        files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
+        return _show(results, len(ids), seed, quick, None, interrupted, say, **files)
     mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
     rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
     with _bar(mine, comm, rows is not None) as bar:
@@ -112,6 +122,36 @@ def verify_all(
     files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
     name = None if data is None else data.name
     return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
+
+
+def _from_evidence(
+    ids: list[str], seed: int, quick: bool, say: Callable[[str], object], changed: bool, keep: bool
+) -> tuple[list, bool]:
+    """Judge kept evidence, and what is measured now; the results, and whether there was an interruption."""
+    from ..claims import find_claim
+    from ..claims.verification import judged
+    from .kept_evidence import changed as changes
+    from .kept_evidence import measured_apart, read_evidence, write_evidence
+
+    evidence = read_evidence() if changed else {}
+    why = changes(ids, evidence, seed, quick)
+    for id, reason in why.items() if changed else ():
+        say(f"{id}: measured, as {reason}")
+    todo, fresh, interrupted = [id for id in ids if id in why], {}, False
+    with _bar(len(todo), None) as bar:
+        try:
+            for one in measured_apart(todo, seed, quick):
+                fresh[one.id] = one
+                bar.update()
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if keep:
+                write_evidence(fresh.values())
+    evidence |= fresh
+    if changed:
+        say(f"{len(fresh)} measured, {len(ids) - len(todo)} judged by evidence from before")
+    return [judged(find_claim(id), evidence[id]) for id in ids if id in evidence], interrupted
 
 
 def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int, dict], bool]:

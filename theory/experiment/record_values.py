@@ -29,7 +29,6 @@ from ..studies.shared.entry_keys import slug
 
 __all__ = ["KeyRefused", "Records", "fill", "keys_of", "look_up"]
 
-KEPT = Path("docs", "sources", "claims.json")
 KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=][a-z0-9-]+)*|bound:\w+\([^()]*\)"
 TEMPLATE = re.compile(r"\{([^{}]*\b(?:study|claim|bound):[^{}]*):([^{}:]*)\}")
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -61,7 +60,7 @@ class Records:
     figures : path-like
         The folder of the figures, which has their records.
     verification : callable, optional
-        From a claim's id to its `Verification`; by default those that are kept beside the index.
+        From a claim's id to its `Verification`; by default the kept evidence (``docs/evidence``), judged now.
     """
 
     def __init__(self, figures: Any, verification: Callable | None = None) -> None:
@@ -90,12 +89,13 @@ class Records:
             raise KeyRefused(f"claim:{id}: {error}") from None
         if self._verification is not None:
             return self._verification(known)
-        from .kept_claims import read_kept
+        from ..claims.verification import judged
+        from .kept_evidence import FOLDER, read_evidence
 
-        self._kept = self._kept or read_kept(self.figures.parent / KEPT)
+        self._kept = self._kept or read_evidence(self.figures.parent / FOLDER)
         if known not in self._kept:
-            raise KeyRefused(f"claim:{id}: it was not verified: python -m theory.experiment sources --verify {known}")
-        return self._kept[known]
+            raise KeyRefused(f"claim:{id}: there is no evidence: python -m theory.experiment sources --verify {known}")
+        return judged(find_claim(known), self._kept[known])
 
     @staticmethod
     def claim_of(key: str) -> str:

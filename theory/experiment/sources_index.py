@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..claims.judgement import judge
 from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
 from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement
@@ -202,7 +203,7 @@ def piece(key: str, records: Records) -> Piece:
     name, _, part = rest.partition("#")
     if kind == "claim":
         result = records.claim(name)
-        word = records.check(name, part, key).verdict if part else result.verdict
+        word = judge(records.check(name, part, key)) if part else result.verdict
         return Piece(key, OF_CLAIM.get(word, word), result.title)
     if kind == "study" and part:
         said = statement(records.study(name), part)
@@ -306,15 +307,6 @@ def _names(node: Any, setting: bool) -> Iterable[str]:
         yield node
     elif setting and isinstance(node, (int, float)):
         yield f"{node:g}" if node < 1 else f"{node:.0f}"
-
-
-def keep(ids: Any, figures: Any = FIGURES) -> None:
-    """Verify claims, and keep the results beside the index."""
-    from ..claims import verify
-    from .kept_claims import write_kept
-    from .record_values import KEPT
-
-    write_kept(Path(figures).parent / KEPT, verify(list(ids), quick=True))
 
 
 # --- the command --------------------------------------------------------------------------------------------------

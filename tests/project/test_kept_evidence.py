@@ -1,0 +1,230 @@
+"""Kept evidence: what a change makes out of date, exactly; and that evidence which was edited is noticed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+
+import pytest
+from conftest import ROOT
+from kept_tests import checksum, processes, read, unchanged
+
+from theory.claims import find_claim, list_claims
+from theory.claims.evidence import EvidenceDamaged, from_line, measured, same_numbers, to_line
+from theory.claims.verification import judged
+from theory.experiment.kept_evidence import changed, measured_apart, read_evidence, same_software, software
+from theory.reporting.dependencies import Node, Sources
+
+EVIDENCE = read_evidence()
+WITH_TERMS = "bottou.constant-step.paper"  # exact, with a start and a noise as summands
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the sources to edit."""
+    shutil.copytree(ROOT / "theory", tmp_path / "theory", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@functools.cache
+def now() -> set[str]:
+    """What is out of date without an edit."""
+    return out_of_date(ROOT)
+
+
+def out_of_date(root) -> set[str]:
+    return set(changed(EVIDENCE, EVIDENCE, 0, True, root))
+
+
+def edit(root, file: str, old: str, new: str) -> None:
+    path = root / file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def executed(file: str, *names: str) -> set[str]:
+    """The claims for which a definition, or its file as a whole, was executed."""
+    wanted = {"*", *names}
+    return {id for id, one in EVIDENCE.items() if wanted & set(one.executed.get(file, ()))}
+
+
+# --- what depends on what -----------------------------------------------------------------------------------------
+
+
+def test_there_is_evidence_for_every_claim_of_the_package():
+    assert set(EVIDENCE) == {id for id in list_claims() if not find_claim(id).file}
+    for id, one in EVIDENCE.items():
+        assert one.digest and one.executed and one.seconds > 0.0, id
+        assert set(one.versions) == set(software())
+
+
+def test_a_formula_makes_those_claims_out_of_date_that_executed_it(copy):
+    before = now()
+    file = "theory/bounds/quantization.py"
+    edit(copy, file, "return root / s - 1.0 if", "return root / s - 1.5 if")
+    after = out_of_date(copy)
+    assert after - before == executed(file, "qsgd_variance") - before
+    assert {"qsgd.variance", "qsgd.variance.paper"} <= after | before
+    assert not {"qsgd.unbiased", "topk.contraction"} & (after - before)
+
+
+def test_words_and_comments_change_nothing(copy):
+    before = now()
+    path = copy / "theory/bounds/quantization.py"
+    path.write_text("# A comment.\n" + path.read_text(encoding="utf-8").replace("Source:", "Source: see"))
+    topic = copy / "theory/claims/topics/qsgd.py"
+    text = topic.read_text(encoding="utf-8").replace('title="QSGD is unbiased"', 'title="No bias"')
+    topic.write_text(text.replace('see=("qsgd.variance",)', 'see=("qsgd.unbiased",)'), encoding="utf-8")
+    assert out_of_date(copy) == before
+
+
+def test_a_constant_makes_those_claims_out_of_date_that_name_it(copy):
+    before = now()
+    edit(copy, "theory/claims/topics/qsgd.py", "partial(WrongQSGD, fault=NEAREST)", "partial(WrongQSGD, fault=DOWN)")
+    after = out_of_date(copy) - before  # ROUNDED, and MUTANTS, which is made of it
+    assert {"qsgd.unbiased", "qsgd.variance", "qsgd.variance.exact"} - before <= after
+    assert after <= {id for id in EVIDENCE if id.startswith("qsgd.")} and "qsgd.variance.paper" not in after
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "one", "another"),
+    [
+        ("theory/compressors/qsgd.py", "QSGD", "qsgd.variance", "topk.contraction"),
+        ("theory/compressors/kernels/norms.py", "", "qsgd.variance", WITH_TERMS),
+    ],
+    ids=["compressor", "kernel"],
+)
+def test_compiled_code_makes_those_claims_out_of_date_that_ran_it(copy, file, name, one, another):
+    before = now()
+    path = copy / file
+    path.write_text(path.read_text(encoding="utf-8") + "\n\ndef more(x):\n    return x\n")
+    after = out_of_date(copy) - before
+    assert after == executed(file) - before  # the files in which something was compiled
+    assert one in after | before and another not in after
+
+
+def test_what_is_gone_and_another_version_are_changes(copy):
+    (copy / "theory/compressors/qsgd.py").unlink()
+    assert "qsgd.variance" in out_of_date(copy)
+    assert same_software(software())
+    for name in software():
+        assert not same_software(software() | {name: "0.1.0"}) and not same_software({})
+
+
+def test_what_is_measured_in_another_form_is_a_change():
+    assert set(changed(["qsgd.variance"], EVIDENCE, 1, True)) == {"qsgd.variance"}
+    assert set(changed(["qsgd.variance"], EVIDENCE, 0, False)) == {"qsgd.variance"}
+    assert set(changed(["qsgd.variance"], {}, 0, True)) == {"qsgd.variance"}
+
+
+def test_a_claim_measured_apart_tells_what_was_executed():
+    (found,) = measured_apart(["qsgd.variance"], 0, True)
+    assert "qsgd_variance" in found.executed["theory/bounds/quantization.py"]
+    assert "compressor_law('qsgd.variance')" in found.executed["theory/claims/topics/qsgd.py"]
+    assert found.executed["theory/compressors/qsgd.py"] == ["*"]
+    assert not any(file.startswith("theory/compressors/topk") for file in found.executed)
+    assert Sources().digest(found.executed) == found.digest
+    assert judged(find_claim(found.id), found).ok
+
+
+def test_constants_are_found_through_imports_classes_and_cached_functions(tmp_path):
+    package = tmp_path / "theory"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text(
+        "import functools\nfrom . import b\nfrom .b import LIMIT as TOP\n\n"
+        "@functools.cache\ndef stored():\n    return inner()\n\ndef inner():\n    return 1\n\n"
+        "def run(x):\n    from .b import late\n    return min(x, TOP) + b.SHIFT + stored() + late + b.Setting().n\n"
+    )
+    (package / "b.py").write_text(
+        "LIMIT = 3\nSHIFT = 4\nOTHER = 5\nDEFAULT = 6\nlate = 7\n\ndef unused():\n    return OTHER\n\n"
+        "def made():\n    return DEFAULT\n\nclass Setting:\n    n: int = made()\n"
+    )
+    found = Sources(tmp_path).closure([Node("theory/a.py", "run")])
+    names = {"LIMIT", "SHIFT", "late", "Setting", "made", "DEFAULT"}
+    assert {node.name for node in found if node.file == "theory/b.py"} == names
+    assert {node.name for node in found if node.file == "theory/a.py"} == {"run", "stored", "inner"}
+
+
+# --- evidence that is not what was measured ---------------------------------------------------------------------------
+
+
+def edited(id: str, change) -> str:
+    """The line of a claim after a change of its entry, with a checksum that fits."""
+    entry = json.loads(to_line(EVIDENCE[id]))
+    del entry["checksum"]
+    change(entry)
+    return json.dumps(entry | {"checksum": checksum(entry)})
+
+
+def test_a_line_is_what_was_written():
+    for id in list(EVIDENCE)[::20]:
+        line = to_line(EVIDENCE[id])
+        again = from_line(line)
+        assert same_numbers(EVIDENCE[id], again, 0.0) == [] and to_line(again) == line
+        with pytest.raises(EvidenceDamaged, match="edited"):
+            from_line(line.replace('"quick":true', '"quick":false'))
+    with pytest.raises(EvidenceDamaged):
+        from_line(to_line(EVIDENCE[WITH_TERMS])[:-9])
+
+
+def test_an_edited_number_is_noticed():
+    line = to_line(EVIDENCE[WITH_TERMS])
+    number = repr(EVIDENCE[WITH_TERMS].truth.checks[0].interval.estimate)
+    with pytest.raises(EvidenceDamaged, match="edited"):
+        from_line(line.replace(number, repr(float(number) * 1.01), 1))
+
+    def scale(entry):
+        entry["truth"][3][0][2] *= 1.01
+
+    fresh = measured(find_claim(WITH_TERMS), quick=True)
+    assert same_numbers(EVIDENCE[WITH_TERMS], fresh) == []
+    assert same_numbers(from_line(edited(WITH_TERMS, scale)), fresh)  # where the claim is measured again
+
+
+def test_an_edited_digest_is_noticed():
+    def other(entry):
+        entry["digest"] = "0" * 16
+
+    forged = from_line(edited(WITH_TERMS, other))
+    assert changed([WITH_TERMS], {WITH_TERMS: forged}, 0, True)
+
+
+def test_a_dropped_summand_is_noticed():
+    def drop(entry):
+        terms = entry["truth"][3][0][3][2]
+        del terms[next(iter(terms))]
+
+    forged = from_line(edited(WITH_TERMS, drop))
+    assert any("summands" in line for line in same_numbers(forged, measured(find_claim(WITH_TERMS), quick=True)))
+    assert (
+        judged(find_claim(WITH_TERMS), forged).formula_mutants
+        != judged(find_claim(WITH_TERMS), EVIDENCE[WITH_TERMS]).formula_mutants
+    )
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_kept_test_is_run_if_anything_is_doubtful(tmp_path):
+    done = {"theory/measure/intervals.py": ["mean_interval"]}
+    entry = {"test": "t", "commit": "c", "versions": software(), "executed": done, "digest": Sources().digest(done)}
+    assert unchanged(entry, Sources())
+    assert not unchanged(None, Sources())
+    assert not unchanged(entry | {"digest": ""}, Sources())
+    assert not unchanged(entry | {"versions": {}}, Sources())
+    assert not unchanged(entry | {"executed": done | {"theory/measure/intervals.py": ["gone"]}}, Sources())
+    file = tmp_path / "kept.jsonl"
+    line = json.dumps(entry | {"checksum": checksum(entry)})
+    file.write_text(line + "\n" + line.replace('"t"', '"u"') + "\nnot JSON\n")
+    assert set(read(file)) == {"t"}
+
+
+def test_a_process_that_does_not_tell_what_it_executed_is_noticed(tmp_path):
+    (tmp_path / "1.begun").touch()
+    (tmp_path / "1.json").write_text('{"a.py": ["f"]}')
+    assert processes(tmp_path) == ([{"a.py": ["f"]}], True)
+    (tmp_path / "2.begun").touch()
+    assert not processes(tmp_path)[1]

@@ -1,0 +1,135 @@
+"""Which code is executed, and which files are read: for results that are kept until one of them changes."""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..core import compile_cache
+from .dependencies import ROOT, WHOLE, Executed, Node, Sources
+
+__all__ = ["Trace", "merged", "traced"]
+
+KERNELS = ("kernel", "force_inline", "no_refcount", "uncounted", "generic")
+FILES: list[set[str]] = []  # of the traces that are under way; a hook cannot be removed
+DATA = ("theory", "tests", "notebooks", "figures", "docs")  # folders of a checkout whose files may be read
+
+
+def _opened(event: str, arguments: tuple) -> None:
+    if event == "open" and FILES and isinstance(arguments[0], str) and arguments[1] in ("r", "rb", None):
+        for files in FILES:
+            files.add(arguments[0])
+
+
+class Trace:
+    """What was executed and read while this process was traced."""
+
+    def __init__(self) -> None:
+        self.places: set[tuple[str, int]] = set()
+        self.files: set[str] = set()
+
+    def executed(self, sources: Sources) -> dict[str, list[str]]:
+        """The nodes that were executed, the files that were compiled into kernels, and those that were read."""
+        found = sources.executed(self.places)
+        for path in map(Path, self.files):
+            inside = path.relative_to(ROOT) if path.is_relative_to(ROOT) else None
+            if inside is not None and inside.parts[0] in DATA and path.suffix not in (".py", ".pyc") and path.is_file():
+                found[inside.as_posix()] = [WHOLE]
+        for file in compiled_files():
+            found[f"theory/{file}"] = [WHOLE]
+        return {file: found[file] for file in sorted(found)}
+
+
+@contextlib.contextmanager
+def traced() -> Iterator[Trace]:
+    """Trace this process, with all threads that begin meanwhile.
+
+    Yields
+    ------
+    Trace
+        It is complete at the end.
+
+    Raises
+    ------
+    ValueError
+        If a profiler or a debugger is active, from Python 3.12 on.
+
+    Examples
+    --------
+    >>> with traced() as trace:
+    ...     found = Sources().node_at("theory/reporting/tracing.py", 1)
+    >>> any(file.endswith("dependencies.py") for file, line in trace.places)
+    True
+    """
+    trace, profilers = Trace(), []
+
+    def begin(*_) -> None:
+        profiler = cProfile.Profile(subcalls=False, builtins=False)
+        profilers.append(profiler)
+        profiler.enable()
+
+    if not _hooked:
+        sys.addaudithook(_opened)
+        _hooked.append(True)
+    FILES.append(trace.files)
+    if sys.version_info < (3, 12):  # from then on a profiler sees all threads
+        threading.setprofile(begin)
+    begin()
+    try:
+        yield trace
+    finally:
+        profilers[0].disable()
+        if sys.version_info < (3, 12):
+            threading.setprofile(None)
+        FILES.remove(trace.files)
+        for profiler in profilers:
+            codes = (entry.code for entry in profiler.getstats())
+            trace.places.update((c.co_filename, c.co_firstlineno) for c in codes if not isinstance(c, str))
+
+
+def merged(several: Iterable[Executed]) -> dict[str, list[str]]:
+    """All that was executed in several traces."""
+    found: dict[str, set[str]] = {}
+    for executed in several:
+        for file, names in executed.items():
+            found.setdefault(file, set()).update(names)
+    return {file: sorted(found[file]) for file in sorted(found)}
+
+
+_hooked: list[bool] = []
+
+
+def compiled_files() -> frozenset[str]:
+    """The files of the package that were compiled into the kernels of this process, below the package's folder."""
+    return getattr(compile_cache, "loaded_files", files_of_kernels)()
+
+
+def files_of_kernels() -> frozenset[str]:
+    """The same, while kernels do not tell their files: of what was compiled or loaded, and of all that it names."""
+    import gc
+
+    from numba.core.dispatcher import Dispatcher
+
+    sources, found, begin = Sources(), set[str](), set[tuple[str, int]]()
+
+    def classes(kind) -> None:
+        module = getattr(getattr(kind, "instance_class", None), "__module__", "")
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file and Path(file).is_relative_to(ROOT / "theory"):
+            found.add(Path(file).relative_to(ROOT).as_posix())
+        for part in (*getattr(kind, "types", ()), *filter(None, [getattr(kind, "dtype", None)])):
+            classes(part)
+
+    for one in gc.get_objects():
+        if isinstance(one, Dispatcher) and one.overloads:
+            begin.add((one.py_func.__code__.co_filename, one.py_func.__code__.co_firstlineno))
+            for signature in one.overloads:
+                for kind in signature:
+                    classes(kind)
+    kernels = [Node(file, name) for file, names in sources.executed(begin).items() for name in names]
+    found |= {node.file for node in sources.closure(kernels, called=True) if sources.is_decorated(node, KERNELS)}
+    return frozenset(file.removeprefix("theory/") for file in found if file.startswith("theory/"))
