@@ -70,7 +70,7 @@ class Run(GraphRows):
         own_models = getattr(setup.method, "models", "one") == "workers"
         super().__init__(setup, replicas, here, here * transport.rank, own_models)
         self.setup, self.transport, self.problem = setup, transport, setup.problem
-        self.l2, self.local_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.l2, self.local_l2, self.weight = setup.l2, setup.local_l2, setup.shards.weight.copy()
         self.start = setup.start
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]

@@ -35,7 +35,7 @@ RECORDS = 50  # default number of rows of a history
 class Setup(NamedTuple):
     """A checked run with all defaults resolved.
 
-    ``l2`` is the weight of the regularizer in the compressed vector, ``own_l2`` the one that every worker applies
+    ``l2`` is the weight of the regularizer in the compressed vector, ``local_l2`` the one that every worker applies
     locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
     last of which holds for all later steps; the history gets a row after the rounds ``records``; ``watched`` has, for
     each round, the row of the compression errors, or -1.
@@ -46,7 +46,7 @@ class Setup(NamedTuple):
     workers: int
     d: int
     l2: float
-    own_l2: float
+    local_l2: float
     average: NamedTuple
     batches: np.ndarray
     shards: Shards

@@ -75,5 +75,6 @@ class ChocoSGD(NamedTuple):
         p = g  # in the same place
         run.set(p, run.x)
         run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
-        run.add(known, run.hear(run.compress(self.compressor, p), W))  # xhat_j = xhat_j + Q(p_j)
+        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
+        run.add(known, heard)  # xhat_j = xhat_j + q_j
         run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

@@ -66,6 +66,7 @@ class DPSGD(NamedTuple):
         W, y, g = run.mixing(self.graph), run.copies("y"), run.scratch()
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
-        run.set(y, run.hear(run.compress(self.compressor, run.x), W))  # y_j = Q(x_j) of the neighbours
+        heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
+        run.set(y, heard)  # y_j = Q(x_j)
         run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i

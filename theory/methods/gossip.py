@@ -61,7 +61,8 @@ class Gossip(NamedTuple):
     def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
         W, y = run.mixing(self.graph), run.copies("y")
-        run.set(y, run.hear(run.compress(self.compressor, run.x), W))  # y_j = Q(x_j) of the neighbours
+        heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
+        run.set(y, heard)  # y_j = Q(x_j)
         run.add_to_average(run.x)  # of the iterates
         run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
 
@@ -109,6 +110,7 @@ class ChocoGossip(NamedTuple):
         gamma = choco_step(self.gamma, self.compressor, W, run.d)
         run.set(p, run.x)
         run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
-        run.add(known, run.hear(run.compress(self.compressor, p), W))  # xhat_j = xhat_j + Q(p_j)
+        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
+        run.add(known, heard)  # xhat_j = xhat_j + q_j
         run.add_to_average(run.x)  # of the iterates
         run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
