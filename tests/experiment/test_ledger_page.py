@@ -484,11 +484,11 @@ def choose(browser, id: str, value: str) -> None:
     ("control", "value", "left"),
     [
         ("topic", "qsgd", ["qsgd.variance", "qsgd.bits.theorem-3.4"]),
-        ("kind", "equality", ["randk.variance"]),
+        ("kind", "identity", ["randk.variance"]),
         ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
-        ("certificate", "exact witness", ["topk.contraction"]),
+        ("certificate", "symbolic", ["topk.contraction", "qsgd.variance", "randk.variance"]),
         ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )
