@@ -488,7 +488,7 @@ def choose(browser, id: str, value: str) -> None:
         ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
-        ("certificate", "exact witness", ["topk.contraction"]),
+        ("certificate", "symbolic", ["topk.contraction", "qsgd.variance", "randk.variance"]),
         ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )

@@ -169,7 +169,8 @@ _NUMPY = _Names(
     atleast_1d=lambda v: np.atleast_1d(np.asarray(v, object)),
     square=lambda v: v * v,
     sum=lambda v, *axis: np.sum(v, *axis),
-    all=lambda v: True,
+    all=lambda v: bool(np.all(v)),
+    sort=lambda v: np.array(sorted(v), dtype=object),
     isfinite=lambda v: True,
     size=np.size,
     ones=lambda shape: np.ones(shape, object),
@@ -196,6 +197,9 @@ REPLACED: dict[Any, Any] = {
 }
 
 
+SPEAK = ("require", "below_frontier")  # their text is for an error, and may have no exact form
+
+
 class _Exactly(ast.NodeTransformer):
     """Literals, quotients and powers without rounding; no annotations."""
 
@@ -210,6 +214,8 @@ class _Exactly(ast.NodeTransformer):
         return ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], []) if name else node
 
     def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id in SPEAK:
+            node.args = [ast.Constant("a domain") if isinstance(one, ast.JoinedStr) else one for one in node.args]
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "is_integer":
             return ast.Call(ast.Name("_is_integer", ast.Load()), [node.func.value], [])
@@ -229,8 +235,9 @@ class _Exactly(ast.NodeTransformer):
             argument.annotation = None
         return node
 
-    def visit_JoinedStr(self, node):  # the text of an error message
-        return ast.Constant("a number in the domain")
+    def visit_FormattedValue(self, node):
+        self.generic_visit(node)
+        return ast.FormattedValue(node.value, ord("s"), None)  # fractions and symbols have no such formats
 
 
 HELPERS = {"_literal": _literal, "_divide": _divide, "_power": _power, "_is_integer": _is_integer}

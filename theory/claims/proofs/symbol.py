@@ -68,7 +68,7 @@ class Symbol:
         return Symbol(self.value**exponent, self.at**exponent, self.of, text if exponent > 0 else f"(1 / {text})")
 
     def __abs__(self):
-        return self if self >= 0 else -self
+        return self.of.larger(self, -self)
 
     def __lt__(self, other):
         return NotImplemented if isinstance(other, Surd) else self.of.decided(other - self, strict=True)

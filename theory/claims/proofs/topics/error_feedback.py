@@ -167,6 +167,38 @@ def _(x):
 
 
 @proof(
+    "conef.improved.theorem",
+    region=Region(
+        T=(1, "inf"),
+        L=POSITIVE,
+        eta=(0, "1/(2*L)"),
+        V=POSITIVE,
+        more=POSITIVE,
+        gap=POSITIVE,
+        N=(1, "inf"),
+        P=POSITIVE,
+        theta=(0, 1),
+        r=(0, "1/(1 + theta)"),
+    ),
+    states="iConEF's lemmas add up to ConEF's theorem with theta^2 or theta r in place of theta; theta < 1, P as for "
+    "conef.theorem, more = G^2 - sigma^2, V = sigma^2",
+    variants={
+        "theta for theta^2": Change("iconef_variance", "theta**2", "theta"),
+        "theta for theta r": Change("iconef_variance", "theta * residual", "theta"),
+    },
+    given=("conef.improved", "conef.theorem"),
+)
+def _(x):
+    x.bounds.given["limit_moment"] = lambda theta, residual: x.P
+    known = dict(residual=x.r, lipschitz=x.L, step=x.eta, variance=x.V, second_moment=x.V + x.more, gap=x.gap)
+    known["workers"] = x.N
+    for version in (1, 2):
+        together = x.bounds(conef_rates.composed_in_parts)(version, x.T, theta=x.theta, **known)
+        alike = x.bounds.iconef_variance(x.theta, x.r, f"v{version}")
+        yield zero(f"version {version}", together - x.bounds.conef(x.T, theta=alike, **known))
+
+
+@proof(
     "conef.memory.bound",
     region=Region(p=(0, 1), u=("p", 1), eta=POSITIVE, G=POSITIVE),
     states="its limit is the fixed point of P = (eta G + sqrt(r P))^2 + theta r P, times kappa; r = p^2, theta = "

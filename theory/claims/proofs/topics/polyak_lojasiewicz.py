@@ -6,6 +6,8 @@ and the rate is (1 - c p)^2.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..execute import Change
 from ..forms import between, dot, square, unit_forms
 from ..proof import nonnegative, positive, proof, squares, zero
@@ -88,3 +90,29 @@ def _(x):
     yield zero(
         "f + <grad f, -alpha g> + (L/2) alpha^2 ||g||^2", x.gap - x.alpha * x.g + x.L / 2 * x.alpha**2 * x.C - bound
     )
+
+
+CONVEX: dict[str, Any] = {"mu": (0, "inf"), "L": ("mu", "inf")}
+
+
+@proof(
+    "pl.gd.strongly-convex",
+    region=(Region(**CONVEX, step=(0, "2/(L + mu)")), Region(**CONVEX, step=("2/(L + mu)", "2/L"))),
+    states="r^2 (f - f*) - (f_+ - f*) less r, 1 - r and r - r^2 times the interpolation inequalities from x+ to x, "
+    "from x+ to x* and from x to x* is a sum of two squares; r is attained by mu x^2/2 with short steps, by L x^2/2 "
+    "with long ones",
+    variants={
+        "4 T for 2 T": Change("gd_strongly_convex", "(2 * steps)", "(4 * steps)"),
+        "1 - 2 gamma mu": Change("gd_strongly_convex", "1.0 - step * mu", "1.0 - 2 * step * mu"),
+    },
+)
+def _(x, branch):
+    mu, L = x.mu, x.L
+    rate = x.bounds.gd_strongly_convex(1, mu=mu, lipschitz=L, step=x.step, gap=1)
+    r = rate.root()
+    d, g, h = unit_forms(3)
+    nothing, moved = 0 * d, d - x.step * g
+    least = r * between(d, g, moved, h, mu, L) + (1 - r) * between(nothing, nothing, moved, h, mu, L)
+    yield positive("multipliers", r, 1 - r)
+    yield squares("what is left", least + (r - r**2) * between(nothing, nothing, d, g, mu, L), 2)
+    yield zero("attained", rate - (1 - x.step * (mu if branch == 0 else L)) ** 2)

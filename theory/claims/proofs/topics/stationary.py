@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..execute import Change
 from ..proof import nonnegative, positive, proof, zero
 from ..region import Region
@@ -110,6 +112,37 @@ def _(x):
     yield zero("fixed point", (1 - x.eta * x.a) ** 2 * floor + x.eta**2 * x.V / x.N - floor)
 
 
+DECREASING: dict[str, Any] = {
+    "mu": POSITIVE,
+    "L": ("mu", "inf"),
+    "b": POSITIVE,
+    "a": ("(1 + b)*L/mu", "inf"),
+    "M": POSITIVE,
+}
+DECREASING["t"] = POSITIVE
+
+
+@proof(
+    "bottou.decreasing-step",
+    region=(Region(**DECREASING, more=POSITIVE), Region(**DECREASING, w=(0, 1))),
+    states="if D_t <= nu/(a + t), then D_{t+1} <= (1 - mu eta) D_t + eta^2 L M/2 is at most nu/(a + t + 1), eta = "
+    "beta/(a + t), beta = (1 + b)/mu, and D_0 <= nu/a: for every t by induction, whichever of the two in nu is larger",
+    variants={
+        "beta^2 L M/(4 (beta mu - 1))": Change("bottou_decreasing_step", "(2.0 * (beta", "(4.0 * (beta"),
+        "half of the start": Change("bottou_decreasing_step", "shift * gap", "0.5 * shift * gap"),
+    },
+)
+def _(x, branch):
+    beta, y = (1 + x.b) / x.mu, x.a + x.t
+    noise = beta**2 * x.L * x.M / (2 * x.b)
+    gap = ((noise + x.more) if branch == 0 else noise * x.w) / x.a
+    known = dict(mu=x.mu, lipschitz=x.L, noise=x.M, gap=gap, beta=beta, shift=x.a)
+    now, later = (x.bounds.bottou_decreasing_step(t, **known) for t in (x.t, x.t + 1))
+    eta = beta / y
+    yield nonnegative("a step", later - (1 - x.mu * eta) * now - eta**2 * x.L * x.M / 2)
+    yield nonnegative("the start", x.bounds.bottou_decreasing_step(0, **known) - gap)
+
+
 SPECTRUM = Region(one=(-1, 1), two=(-1, "one"), V=POSITIVE)
 
 
@@ -123,6 +156,20 @@ SPECTRUM = Region(one=(-1, 1), two=(-1, "one"), V=POSITIVE)
 def _(x):
     modes = [(1 - value) ** 2 * x.V / (1 - value**2) for value in (x.one, x.two)]
     found = x.bounds.noisy_gossip_floor([1 + 0 * x.one, x.one, x.two], x.V)
+    yield zero("three workers", sum(modes) - found)
+
+
+@proof(
+    "dpsgd.consensus",
+    region=Region(a=POSITIVE, one=(-1, 1), two=(-1, "one"), eta=(0, "(1 + two)/a"), V=POSITIVE),
+    states="the fixed point of each mode, m = (lambda - eta a)^2 m + eta^2 V, summed over the modes of three "
+    "workers with the eigenvalues 1, one, two, for |lambda - eta a| < 1; V = sigma^2",
+    variants={"1 - mode": Change("dpsgd_consensus", "modes**2", "modes")},
+)
+def _(x):
+    values = [1 + 0 * x.one, x.one, x.two]
+    found = x.bounds.dpsgd_consensus(values, step=x.eta, curvature=x.a, variance=x.V)
+    modes = [x.eta**2 * x.V / (1 - (value - x.eta * x.a) ** 2) for value in values[1:]]
     yield zero("three workers", sum(modes) - found)
 
 
