@@ -20,7 +20,6 @@ from theory.core import require, setting
 from theory.data.epsilon import Correlated, generate
 from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
-from theory.experiment.record_values import statement_id
 from theory.measure import moments
 from theory.methods.schedules import step_size
 from theory.reporting.json_values import from_json, to_json
@@ -799,7 +798,7 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
     assert (again.setting, again.tables, again.statements) == (study.setting, study.tables, study.statements)
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
-    verdicts = {f"{k} {statement_id(said)}": said.verdict for k, said in enumerate(study.statements, 1)}
+    verdicts = {f"{k} {said.id}": said.verdict for k, said in enumerate(study.statements, 1)}
     assert set(verdicts.values()) <= {"holds", "fails", "in part", "undecided"}
     timed = {key for key in verdicts if re.match(rf"\d+ ({TIMED.get(name, '$')})", key)}
     as_kept(Path(__file__).parent / "quick_verdicts" / f"{shipped}.json", verdicts, timed)
