@@ -13,7 +13,7 @@ from .checks import Check, Context, Measurement
 from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .judgement import graded, judge, overall, resolves
-from .proofs.proof import Checked, certificate
+from .proofs.proof import Checked, certificate, secured
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = ["Verification", "Verifications", "measured", "verify"]
@@ -118,8 +118,8 @@ class Verification:
     blind : Blind or None
         The factors and summands that nothing would have noticed.
     certificate : str
-        How the statement is secured: symbolic, identity, exact witness, composition, semidefinite program, measured,
-        conjecture.
+        How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
+        program, measured, conjecture.
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
@@ -377,9 +377,7 @@ def verify(id, *, seed=0, quick=False, data=None):
         mutant_checks=found_by,
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate="symbolic"
-        if proved is not None and proved.proved
-        else claim.certificate or _certificate(truth.checks, blind),
+        certificate=secured(proved) or claim.certificate or _certificate(truth.checks, blind),
         proof=proved,
         measured_by=_measured_by(claim, truth.checks, used),
         source_known=claim.source_known,
