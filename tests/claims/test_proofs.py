@@ -27,7 +27,7 @@ from theory.claims.proofs import (
     zero,
 )
 from theory.claims.proofs.coq import coq
-from theory.claims.proofs.proof import PROOFS
+from theory.claims.proofs.proof import PROOFS, secured
 from theory.experiment.cli import main
 
 needs_sympy = pytest.mark.skipif(importlib.util.find_spec("sympy") is None, reason="SymPy is not installed")
@@ -68,6 +68,14 @@ def test_a_claim_is_symbolic_if_its_proof_was_checked(monkeypatch):
     monkeypatch.setattr("theory.claims.verification.certificate", lambda id: wrong)
     result = verify("ef.exact.certificate", quick=True)
     assert result.certificate == "identity" and "not proved" in str(result)
+
+
+@needs_sympy
+def test_a_proof_from_measured_lemmas_is_a_composition():
+    kinds = {id: secured(certificate(id)) for id in list_proofs()}
+    assert kinds["ef.exact"] == kinds["qsvrg.rate"] == "symbolic"  # what they use is proved
+    assert kinds["memsgd.theorem"] == "symbolic composition"  # memsgd.memory is measured
+    assert list(kinds.values()).count("symbolic") >= 25
 
 
 def test_without_sympy_the_extra_is_named_and_nothing_is_proved(monkeypatch):

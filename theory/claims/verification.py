@@ -13,7 +13,7 @@ from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
 from .judgement import graded, judge, overall, resolves
-from .proofs.proof import Checked, certificate
+from .proofs.proof import Checked, certificate, secured
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
@@ -98,8 +98,8 @@ class Verification:
     blind : Blind or None
         The factors and summands that nothing would have noticed.
     certificate : str
-        How the statement is secured: symbolic, identity, exact witness, composition, semidefinite program, measured,
-        conjecture.
+        How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
+        program, measured, conjecture.
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
@@ -364,9 +364,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate="symbolic"
-        if proved is not None and proved.proved
-        else claim.certificate or _certificate(truth.checks, blind),
+        certificate=secured(proved) or claim.certificate or _certificate(truth.checks, blind),
         proof=proved,
         measured_by=_measured_by(claim, truth.checks, evidence.used),
         source_known=claim.source_known,

@@ -41,6 +41,7 @@ __all__ = [
     "nonnegative",
     "positive",
     "proof",
+    "secured",
     "squares",
     "zero",
 ]
@@ -254,6 +255,30 @@ def certificate(claim: str) -> Checked | None:
     """
     found = find_proof(claim)
     return None if found is None else check(found)
+
+
+def secured(found: Checked | None) -> str:
+    """How a claim is secured by the check of its proof; empty if nothing was proved.
+
+    Parameters
+    ----------
+    found : Checked or None
+        What the check found.
+
+    Returns
+    -------
+    str
+        "symbolic"; or "symbolic composition", if the proof uses a claim that is not secured so itself.
+
+    Examples
+    --------
+    >>> secured(certificate("memsgd.theorem"))  # memsgd.memory is measured
+    'symbolic composition'
+    """
+    if found is None or not found.proved:
+        return ""
+    own = all(secured(certificate(one)) == "symbolic" for one in found.given)
+    return "symbolic" if own else "symbolic composition"
 
 
 def check(proof: Proof, variant: str = "") -> Checked:
