@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
@@ -20,6 +21,7 @@ from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
 from theory.measure import moments
 from theory.methods.schedules import step_size
+from theory.reporting.figure_records import read_record, record_path
 from theory.reporting.json_values import from_json, to_json
 from theory.reporting.progress import track
 from theory.studies import (
@@ -769,6 +771,17 @@ def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
     assert "label" in capsys.readouterr().err
 
 
+SHORT = {"gossip": {"ecd-diverges"}}  # what the quick form gets the other way round: too few steps to diverge
+# their times are those of another machine, or of one that is busy
+TIMED = {"choose", "epoch-seconds", "lock-free", "sign-and-nuqsgd", "stragglers", "time-to-accuracy", "topologies"}
+# statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
+TWIN = {
+    "epoch-seconds": {"not-on-two-ranks"},
+    "largest-batch": {"speed-up-rcv1-like", "speed-up-rcv1-like-20-copies-of-1-20"},
+    "lock-free": {"rcv1-like-as-sgd", "rcv1-like-steps"},
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shipped", shipped_studies())
 def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path, monkeypatch):
@@ -782,15 +795,18 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
     assert (again.setting, again.tables, again.statements) == (study.setting, study.tables, study.statements)
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
-    assert {said.verdict for said in study.statements} <= {"holds", "fails", "in part", "undecided"}
+    record = read_record(record_path(ROOT / "figures", f"study-{shipped}"))
+    kept = {said.id: said.verdict for said in report(name, record.found, shipped).statements}
+    quick = {said.id: said.verdict for said in study.statements}
+    contrary = {id for id in quick if {quick[id], kept.get(id, "undecided")} == {"holds", "fails"}}
+    assert name in TIMED or contrary <= SHORT.get(shipped, set())
+    assert set(quick) - set(kept) <= TWIN.get(shipped, set())
     assert all(len(rows) > 0 for rows in study.rows.values())
     assert all(path.stat().st_size > 5000 for path in save_figure(study.draw(), tmp_path / name))
     assert as_text(study)
 
 
 def test_the_page_of_the_documentation_shows_every_experiment():
-    from conftest import ROOT
-
     for name, study in shipped_studies().items():
         page = page_of(study, ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
         _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")

@@ -16,6 +16,7 @@ from ..core import require, setting
 from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
+from .shared.curves import band
 from .shared.network_training import (
     Trained,
     best_of,
@@ -209,10 +210,7 @@ def draw(rows: list[Trained]):
                 ):
                     y = heights.astype(float)[:, shown]
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    (line,) = panel.plot(x[shown], y.mean(axis=0), marker="", label=label.removesuffix(", B"))
-                    panel.fill_between(
-                        x[shown], y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
-                    )
+                    band(panel, x[shown], y, marker="", label=label.removesuffix(", B"))
             for panel, against, what in zip(
                 axes,
                 ("gradients of a worker", "rounds", "rounds"),

@@ -220,7 +220,7 @@ def train(
             def watch(intermediate_result, here=here, levels=levels):
                 x = intermediate_result.last
                 g = batch_gradient(problem, drawn[len(here)], x)
-                noise = 0.0 if levels is None else relative_variance(g, *levels, bucket)
+                noise = 0.0 if levels is None else relative_variance(g, levels[0], levels[1], bucket)
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
             every = max(1, steps // records)

@@ -158,8 +158,9 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         for t in thresholds
         if t.surely > APART * predicted(t)
     ]
-    pairs = [sorted((a, b), key=predicted) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes]
-    pairs = [(low, high) for low, high in pairs if predicted(high) > CLEAR * predicted(low)]
+    at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
+    in_order = (sorted(pair, key=predicted) for pair in at_one_time)
+    pairs = [(low, high) for low, high in in_order if predicted(high) > CLEAR * predicted(low)]
     diverse = Statement(
         "diverse-allows-larger",
         f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ..shared.curves import band
+
 
 def draw(two, three):
     """Above: Figure 2 for top-k and for rand-k, and Figure 3 in epochs; below: Figure 3 in bits, twice, and its legend.
@@ -54,11 +56,7 @@ def _panel(axes, curves, against: str, looks: dict) -> None:
         x = curve.epochs if against == "epochs" else curve.epochs * curve.steps * getattr(curve, against)
         label = curve.label + (" (above)" if not (curve.mean[1:] < high).any() else "")
         look = looks[curve.label]
-        axes.plot(x[1:], curve.mean[1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
-        if curve.gap.shape[0] > 1:
-            axes.fill_between(
-                x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"], alpha=0.2, linewidth=0
-            )
+        band(axes, x[1:], curve.gap[:, 1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
     axes.set(
         xscale="linear" if against == "epochs" else "log", yscale="log", xlabel=X_LABELS[against], ylabel=r"$f-f^*$"
     )

@@ -110,6 +110,14 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     return Table(title, head, cells)
 
 
+def band(axes, x, heights, **look):
+    """The mean over the seeds, and around it the range of the seeds; ``heights`` has a row for each."""
+    (drawn,) = axes.plot(x, heights.mean(axis=0), **look)
+    low, high = heights.min(axis=0), heights.max(axis=0)
+    axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    return drawn
+
+
 def draw_curves(curves, what: str):
     """Two panels for each problem: against the gradients of a worker, and against rounds."""
     from ...plots import new_figure, style
@@ -126,23 +134,8 @@ def draw_curves(curves, what: str):
                 for k, curve in enumerate(here):
                     x = np.maximum(getattr(curve, column), 0)
                     shown = x > 0
-                    line = curve.mean[shown], curve.height[:, shown]
-                    (drawn,) = axes.plot(
-                        x[shown],
-                        line[0],
-                        label=_short(curve.label),
-                        markersize=3,
-                        markevery=max(1, int(shown.sum()) // 6),
-                        zorder=2 + k,
-                    )
-                    axes.fill_between(
-                        x[shown],
-                        line[1].min(axis=0),
-                        line[1].max(axis=0),
-                        color=drawn.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
+                    mark = {"markersize": 3, "markevery": max(1, int(shown.sum()) // 6), "zorder": 2 + k}
+                    band(axes, x[shown], curve.height[:, shown].astype(float), label=_short(curve.label), **mark)
                 axes.set(xscale="log", yscale="log", xlabel=label, title=name)
             row[0].set_ylabel(what)
         handles, labels = grid[0, 0].get_legend_handles_labels()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from .curves import band
 from .network_training import Trained, best_of
 
 
@@ -54,17 +55,9 @@ def by_groups(
                         elinewidth=0.7,
                     )
                     row = min(here, key=lambda one: one.end)
-                    loss = row.loss.astype(float)
                     shown = row.rounds > 0
-                    right.plot(row.rounds[shown], loss.mean(axis=0)[shown], marker="", color=line.get_color())
-                    right.fill_between(
-                        row.rounds[shown],
-                        loss.min(axis=0)[shown],
-                        loss.max(axis=0)[shown],
-                        color=line.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
+                    look = {"marker": "", "color": line.get_color()}
+                    band(right, row.rounds[shown], row.loss.astype(float)[:, shown], **look)
             left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
             right.set(yscale="log", xlabel="rounds", ylabel="training loss")
             left.set_title(task)
