@@ -317,7 +317,7 @@ def train(
         step,
         gamma,
         trials[0].sent,
-        losses,
+        losses.tolist(),
         math.inf if failed else float(np.mean([trial.consensus for trial in trials])),
         expected,
         math.inf if failed else float(rounds * per_round),
@@ -334,8 +334,8 @@ def train(
 
 def _short(value):
     """Six digits."""
-    if isinstance(value, np.ndarray):
-        return np.array([_short(part) for part in value])
+    if isinstance(value, list):
+        return [_short(part) for part in value]
     return float(f"{value:.6g}")
 
 

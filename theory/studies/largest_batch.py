@@ -394,5 +394,5 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
         (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
         for name, mechanism in track(MECHANISMS.items(), "mechanisms")
     ]
-    found = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
-    return found | {"options": options, "left": left}
+    kept = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
+    return kept | {"options": options, "left": left}

@@ -16,7 +16,6 @@ from ..core import require, setting
 from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
-from .shared.curves import band
 from .shared.network_training import (
     Trained,
     best_of,
@@ -35,6 +34,7 @@ from .shared.network_training import (
     train,
     training_loss,
 )
+from .shared.panels import band, canvas
 from .shared.report import OURS, Study, line
 from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
@@ -191,13 +191,9 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
 def draw(rows: list[Trained]):
     """Training loss and held-out accuracy, against the gradients of a worker and against rounds."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
     best = best_of(rows)
     names = list(dict.fromkeys(task for task, _ in best))
-    with style():
-        figure, grid = new_figure(len(names), 3, width=PAGE, height=0.6 + 2.1 * len(names))
+    with canvas(len(names), 3, 0.6 + 2.1 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for (name, method), row in best.items():
                 if name != task or not row.success:

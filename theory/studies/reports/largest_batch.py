@@ -9,9 +9,11 @@ import numpy as np
 
 from ... import bounds
 from ...measure import Interval
+from ...plots.figure_style import COLUMN
 from ...plots.text import number
 from ..largest_batch import LEVEL, LOOKS, Options
 from ..shared.entry_keys import slug
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within
 
@@ -221,11 +223,7 @@ def draw(thresholds, points, speeds, factor: float):
     """Loss and accuracy against the batch; measured against predicted; speed-up against workers."""
     from matplotlib import rcParams
 
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(2, 2, width=PAGE, height=2.0 * COLUMN)
+    with canvas(2, 2, 2.0 * COLUMN) as (figure, grid):
         names = list(dict.fromkeys(t.data for t in thresholds))
         looks = dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
         passes = list(dict.fromkeys(t.passes for t in thresholds))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..shared.curves import band
+from ...plots.figure_style import COLUMN
+from ..shared.panels import band, canvas
 
 
 def draw(two, three):
@@ -18,11 +19,7 @@ def draw(two, three):
     -------
     matplotlib.figure.Figure
     """
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(2, 3, width=PAGE, height=1.75 * COLUMN)
+    with canvas(2, 3, 1.75 * COLUMN) as (figure, grid):
         for axes, name in zip(grid[0], ("top", "rand"), strict=False):
             drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
             _panel(axes, drawn, "epochs", _looks(drawn))

@@ -12,6 +12,7 @@ from ...bounds.rounds import ROUNDS, rounds_order
 from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
+from .panels import band, canvas
 from .report import Table, line
 
 
@@ -110,22 +111,10 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     return Table(title, head, cells)
 
 
-def band(axes, x, heights, **look):
-    """The mean over the seeds, and around it the range of the seeds; ``heights`` has a row for each."""
-    (drawn,) = axes.plot(x, heights.mean(axis=0), **look)
-    low, high = heights.min(axis=0), heights.max(axis=0)
-    axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
-    return drawn
-
-
 def draw_curves(curves, what: str):
     """Two panels for each problem: against the gradients of a worker, and against rounds."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE
-
     names = list(dict.fromkeys(curve.problem for curve in curves))
-    with style():
-        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
+    with canvas(len(names), 2, 0.5 + 2.2 * len(names)) as (figure, grid):
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
             for axes, column, label in zip(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from .curves import band
 from .network_training import Trained, best_of
+from .panels import band, canvas
 
 
 def by_groups(
@@ -29,13 +29,9 @@ def by_groups(
     -------
     matplotlib.figure.Figure
     """
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE
-
     names = list(sizes)
     groups = list(dict.fromkeys(row.group for row in rows))
-    with style():
-        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.8 + 2.3 * len(names))
+    with canvas(len(names), 2, 0.8 + 2.3 * len(names)) as (figure, grid):
         for (left, right), task in zip(grid, names, strict=True):
             mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
             for group in groups:
