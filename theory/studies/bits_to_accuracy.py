@@ -33,6 +33,7 @@ from ..plots.text import number
 from ..problems import lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
 from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import digits, rcv1
 from .shared.report import OURS, Study, Table, line
 from .shared.step_search import Way, best_step
@@ -289,13 +290,9 @@ def statements(rows) -> list[Statement]:
 
 def draw(costs):
     """Payload up to the accuracy: a panel for each problem, a line for each method."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
     names = list(dict.fromkeys(row.problem for row in costs))
     most = max(sum(row.problem == name for row in costs) for name in names)
-    with style():
-        figure, grid = new_figure(1, len(names), width=PAGE, height=0.6 + 0.155 * most)
+    with canvas(1, len(names), 0.6 + 0.155 * most) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             rows = [row for row in costs if row.problem == name]
             dense, sparse = rows[0].bits.mean(), rows[1].bits.mean()

@@ -18,10 +18,12 @@ from ..core import require, setting
 from ..core.random import key
 from ..methods import ErrorFeedback, LinearSketchFeedback, ParallelSGD
 from ..methods.schedules import Constant
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import lipschitz, softmax, value
 from ..reporting.progress import track
 from .shared.conef_training import MOMENTUM, most_frequent
+from .shared.panels import canvas
 from .shared.problems import digits
 from .shared.report import OURS, Study, Table
 from .shared.verdicts import Statement
@@ -267,13 +269,9 @@ def _share(part: float) -> str:
 
 def draw(rows):
     """Smallest sketch against beta: the talk's, the measured ones for each step size, and both laws."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     steps = list(dict.fromkeys(row.step for row in rows))
     betas = sorted({row.beta for row in rows})
-    with style():
-        figure, grid = new_figure(1, 2, width=PAGE, height=1.05 * COLUMN)
+    with canvas(1, 2, 1.05 * COLUMN) as (figure, grid):
         for axes, title, of in zip(
             grid[0],
             ("f ends below its start", "f falls as with error feedback"),

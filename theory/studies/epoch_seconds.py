@@ -20,10 +20,12 @@ from ..core.waiting import wait
 from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..methods.topology import reduced
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import lipschitz, logistic
 from ..reporting.progress import track
 from .nuqsgd import MOMENTUM
+from .shared.panels import canvas
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import OURS, Study, Table
 from .shared.verdicts import Statement, faster
@@ -181,12 +183,8 @@ def statements(rows, ranks: int = 1) -> list[Statement]:
 
 def draw(rows, title: str):
     """Seconds of an epoch, stacked, a bar for each method and number of ranks."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     parts = {"gradient": "#0072B2", "coding": "#E69F00", "exchange": "#009E73"}
-    with style():
-        figure, grid = new_figure(1, 1, width=PAGE, height=1.2 * COLUMN)
+    with canvas(1, 1, 1.2 * COLUMN) as (figure, grid):
         axes = grid[0][0]
         labels = [f"{row.method}, {row.ranks} rank{'s' if row.ranks > 1 else ''}" for row in rows]
         left = np.zeros(len(rows))

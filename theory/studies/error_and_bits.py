@@ -17,10 +17,12 @@ from .. import bounds
 from ..compressors import NUQSGD, QSGD, Bucketed, Natural, eden, encode
 from ..core.random import key
 from ..measure import Interval, input_vectors, mean_interval, moments
+from ..plots.figure_style import COLUMN, colours
 from ..plots.text import number
 from ..reporting.progress import track
 from ..wire.frame import open_frame
 from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, below, between
 
@@ -165,14 +167,10 @@ def statements(rows) -> list[Statement]:
 
 def draw(rows):
     """Errors against bits: measured points on lines of closed forms, one pair of axes for each vector."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE, colours
-
     places = list(dict.fromkeys(row.vector for row in rows))
     names, cycle, marks = list(dict.fromkeys(row.method for row in rows)), colours(), "os^DvP"
-    with style():
-        lines = (len(places) + 1) // 2
-        figure, grid = new_figure(lines, 2, width=PAGE, height=0.95 * COLUMN * lines)
+    lines = (len(places) + 1) // 2
+    with canvas(lines, 2, 0.95 * COLUMN * lines) as (figure, grid):
         for axes, place in zip(grid.flat, places, strict=False):
             for n, name in enumerate(names):
                 mine = [row for row in rows if row.vector == place and row.method == name]

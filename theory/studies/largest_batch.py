@@ -6,6 +6,7 @@ step *for each of its gradients* (B times the step size, since batches are avera
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,12 +91,8 @@ class Options(NamedTuple):
         """Reject values outside the domain."""
         for name in ("files", "bundled"):
             texts = getattr(self, name)
-            require(
-                isinstance(texts, tuple) and all(isinstance(text, str) for text in texts),
-                name,
-                texts,
-                "a list of strings",
-            )
+            good = isinstance(texts, tuple) and all(isinstance(text, str) for text in texts)
+            require(good, name, texts, "a list of strings")
         good = isinstance(self.copies, tuple) and all(isinstance(r, int) and r >= 2 for r in self.copies)
         require(good, "copies", self.copies, "a list of integers, at least 2")
         good = isinstance(self.passes, tuple) and all(isinstance(p, (int, float)) and p > 0 for p in self.passes)
@@ -334,12 +331,7 @@ def measure(
 
 def _until(points, good) -> int:
     """The largest batch up to which all are good."""
-    largest = 1
-    for p in points[1:]:
-        if not good(p):
-            break
-        largest = p.batch
-    return largest
+    return max([p.batch for p in itertools.takewhile(good, points[1:])], default=1)
 
 
 # --- rounds to a goal -------------------------------------------------------------------------------------------------
@@ -402,11 +394,5 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
         (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
         for name, mechanism in track(MECHANISMS.items(), "mechanisms")
     ]
-    return {
-        "thresholds": thresholds,
-        "points": points,
-        "speeds": speeds,
-        "mechanisms": tried,
-        "options": options,
-        "left": left,
-    }
+    kept = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
+    return kept | {"options": options, "left": left}

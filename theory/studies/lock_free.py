@@ -20,11 +20,13 @@ from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
 from ..methods import ErrorFeedback, ParallelSGD, run_lock_free
 from ..methods.schedules import InverseTime
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import logistic, solve, value
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
 from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import Study, Table
 from .shared.step_search import reached
@@ -228,13 +230,9 @@ def statements(rows) -> list[Statement]:
 
 def draw(rows):
     """Speed-up against threads, a panel per problem: by wall clock, by processor time (dashed), and the ideal."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     gain = speed_ups(rows)
     names = list(dict.fromkeys(row.problem for row in rows))
-    with style():
-        figure, grid = new_figure(1, len(names), width=min(PAGE, COLUMN * len(names)), height=0.85 * COLUMN)
+    with canvas(1, len(names), 0.85 * COLUMN, COLUMN * min(2, len(names))) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             threads = sorted({row.threads for row in rows})
             for method in dict.fromkeys(row.method for row in rows if row.problem == name):

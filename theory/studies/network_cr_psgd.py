@@ -34,6 +34,7 @@ from .shared.network_training import (
     train,
     training_loss,
 )
+from .shared.panels import band, canvas
 from .shared.report import OURS, Study, line
 from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
@@ -190,13 +191,9 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
 def draw(rows: list[Trained]):
     """Training loss and held-out accuracy, against the gradients of a worker and against rounds."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
     best = best_of(rows)
     names = list(dict.fromkeys(task for task, _ in best))
-    with style():
-        figure, grid = new_figure(len(names), 3, width=PAGE, height=0.6 + 2.1 * len(names))
+    with canvas(len(names), 3, 0.6 + 2.1 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for (name, method), row in best.items():
                 if name != task or not row.success:
@@ -209,10 +206,7 @@ def draw(rows: list[Trained]):
                 ):
                     y = heights.astype(float)[:, shown]
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    (line,) = panel.plot(x[shown], y.mean(axis=0), marker="", label=label.removesuffix(", B"))
-                    panel.fill_between(
-                        x[shown], y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
-                    )
+                    band(panel, x[shown], y, marker="", label=label.removesuffix(", B"))
             for panel, against, what in zip(
                 axes,
                 ("gradients of a worker", "rounds", "rounds"),

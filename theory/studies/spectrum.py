@@ -13,10 +13,12 @@ import numpy as np
 from ..bounds import atomo_variance, best_rank_error, spectral_beats_entrywise
 from ..core.random import key
 from ..data import rcv1_topics
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import batch_gradient, gradient, softmax
 from ..reporting.progress import track
 from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import digits, iterates, topics_file
 from .shared.report import Study, Table, line
 from .shared.verdicts import Statement
@@ -160,14 +162,10 @@ def _rows(row, rows) -> str:
 
 def draw(rows):
     """Singular values over the largest, by place: full gradients for each problem, and batches for the first."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     names = list(dict.fromkeys(row.problem for row in rows))
     least = min(row.singular_values[-1] / row.singular_values[0] for row in rows if row.batch >= 128)
     panels = [(names[0], None)] + [(names[0], 128)] + [(name, None) for name in names[1:]]
-    with style():
-        figure, grid = new_figure(1, len(panels) + 1, width=PAGE, height=0.78 * COLUMN)
+    with canvas(1, len(panels) + 1, 0.78 * COLUMN) as (figure, grid):
         for axes, (name, batch) in zip(grid[0], panels, strict=False):
             mine = [row for row in rows if row.problem == name]
             full = max(row.batch for row in mine)

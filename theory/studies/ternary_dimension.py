@@ -17,9 +17,11 @@ from ..claims.topics.ternary import ACCURACY, NOISE, START, STEP, iterations_tak
 from ..cluster import run
 from ..compressors import QSGD, Identity, TernGrad
 from ..measure import Interval, loglog_slope
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..reporting.progress import track
 from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, between
 
@@ -113,12 +115,8 @@ def _interval(slope: Interval) -> str:
 
 def draw(rows, slopes):
     """Iterations against d, with sqrt(d) through the theorem's own number."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN
-
     names = list(dict.fromkeys(row.method for row in rows))
-    with style():
-        figure, grid = new_figure(1, 1, width=COLUMN, height=1.1 * COLUMN)
+    with canvas(1, 1, 1.1 * COLUMN, COLUMN) as (figure, grid):
         axes = grid[0, 0]
         for name in names:
             mine = [row for row in rows if row.method == name]

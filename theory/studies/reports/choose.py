@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from ...cluster import NETWORKS
+from ...plots.figure_style import COLUMN, PAGE
 from ...plots.text import bits as bits_text
 from ...plots.text import factor, number
 from ..bits_to_accuracy import DENSE
 from ..choose import PLAIN, SLOWER, Choice, Options, Seconds, alone, decide, situations
 from ..shared.entry_keys import slug
+from ..shared.panels import canvas
 from ..shared.report import Study, Table
 from ..shared.verdicts import Statement
 from ..time_to_accuracy import CLOSE
@@ -170,15 +172,10 @@ def tick_tables(times) -> tuple[Table, ...]:
 
 def draw(times, options: Options):
     """Speed-up over full precision, against the network: a panel for each problem, a line for each method."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN
-    from ...plots.figure_style import PAGE as PAGE_WIDTH
-
     names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
     accuracy = options.accuracies[-1]
     handles: dict = {}
-    with style():
-        figure, grid = new_figure(1, len(names), width=min(PAGE_WIDTH, COLUMN * len(names)), height=0.95 * COLUMN)
+    with canvas(1, len(names), 0.95 * COLUMN, min(PAGE, COLUMN * len(names))) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
             for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):

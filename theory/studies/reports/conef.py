@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...plots.figure_style import COLUMN
 from ...plots.text import bits, number, seconds
 from ..conef import SWEEP_SEEDS, SWEPT, Size
 from ..shared.conef_training import (
@@ -25,6 +26,7 @@ from ..shared.conef_training import (
     sketched,
     ways,
 )
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import HOLDS, Statement, at_most, below, judged
 
@@ -221,9 +223,6 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
 
 def draw(rows, chosen, swept):
     """Accuracy against memory; accuracy by step size; and, with a sweep, the loss of accuracy against d."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
     best = best_outcomes(rows)
     families = (
         ("without memory", "0.35", "s"),
@@ -240,8 +239,7 @@ def draw(rows, chosen, swept):
             return families[0]
         return families[2] if "fresh" in name else families[3] if "fixed" in name else families[4]
 
-    with style():
-        figure, grid = new_figure(1, 3 if swept else 2, width=PAGE, height=1.0 * COLUMN)
+    with canvas(1, 3 if swept else 2, 1.0 * COLUMN) as (figure, grid):
         held = [row.accuracy.mean() for row in best.values() if row.success]
         floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
         axes, labelled = grid[0, 0], set()

@@ -84,8 +84,8 @@ class Outcome(NamedTuple):
         CHOCO's consensus step.
     sent : float
         Payload bits per coordinate of a message.
-    losses : ndarray, shape (seeds,)
-        f - f* at the mean model, over the last quarter; infinite if the run diverged.
+    losses : list of float
+        Seed by seed f - f* at the mean model, over the last quarter; infinite if the run diverged.
     consensus : float
         Mean square distance of the models from their mean, over the last quarter.
     expected : float
@@ -107,7 +107,7 @@ class Outcome(NamedTuple):
     step: float
     gamma: float
     sent: float
-    losses: np.ndarray
+    losses: list[float]
     consensus: float
     expected: float
     bits: float
@@ -118,12 +118,12 @@ class Outcome(NamedTuple):
     @property
     def loss(self) -> float:
         """The mean over the seeds; infinite if a run diverged."""
-        return float(self.losses.mean())
+        return float(np.mean(self.losses))
 
     @property
     def spread(self) -> float:
         """The standard deviation over the seeds."""
-        return math.nan if self.diverged else float(self.losses.std())
+        return math.nan if self.diverged else float(np.std(self.losses))
 
     @property
     def diverged(self) -> bool:

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
+from ...plots.figure_style import colours
 from ...plots.text import number
+from ..shared.panels import canvas
 from ..shared.report import Study, Table
 from .gossip import (
     ALL_REDUCE,
@@ -93,14 +95,10 @@ def cells_table(name: str, shards: str, rows, share: float, ends: tuple[float, f
 
 def draw(curves, rows, sizes, share: float):
     """Loss against rounds and bits, and consensus against rounds: a row for each problem and kind of shards."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE, colours
-
     places = list(dict.fromkeys((c.problem, c.graph, c.workers, c.shards) for c in curves))
     start = {size.problem: size.start for size in sizes}
     looks = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "v"), ("--", "P"), ("-.", "X"), (":", "*"))
-    with style():
-        figure, grid = new_figure(len(places), 3, width=PAGE, height=0.9 + 1.75 * len(places))
+    with canvas(len(places), 3, 0.9 + 1.75 * len(places)) as (figure, grid):
         for panels, place in zip(grid, places, strict=True):
             here = {(c.method, c.compressor): c for c in curves if c[:4] == place}
             ceiling, top, lost = 3.0 * start[place[0]], 0.0, []

@@ -9,9 +9,11 @@ import numpy as np
 
 from ... import bounds
 from ...measure import Interval
+from ...plots.figure_style import COLUMN
 from ...plots.text import number
 from ..largest_batch import LEVEL, LOOKS, Options
 from ..shared.entry_keys import slug
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within
 
@@ -158,8 +160,9 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         for t in thresholds
         if t.surely > APART * predicted(t)
     ]
-    ordered = [sorted((a, b), key=predicted) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes]
-    pairs = [(low, high) for low, high in ordered if predicted(high) > CLEAR * predicted(low)]
+    at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
+    in_order = (sorted(pair, key=predicted) for pair in at_one_time)
+    pairs = [(low, high) for low, high in in_order if predicted(high) > CLEAR * predicted(low)]
     diverse = Statement(
         "diverse-allows-larger",
         f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"
@@ -220,11 +223,7 @@ def draw(thresholds, points, speeds, factor: float):
     """Loss and accuracy against the batch; measured against predicted; speed-up against workers."""
     from matplotlib import rcParams
 
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(2, 2, width=PAGE, height=2.0 * COLUMN)
+    with canvas(2, 2, 2.0 * COLUMN) as (figure, grid):
         names = list(dict.fromkeys(t.data for t in thresholds))
         looks = dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
         passes = list(dict.fromkeys(t.passes for t in thresholds))

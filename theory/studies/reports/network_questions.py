@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...plots.figure_style import colours
 from ...plots.text import number
 from ..network_questions import (
     FULL,
@@ -34,6 +35,7 @@ from ..shared.network_training import (
     task_tables,
     training_loss,
 )
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import FAILS, HOLDS, Statement, Trial, at_most, below
 
@@ -142,13 +144,9 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
 
 def draw(rows: list[Trained], where: list[Place], models: list[Models]):
     """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE, colours
-
     best = best_of(rows)
     names = list(dict.fromkeys(task for task, _ in best))
-    with style():
-        figure, grid = new_figure(len(names), 3, width=PAGE, height=1.2 + 2.2 * len(names))
+    with canvas(len(names), 3, 1.2 + 2.2 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for k, method in enumerate(dict.fromkeys(method for _, method in best)):
                 row = best.get((task, method))

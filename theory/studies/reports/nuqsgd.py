@@ -10,8 +10,10 @@ from ...bounds import (
     qsgd_inf_variance,
     qsgd_variance,
 )
+from ...plots.figure_style import COLUMN
 from ...plots.text import number
 from ..nuqsgd import BATCH, BITS, BUCKET, L2, LONGER, MOMENTUM, THREE, Variance
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import Compare, Statement, Trial, below, within
 
@@ -144,9 +146,6 @@ def draw(sweep, dimensions, trained):
     """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
     from matplotlib.lines import Line2D
 
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
     looks = {
         name: {"color": colour, "marker": mark, "linestyle": dash, "markerfacecolor": "none", "label": name}
         for name, colour, mark, dash in (
@@ -163,8 +162,7 @@ def draw(sweep, dimensions, trained):
         "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
     }
     settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
-    with style():
-        figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
+    with canvas(2, 3, 1.3 * COLUMN) as (figure, grid):
         for axes, name in zip(grid[0], [name for name in KEPT if name in dimensions], strict=False):
             for q in THREE:
                 mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]

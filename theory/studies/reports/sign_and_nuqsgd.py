@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
+from ...plots.figure_style import COLUMN
 from ...plots.text import bits as bits_text
 from ...plots.text import number
 from ..nuqsgd import L2, MOMENTUM
 from ..shared.messages import Message, round_seconds
+from ..shared.panels import canvas
 from ..shared.report import Study, Table, line
 from ..shared.verdicts import Compare, Spread, Statement, below, faster
 from ..sign_and_nuqsgd import (
@@ -197,9 +199,6 @@ def bits_of_bucket(sent) -> int:
 
 def draw(sent, curves):
     """Loss against bits for each problem, and time of a round against bandwidth."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
     shown = {
         "float32": ("#7F7F7F", ":", "x"),
         SIGN: ("#D55E00", "-", "o"),
@@ -209,8 +208,7 @@ def draw(sent, curves):
         CODED: ("#009E73", "-", "D"),
         EIGHT: ("#CC79A7", "-.", "^"),
     }
-    with style():
-        figure, grid = new_figure(1, len(curves) + 1, width=PAGE, height=0.95 * COLUMN)
+    with canvas(1, len(curves) + 1, 0.95 * COLUMN) as (figure, grid):
         for axes, (name, seen) in zip(grid[0], curves.items(), strict=False):
             for method, (bits, gap) in seen.items():
                 if method in shown:

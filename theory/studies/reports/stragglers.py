@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ...plots.figure_style import COLUMN
 from ...plots.text import number
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import Statement, faster
 from ..stragglers import ACCURACY, LEVEL, SIGMA2, START, STEP, TIMES, WORKERS, D, mean_of
@@ -98,11 +100,7 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
 
 def draw(orders, curves, bias):
     """Time of a round against k, error against the wall clock, and the limit with the fastest workers."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(1, 3, width=PAGE, height=0.85 * COLUMN)
+    with canvas(1, 3, 0.85 * COLUMN) as (figure, grid):
         left, middle, right = grid[0]
         for j, (name, times) in enumerate(TIMES.items()):
             rows = [row for row in orders if row.times == name]

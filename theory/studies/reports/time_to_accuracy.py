@@ -8,8 +8,10 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import NETWORKS
+from ...plots.figure_style import COLUMN, colours
 from ...plots.text import number
 from ..shared.entry_keys import slug
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import Statement, faster
 from ..time_to_accuracy import CHOSEN_BY, CLOSE, FULL, MANY, Options, curves, fit_steps, methods, step_times
@@ -102,16 +104,12 @@ def draw(times, speed, rows, options: Options):
 
     Whiskers and bands are the fewest and the most steps of a seed.
     """
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE, colours
-
     networks, names = list(dict.fromkeys(t.network for t in times)), list(dict.fromkeys(t.method for t in times))
     slow, most = networks[0], options.workers[-1]
     seen: dict = {(row.method, row.workers, row.batch): row for row in rows}
-    with style():
-        cycle = colours()
-        parts = (("gradient", cycle[4], None), ("coding", cycle[3], ".."), ("exchange", cycle[7], "//"))
-        figure, grid = new_figure(2, 2, width=PAGE, height=1.75 * COLUMN)
+    cycle = colours()
+    parts = (("gradient", cycle[4], None), ("coding", cycle[3], ".."), ("exchange", cycle[7], "//"))
+    with canvas(2, 2, 1.75 * COLUMN) as (figure, grid):
         bars, gain, use, batch = grid.ravel()
         width, highest = 0.26, 0.0
         for j, p in enumerate(options.workers):

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from ...cluster.cost_model import Network
+from ...plots.figure_style import colours
 from ...plots.text import number
+from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table
 from ..shared.verdicts import OPEN, TIMES, Statement, faster
 from ..topologies import ASSUMED, KINDS, REDUCE, RING, STAR, TOPOLOGIES, Options, crossing, rounds_to, seconds_of
@@ -92,15 +94,11 @@ def statements(rows, network: Network, many: bool, options: Options) -> list[Sta
 
 def draw(rows, network: Network, options: Options):
     """Seconds of an exchange against its length: two ranks, measured and by the model, and more nodes by the model."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE, colours
-
     looks = {STAR: ("-", "o", 1), RING: ("--", "s", 4), REDUCE: ("-.", "^", 5)}
     lengths = np.geomspace(min(options.sizes), max(options.sizes), 60)
     many = (2, *options.nodes)
     height = math.ceil(len(many) / 2)
-    with style():
-        figure, grid = new_figure(height, 2, width=PAGE, height=0.5 + 2.2 * height)
+    with canvas(height, 2, 0.5 + 2.2 * height) as (figure, grid):
         for axes, nodes in zip(grid.ravel(), many, strict=False):
             for topology, (line, mark, k) in looks.items():
                 what = "a round of gossip on a ring" if topology == RING else topology

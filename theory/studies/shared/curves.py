@@ -12,6 +12,7 @@ from ...bounds.rounds import ROUNDS, rounds_order
 from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
+from .panels import band, canvas
 from .report import Table, line
 
 
@@ -112,12 +113,8 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
 
 def draw_curves(curves, what: str):
     """Two panels for each problem: against the gradients of a worker, and against rounds."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE
-
     names = list(dict.fromkeys(curve.problem for curve in curves))
-    with style():
-        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
+    with canvas(len(names), 2, 0.5 + 2.2 * len(names)) as (figure, grid):
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
             for axes, column, label in zip(
@@ -126,23 +123,8 @@ def draw_curves(curves, what: str):
                 for k, curve in enumerate(here):
                     x = np.maximum(getattr(curve, column), 0)
                     shown = x > 0
-                    line = curve.mean[shown], curve.height[:, shown]
-                    (drawn,) = axes.plot(
-                        x[shown],
-                        line[0],
-                        label=_short(curve.label),
-                        markersize=3,
-                        markevery=max(1, int(shown.sum()) // 6),
-                        zorder=2 + k,
-                    )
-                    axes.fill_between(
-                        x[shown],
-                        line[1].min(axis=0),
-                        line[1].max(axis=0),
-                        color=drawn.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
+                    mark = {"markersize": 3, "markevery": max(1, int(shown.sum()) // 6), "zorder": 2 + k}
+                    band(axes, x[shown], curve.height[:, shown].astype(float), label=_short(curve.label), **mark)
                 axes.set(xscale="log", yscale="log", xlabel=label, title=name)
             row[0].set_ylabel(what)
         handles, labels = grid[0, 0].get_legend_handles_labels()
