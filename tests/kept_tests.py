@@ -2,8 +2,9 @@
 
 ``pytest --keep`` runs those that changed, each in a process of its own, and notes in ``tests/kept.jsonl`` what was
 executed for it, with a digest.  While the digest is the same, the test is not run but for one in ten, drawn from the
-commit's name, and pytest's summary says so.  Any doubt means that it is run: another version, a process that did not
-tell what it executed, a line that was edited.  ``--afresh`` runs all.
+commit's name, and pytest's summary says so.  It is run if there is another version of what it is measured with, if a
+Python process that it started did not tell what it executed, or if its line was edited.  Not seen are other programs,
+files outside the checkout, and where an import leads; the one in ten, and ``--afresh``, which runs all, are for these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ SHARE = 10  # one in so many is run although nothing changed
 @functools.cache
 def commit() -> str:
     """Name of the commit; of a folder that is none, an empty string."""
-    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:  # there is no git
+        return ""
     return answer.stdout.strip()
 
 
@@ -82,7 +86,9 @@ def pytest_collection_modifyitems(config, items):
     same = {item for item in marked if not afresh and unchanged(known.get(item.nodeid), sources)}
     if keep:
         if hasattr(config, "workerinput"):
-            raise pytest.UsageError("--keep: forks; run it with -n 0")
+            raise pytest.UsageError(
+                "--keep: got several processes, allowed: -n 0, as each test runs in a forked process"
+            )
         wanted = set(marked) - same
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
         items[:] = [item for item in items if item in wanted]

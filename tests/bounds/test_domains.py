@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from theory import bounds
 from theory.bounds.bibliography import cited, entries, fields, keys, source_known
 from theory.bounds.closed_form import formula, total
-from theory.bounds.domains import condition
+from theory.bounds.domains import condition, domain
 from theory.bounds.theorems import parts, theorem
 
 
@@ -176,3 +176,32 @@ def test_the_bibliography_has_what_a_reference_needs():
     assert keys("derived; [alistarh2017qsgd] and [b]") == ["alistarh2017qsgd"]
     assert cited("[horvath2022natural], Theorem 7").startswith("Horvath, Ho, ")
     assert source_known("derived; sharpens [alistarh2017qsgd]") == "derived"
+
+
+@pytest.mark.parametrize(
+    "call, named",
+    [
+        (lambda: bounds.pareto_order_mean(2, 0, shape=2.0), "k: got 0"),
+        (lambda: bounds.pareto_order_mean(3, 1, shape=2.0, scale=-1.0), "scale: got -1"),
+        (lambda: bounds.fastest_k(3, shape=-1.0), "shape: got -1"),
+        (lambda: bounds.gossip_rounding(8, 1000, -1.0), "largest: got -1"),
+        (lambda: bounds.inclusion_probabilities(5, [1.0, 2.0]), "k: got 5"),
+        (lambda: bounds.gossip_gap(None, 16), "graph: got None"),
+        (lambda: bounds.growing_batch_limit(0.5, curvature=0, lipschitz=2.0), "curvature: got 0"),
+    ],
+)
+def test_no_condition_is_lost(call, named):
+    """An argument named as a function of conditions, None for a word that is needed, a division by what is refused."""
+    with pytest.raises(ValueError, match=named):
+        call()
+
+
+def test_every_condition_that_a_formula_is_given_is_checked():
+    def area(shape: float, largest: float) -> float:
+        return shape * largest
+
+    checked = domain(area, ["shape > 0", "0 <= largest <= shape"])
+    texts = [one.text for argument in checked.arguments for one in argument.conditions]
+    assert sorted(texts) == ["0 <= largest <= shape", "shape > 0"]
+    with pytest.raises(TypeError, match="names an argument"):
+        domain(area, ["1 < 2"])

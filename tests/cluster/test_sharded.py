@@ -68,7 +68,7 @@ def test_ranks_keep_slices_and_send_what_the_formula_says(tmp_path):
         (lambda: th.Sharded(th.Sharded()), "server"),
         (
             lambda: th.ParallelSGD(th.Sign(), th.Constant(0.1), th.ErrorFeedback(), server=th.Sharded(th.Majority())),
-            "server: got Sharded.*, allowed: Mean or Momentum with a memory",
+            "server: got Sharded.*, allowed: Mean, Momentum or Adam with a memory",
         ),
         (lambda: th.ParallelSGD(step=th.Constant(0.1), topology=th.ReduceScatter()), "topology"),
     ],

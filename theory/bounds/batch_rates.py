@@ -76,8 +76,9 @@ def minibatch_smooth(
     "gap > 0",
     "0 < mu <= smoothness",
     "gradients >= 1",
+    "batch >= 1",
     "gradients % batch == 0",
-    "1 <= batch <= 0.5 / (step * mu)",
+    "batch <= 0.5 / (step * mu)",
 )
 def minibatch_pl(
     gradients: int,
@@ -146,7 +147,12 @@ def minibatch_convex(
 
 
 @formula(
-    "second_moment > 0", "distance > 0", "gradients >= 1", "gradients % batch == 0", "1 <= batch <= 0.5 / (step * mu)"
+    "second_moment > 0",
+    "distance > 0",
+    "gradients >= 1",
+    "batch >= 1",
+    "gradients % batch == 0",
+    "batch <= 0.5 / (step * mu)",
 )
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float

@@ -158,7 +158,7 @@ def bottou_decreasing_step_plan(
     "shift > 1",
     "beta > 1 / (mu * first)",
     "second >= first ** 2",
-    "beta / shift <= first / (lipschitz * second)",
+    "beta <= shift * first / (lipschitz * second)",
 )
 def bottou_decreasing_step(
     steps: int,

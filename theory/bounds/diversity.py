@@ -8,7 +8,7 @@ from ..core import require
 from .closed_form import formula
 
 
-@formula("n >= 1", "spectral > 0", "0 <= smallest_row <= spectral")
+@formula("n >= 1", "spectral > 0", "0 <= smallest_row <= spectral * (1 + 1e-9)")
 def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     r"""Lower bound of the batch-size bound of a generalized linear model.
 

@@ -164,11 +164,15 @@ def condition(text: str) -> Condition:
     tree = ast.parse(text, mode="eval")
     compare = tree.body
     used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    names = frozenset(used) - KNOWN.keys()
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    known = called | {"inf", "pi"}  # an argument may have the name of a function, such as shape
+    names = frozenset(used) - known
     code = compile(tree, f"<condition {text}>", "eval")
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
-    bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
+    bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in known]
     if not bare:
+        if not names:
+            raise TypeError(f"condition: got {text!r}, allowed: one that names an argument")
         return Condition(text, next(name for name in used if name in names), names, (), code)
     at = bare[0]
     if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
@@ -178,7 +182,7 @@ def condition(text: str) -> Condition:
         other = operands[number + 1] if number == at else operands[number]
         kind = type(operator) if number == at else TURNED.get(type(operator), type(operator))
         shown = ast.unparse(other)
-        depends = any(isinstance(node, ast.Name) and node.id not in KNOWN for node in ast.walk(other))
+        depends = any(isinstance(node, ast.Name) and node.id not in known for node in ast.walk(other))
         limits.append(Limit(kind, shown, compile(ast.Expression(other), "<limit>", "eval"), depends))
     limits.sort(key=lambda limit: limit.operator not in (ast.Gt, ast.GtE))
     return Condition(text, typing.cast(ast.Name, operands[at]).id, names, tuple(limits), code)
@@ -243,8 +247,11 @@ class Domain(NamedTuple):
             elif argument.array:
                 values[argument.name] = self._array(argument, value)
         each = [(argument, one) for argument in self.arguments for one in argument.conditions]
-        for argument, one in sorted(each, key=lambda pair: len(pair[1].names) > 1):  # first those of one argument alone
-            given = all(values.get(name, 0) is not None for name in one.names)
+        absent = {one.name for one in self.arguments if one.optional and values[one.name] is None}
+        for argument, one in sorted(
+            each, key=lambda pair: len(pair[1].names)
+        ):  # those of one argument alone come first
+            given = not one.names & absent
             if given and not one.holds(values):
                 allowed = one.said(argument.integer, values, argument.array)
                 require(False, argument.name, bound.arguments[argument.name], allowed)

@@ -213,7 +213,7 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0 else 1.0
 
 
-@formula("vector(rates)", "rates > 0", f"count(rates) <= {MOST_WORKERS}")
+@formula("vector(rates)", "rates > 0", f"count(rates) <= {MOST_WORKERS}", "1 <= k <= count(rates)")
 def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     r"""Probability of each worker to be among the k fastest.
 

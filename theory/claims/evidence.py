@@ -211,7 +211,9 @@ def from_line(line: str) -> Evidence:
     try:
         entry = json.loads(line)
         if entry.pop("checksum") != _checksum(entry):
-            raise EvidenceDamaged(f"evidence of {entry.get('id')}: it was edited after it was measured")
+            raise EvidenceDamaged(
+                f"evidence of {entry.get('id')}: it was edited after it was measured; measure it again: make keep"
+            )
         rows = entry["truth"][3]
         wrong = {name: _as_attempt(found, rows) for name, found in entry["mutants"].items()}
         return Evidence(

@@ -165,6 +165,7 @@ class Exchange(Rows):
         If y is what `stored` gave, C(x) is stored there.
         """
         if isinstance(y, Stored):
+            require(is_always(scale, 1.0), "scale", scale, "1 where a compressed vector is stored")
             base, keys = y.keys
             self.call(Keys(base, keys))
             compressor, source = self._apply(y.compressor, x, keys, "stored")
@@ -197,7 +198,12 @@ class Exchange(Rows):
         if not isinstance(x, (Phase, Messages, Stored)):
             super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
             return
-        require(minus is None and weights is None, "minus and weights", (minus, weights), "not with messages")
+        require(
+            minus is None and weights is None,
+            "minus and weights",
+            (minus, weights),
+            "None and None where x is a message",
+        )
         self.scale(y, keep)
         if isinstance(x, Messages):
             self._add_received(y, x, scale)

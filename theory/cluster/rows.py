@@ -99,11 +99,16 @@ class Rows(Calls):
         each row i of all workers or models, and all rows j of x.
         """
         if weights is not None:
-            require(is_always(keep, 1.0) and minus is None, "keep and minus", (keep, minus), "not with weights")
+            require(
+                is_always(keep, 1.0) and minus is None,
+                "keep and minus",
+                (keep, minus),
+                "1 and None where there are weights",
+            )
             self._add_weighted(y, x, scale, weights)
         elif minus is not None:
             plain = is_always(keep, 1.0) and is_always(scale, 1.0)
-            require(plain, "keep and scale", (keep, scale), "1 with minus")
+            require(plain, "keep and scale", (keep, scale), "1 and 1 where there is minus")
             self._add_difference(y, x, minus)
         else:
             self._sum(y, keep, x, scale)

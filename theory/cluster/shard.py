@@ -85,7 +85,8 @@ class Shard(Rows):
         if not isinstance(x, Messages):
             super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
         elif self.whole:
-            self._run.add(y, x, scale, keep=keep, minus=minus, weights=weights)
+            self.scale(y, keep)
+            self._run.add(y, x, scale, minus=minus, weights=weights)
         else:
             full = self._run.vector("gathered")  # messages are restored as a whole
             part = self._part(full)

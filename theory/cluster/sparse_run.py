@@ -90,6 +90,7 @@ class SparseRun(Run):
 
     def memory(self) -> MemoryRows:
         """The workers' error memories, initially 0."""
+        require(self._how.memory, "memory", False, "True of a feedback rule that calls run.memory()")
         x, shape = self.x, (self.replicas, self.workers_here)
         return self.once(
             "memory",
@@ -110,6 +111,7 @@ class SparseRun(Run):
 
     def local(self) -> tuple[Vector, Vector]:
         """The workers' local models, and their gradients there."""
+        require(self._how.local, "local_models", False, "True of a method that calls run.local()")
         how, shape = self._how, (self.replicas, self.workers_here)
 
         def make() -> Any:

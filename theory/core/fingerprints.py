@@ -145,7 +145,7 @@ class _Content:
                 for name in names:
                     if name in vars(value):
                         say(name)
-                        self.add(vars(value)[name])
+                        self.add(vars(value)[name], names)
         elif isinstance(value, functools.partial):
             self.add((value.func, value.args, value.keywords))
         elif isinstance(value, type):
@@ -160,6 +160,10 @@ class _Content:
                 self._other(value)
             else:
                 say(name_of(plain))
+        elif isinstance(value, (range, slice)):
+            say(repr(value))
+        elif isinstance(value, python.MethodType):
+            self.add((value.__func__, value.__self__))
         elif hasattr(value, "__wrapped__"):
             self.add(value.__wrapped__)
         elif isinstance(value, types.ExternalFunction):

@@ -155,6 +155,9 @@ def read(path: Path) -> tuple[Any, bytes] | None:
     """What `write` wrote, or None: there is no such file, or it is damaged, which a line names."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            about = os.fstat(file.fileno())
+            if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+                return None  # somebody else's, or changed by somebody else
             data = file.read()
     except OSError:
         return None

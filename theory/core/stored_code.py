@@ -36,7 +36,15 @@ __all__ = ["Stored", "external", "loaded_files", "prune"]
 
 DAY = 86_400.0
 KEPT_DAYS, KEPT_BYTES, KEPT_STATES = 60.0, 2**30, 8  # how long and how much is kept; states of one kernel's source
-NUMBA_OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "LLVM_REFPRUNE_PASS")
+NUMBA_OPTIONS = (
+    "OPT",
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "LLVM_REFPRUNE_PASS",
+    "USING_SVML",
+)
 
 external: set[type] = set()  # classes with an implementation from outside the package
 _files: set[str] = set()
@@ -150,6 +158,8 @@ class Stored(NullCache):
             choices = [tuple(choice) for choice in stored[0]["choices"]]
             roots = _roots(self._dispatcher.py_func, _classes(signature), choices)
             if None in roots or state_of(found := reached(roots)) != stored[0]["state"]:
+                continue
+            if state_of(reached(roots, node.__wrapped__)) != stored[0]["state"]:  # a constant was assigned since then
                 continue
             try:
                 result = self._rebuild(target_context, pickle.loads(stored[1]))

@@ -58,7 +58,7 @@ def read_evidence(folder: Path = ROOT / FOLDER) -> dict[str, Evidence]:
         for line in path.read_text(encoding="utf-8").splitlines():
             one = from_line(line)
             if one.id in found:
-                raise EvidenceDamaged(f"evidence of {one.id}: twice, in {path}")
+                raise EvidenceDamaged(f"evidence of {one.id}: {path} has two lines of it; remove one, or run make keep")
             found[one.id] = one
     return found
 
@@ -114,7 +114,7 @@ def changed(ids: Iterable[str], kept: dict[str, Evidence], seed: int, quick: boo
             found[id] = "the statement or its mutants changed"
         elif not same_software(one.versions):
             found[id] = f"measured with {', '.join(f'{name} {v}' for name, v in one.versions.items())}"
-        elif sources.digest(one.executed) != one.digest:
+        elif not one.digest or sources.digest(one.executed) != one.digest:
             found[id] = "what was executed for it changed"
     return found
 

@@ -94,7 +94,9 @@ class Records:
 
         self._kept = self._kept or read_evidence(self.figures.parent / FOLDER)
         if known not in self._kept:
-            raise KeyRefused(f"claim:{id}: there is no evidence: python -m theory.experiment sources --verify {known}")
+            raise KeyRefused(
+                f"claim:{id}: no evidence is kept; measure it: python -m theory.experiment sources --verify {known}"
+            )
         return judged(find_claim(known), self._kept[known])
 
     @staticmethod

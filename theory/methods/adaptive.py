@@ -34,12 +34,13 @@ def _check_rule(rule: Any) -> None:
 
 def direction(run: Run, received: Messages, rule: Any) -> Vector:
     """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
-    g = u = run.vector("update")  # u will be where g was
+    g = u = run.vector("update")  # one vector: first g, then u
     m, v = run.vector("m"), run.vector("v")
     run.set(g, run.x, scale=run.local_l2)  # 0, unless the l2 term is not sent
     run.add(g, received)  # g = mean Q
     run.update_moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
-    run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m / (sqrt(v) + eps)
+    # m' = m / (1 - beta1^t) in step t = 1, 2, ..., and v' likewise
+    run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m' / (sqrt(v') + eps)
     run.add(u, run.x, scale=rule.decay)
     return u
 
@@ -172,8 +173,8 @@ class LAMB(NamedTuple):
     def update(self, run: Run, received: Messages) -> None:
         """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
         u = direction(run, received, self)
-        edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))
-        run.trust(u, run.x, edges=edges, low=self.low, high=self.high)
+        edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))  # where layers begin and end
+        run.trust(u, run.x, edges=edges, low=self.low, high=self.high)  # u = phi(||x||) u / ||u||, by layer
         run.add(run.x, u, scale=-self.rate * run.eta_received)
 
     def check(self, problem: Any, d: int) -> None:

@@ -73,7 +73,7 @@ class ChocoSGD(NamedTuple):
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
         p = g  # in the same place
-        run.set(p, run.x)
+        run.set(p, run.x)  # p_i = x_i, and then
         run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
         heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
         run.add(known, heard)  # xhat_j = xhat_j + q_j

@@ -1,6 +1,6 @@
 """Feedback rules: what a worker does with the error of its compressor.
 
-A *feedback rule* is a setting with two functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
+A *feedback rule* is a setting with three functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
 which the gradients are added, which begin with l2 x and what is fed back; ``store(run, p, message)`` comes after
 compression and stores p - Q(p), or what the rule makes of it.  Here are the two rules that need at most an array; each
 other rule has its own file.
@@ -83,13 +83,13 @@ class ErrorFeedback(NamedTuple):
         return True
 
     def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Begin with p = e + l2 x, where e is: it is made anew in every step."""
+        """Return p = e + l2 x, in the place of e: ``store`` writes the new e there."""
         e = run.memory()
         run.add(e, run.x, scale=l2)
         return e
 
     def store(self, run: Run, p: Vector, message: Phase) -> None:
-        """Store e = p - Q(p), where p is."""
+        """Leave e = p - Q(p) in p, which is the memory."""
         run.add(p, message, scale=-1.0)
 
     def error(self, run: Run) -> np.ndarray:

@@ -112,12 +112,13 @@ class OneBitAdam(NamedTuple):
         if run.rates.now() < self.warmup:
             g = run.scratch()
             run.set_gradient(g, at=run.x)
-            run.set(u, run.reduce(run.compress(Identity(), g, reduce=True, phase="warm-up")))  # u = mean g_i
+            message = run.compress(Identity(), g, reduce=True, phase="warm-up")
+            run.set(u, run.reduce(message))  # u = mean g_i
             run.update_moments(m, v, of=u, beta1=self.beta1, beta2=self.beta2)
         else:
             d, e = run.memory(), run.vector("server error")
-            run.add(d, m, scale=self.beta1)
-            run.add_gradient(d, at=run.x, scale=1.0 - self.beta1)  # d_i = d_i + m_i, m_i = beta1 m + (1 - beta1) g_i
+            run.add(d, m, scale=self.beta1)  # d_i = d_i + beta1 m
+            run.add_gradient(d, at=run.x, scale=1.0 - self.beta1)  # d_i = d_i + (1 - beta1) g_i: in all d_i + m_i
             message = run.compress(self.compressor, d)
             run.add(d, message, scale=-1.0)  # d_i = d_i - Q(d_i)
             run.add(e, run.gather(message))  # e = e + mean Q(d_i)

@@ -83,7 +83,7 @@ class Momentum(NamedTuple):
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; the look-ahead comes in two parts."""
+        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; look-ahead as in `_move_with_velocity`."""
         _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
@@ -131,7 +131,7 @@ class OuterStep(NamedTuple):
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; the look-ahead comes in two parts."""
+        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; with look-ahead likewise."""
         step = self.rate * run.eta_received
         if self.momentum:
             _move_with_velocity(run, received, self.momentum, self.nesterov, step)
@@ -141,6 +141,8 @@ class OuterStep(NamedTuple):
 
 
 def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: bool, step: Scale) -> None:
+    # With look-ahead x moves by -step (mean Q + beta v), v being the new velocity and mean Q = v - beta (the old one):
+    # ``undo`` is the part with the old one, the last line that with the new one.  Without it, ahead = 0.
     v, ahead = run.vector("velocity"), beta if nesterov else 0.0
     rate = (1.0 + ahead) * step
     run.damp(v, run.x, factor=beta, l2=run.local_l2 * run.eta_sent, undo=ahead * step, step=rate)  # v = beta v - l2 x

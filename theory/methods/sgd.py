@@ -200,7 +200,7 @@ def check_parts(method: Any) -> None:
         getattr(method.server, "with_memory", True) or not has_memory(method.feedback),
         "server",
         method.server,
-        "Mean or Momentum with a memory, which ignores a vote or a projection",
+        "Mean, Momentum or Adam with a memory: a vote or a projection would ignore it",
     )
     require(
         method.topology is None or method.exchange == "auto",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ DATA = ("theory", "tests", "notebooks", "figures", "docs")  # folders of a check
 def _opened(event: str, arguments: tuple) -> None:
     if event == "open" and FILES and isinstance(arguments[0], str) and arguments[1] in ("r", "rb", None):
         for files in FILES:
-            files.add(arguments[0])
+            files.add(os.path.abspath(arguments[0]))
 
 
 class Trace:

@@ -183,7 +183,7 @@ def proof(
         If the claim has a proof, or there is no variant.
     """
     if claim in PROOFS:
-        raise ValueError(f"claim: got {claim!r}, allowed: one without a proof")
+        raise ValueError(f"claim: got {claim!r}, allowed: a claim that has no proof yet")
     if not variants:
         raise ValueError(f"variants: got none for {claim!r}, allowed: at least one, which must fail")
     regions = region if isinstance(region, tuple) else (region,)

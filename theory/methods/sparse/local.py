@@ -66,6 +66,11 @@ class LocalStep(NamedTuple):
     def _row(pointer, t, r, w):
         b = at(pointer)
         rate, z, touched, count = rate_at(b.rate, t), b.Y.z[r, w], b.Y.touched[r, w], b.Y.count[r, w]
+        if (
+            count + b.G.count[r, w] > touched.size
+        ):  # more steps than the method stated: nothing is written beyond the end
+            b.Y.scale[r, w] = np.nan
+            return
         b.Y.scale[r, w] *= 1.0 + rate * b.l2
         factor = rate / b.Y.scale[r, w]
         for p in range(b.G.count[r, w]):

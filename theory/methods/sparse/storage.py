@@ -67,7 +67,7 @@ def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
     d, entries = int(dimension(problem)), int(np.diff(A.indptr).max())
     entries *= d // A.columns  # of a row; a softmax has as many per class
     exact = touched == "row" or is_slope_times_row(problem)  # for others the touched coordinates are unknown
-    gradient = min(d, batch * entries) if exact else d
+    gradient = min(d, max(1, batch * entries)) if exact else d
     return SparseRows(
         memory,
         moving,
