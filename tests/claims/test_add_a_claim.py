@@ -33,6 +33,7 @@ def _(context):
 @pytest.fixture
 def own(tmp_path):
     """Make a file with a claim; forget it, and what else was loaded, afterwards."""
+    list_claims()  # all topics are loaded, so that forgetting leaves the package's own
     claims, modules = dict(REGISTRY), set(sys.modules)
 
     def write(name, text=None, id="parity.even", factor=2):
@@ -105,7 +106,7 @@ def test_a_file_that_is_loaded_again_says_what_it_says_now(own):
 
 
 def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
-    before = list_claims()
+    before, loaded = list_claims(), set(sys.modules)
     refusals = {
         "a Python file that exists": [tmp_path / "nowhere.py", own("notes.txt"), tmp_path],
         "a file that registers a claim": [own("silent.py", "x = 1\n")],
@@ -118,7 +119,7 @@ def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
             with pytest.raises(ValueError, match=f"got .*, allowed: {allowed}"):
                 load_claims(path)
     assert list_claims() == before and sys.modules["json"] is json
-    assert sys.modules["pytest"] is pytest and not {"thief", "colorsys"} & set(sys.modules)
+    assert sys.modules["pytest"] is pytest and not {"thief", "colorsys"} & (set(sys.modules) - loaded)
 
 
 def test_a_file_that_fails_leaves_nothing_behind(own):

@@ -26,8 +26,8 @@ from theory.claims.proofs import (
     unit_forms,
     zero,
 )
-from theory.claims.proofs.coq import coq
-from theory.claims.proofs.proof import PROOFS, secured
+from theory.claims.proofs.coq_files import coq
+from theory.claims.proofs.proof_list import PROOFS, secured
 from theory.experiment.cli import main
 
 needs_sympy = pytest.mark.skipif(importlib.util.find_spec("sympy") is None, reason="SymPy is not installed")

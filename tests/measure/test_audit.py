@@ -20,7 +20,16 @@ from theory.core import setting
 from theory.experiment.audit_command import chosen, family_of
 from theory.experiment.audit_page import page
 from theory.experiment.cli import main
-from theory.measure import INPUTS, AuditTable, audit, input_vectors, mean_interval, moments, worst_vectors
+from theory.measure import (
+    INPUTS,
+    AuditTable,
+    audit,
+    audit_messages,
+    input_vectors,
+    mean_interval,
+    moments,
+    worst_vectors,
+)
 from theory.measure.audit_messages import EMPTY, _pieces
 from theory.wire import descriptor
 from theory.wire.bits import read_floats, write_floats
@@ -138,8 +147,7 @@ def test_wrong_counts_are_named(states):
 
 
 def test_a_message_that_decodes_to_something_else_is_named(monkeypatch):
-    module = sys.modules[audit.__module__]
-    monkeypatch.setattr(module, "decode", lambda message: np.zeros(30))
+    monkeypatch.setattr(audit_messages, "decode", lambda message: np.zeros(30))
     found = audit(th.QSGD(3), d=30, **SMALL)
     assert found.faults == ("decodes to another vector than it compresses to!",)
 

@@ -20,7 +20,7 @@ import sheets  # noqa: E402
 import times  # noqa: E402
 
 from theory.measure import mean_interval  # noqa: E402
-from theory.plots import explore, lecture, new_figure  # noqa: E402
+from theory.plots import explore, lecture, lecture_curves, new_figure  # noqa: E402
 
 PATHS = sheets.lectures()
 INDEX = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
@@ -340,7 +340,7 @@ def test_marks_lines_and_bounds_look_as_the_lectures_say():
     lecture.measured([1, 2], samples, label="runs")(ax)
     law, limit, plain = ax.get_lines()[:3]
     assert (law.get_linestyle(), limit.get_linestyle(), plain.get_linestyle()) == ("-", "--", "None")
-    assert plain.get_marker() == lecture.MARKS[0]
+    assert plain.get_marker() == lecture_curves.MARKS[0]
     data, _, (bars,) = ax.containers[0]
     half = mean_interval(samples[:, 0], 0.99).half
     assert data.get_ydata().tolist() == [2.0, 10.0]

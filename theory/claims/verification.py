@@ -13,7 +13,7 @@ from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
 from .judgement import graded, judge, overall, resolves
-from .proofs.proof import Checked, certificate, secured
+from .proofs.proof_list import Checked, certificate, secured
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved

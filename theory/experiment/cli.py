@@ -108,7 +108,7 @@ def _certificate(argv: list[str], comm: Any) -> int:
     if importlib.util.find_spec("sympy") is None:
         parser.error("SymPy, which checks the proofs, is not installed (pip install 'theory[proofs]')")
     from ..claims.proofs import check, find_proof, list_proofs
-    from ..claims.proofs.coq import coq
+    from ..claims.proofs.coq_files import coq
 
     ids = options.ids or list_proofs()
     if unknown := [id for id in ids if find_proof(id) is None]:

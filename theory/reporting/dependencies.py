@@ -202,7 +202,7 @@ class Sources:
         The folder of the checkout; another one than that of the running package for a copy.
     """
 
-    def __init__(self, root=ROOT):
+    def __init__(self, root: Path | str = ROOT) -> None:
         self.root = Path(root).resolve()
         self._files: dict[str, _File | None] = {}
         self._found: dict[tuple[Node, bool, bool], frozenset[tuple[Node, bool]]] = {}

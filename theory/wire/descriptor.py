@@ -78,6 +78,12 @@ def register_code(number: int, cls: type) -> type:
     ------
     ValueError
         If the number is taken by a class of another name, or out of range.
+
+    Examples
+    --------
+    >>> from theory import Elias
+    >>> register_code(1, Elias)
+    <class 'theory.compressors.level_codes.Elias'>
     """
     return _add(number, cls, 0, _level_codes, _level_code_of)
 

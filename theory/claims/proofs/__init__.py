@@ -2,7 +2,7 @@
 
 from .execute import Change, Formulas, Unproved
 from .forms import between, dot, pivots, square, unit_forms
-from .proof import (
+from .proof_list import (
     Checked,
     Obligation,
     Proof,

@@ -25,6 +25,10 @@ class Unproved(ArithmeticError):
     """What cannot be computed exactly, or is not true."""
 
 
+class NoExactForm(Unproved, AttributeError):
+    """A function of a module that has no exact form here."""
+
+
 class Change(NamedTuple):
     """A wrong formula: a piece of its source, and what stands there instead."""
 
@@ -158,7 +162,7 @@ class _Names:
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise Unproved(f"{self._name}.{name} has no exact form here")
+        raise NoExactForm(f"{self._name}.{name} has no exact form here")
 
 
 _MATH = {"sqrt": _root, "inf": math.inf, "fsum": sum, "isfinite": lambda x: True}

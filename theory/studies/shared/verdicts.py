@@ -135,7 +135,7 @@ def below(mine, theirs, by: float = 0.0, level: float = LEVEL) -> str:
     Examples
     --------
     >>> below([1.0, 1.1], [1.0, 1.1]), below([1.0, 1.1, 0.9], [1.2, 1.3, 1.1], by=0.1)
-    ('fails', 'undecided')
+    ('fails', 'holds')
     """
     found = _difference(mine, theirs, level)
     if isinstance(found, str):

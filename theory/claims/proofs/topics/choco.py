@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..execute import Change
-from ..proof import nonnegative, proof
+from ..proof_list import nonnegative, proof
 from ..region import Region
 
 GRAPHS = Region(rho=(0, 1), delta=(0, 1), beta=(0, "2 - rho"))

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ..execute import Change
 from ..forms import square, unit_forms
-from ..proof import nonnegative, positive, proof, squares, zero
+from ..proof_list import nonnegative, positive, proof, squares, zero
 from ..region import Region
 
 SPARSE = Region(d=(1, "inf"), k=(1, "d"))

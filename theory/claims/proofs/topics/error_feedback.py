@@ -7,7 +7,7 @@ from fractions import Fraction
 from ...topics import conef_rates, error_feedback
 from ..execute import Change
 from ..forms import dot, square, unit_forms
-from ..proof import nonnegative, positive, proof, squares, zero
+from ..proof_list import nonnegative, positive, proof, squares, zero
 from ..region import Region
 
 POSITIVE = (0, "inf")

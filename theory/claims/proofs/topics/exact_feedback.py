@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..execute import Change, evaluate
 from ..forms import Decrease, between, dot, square, unit_forms
-from ..proof import positive, proof, squares, zero
+from ..proof_list import positive, proof, squares, zero
 from ..region import Region
 from ..symbols import Symbols
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...topics import mem_sgd
 from ..execute import Change
 from ..forms import between, dot, square, unit_forms
-from ..proof import nonnegative, positive, proof, squares, zero
+from ..proof_list import nonnegative, positive, proof, squares, zero
 from ..region import Region
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..execute import Change
 from ..forms import between, dot, square, unit_forms
-from ..proof import nonnegative, positive, proof, squares, zero
+from ..proof_list import nonnegative, positive, proof, squares, zero
 from ..region import Region
 
 SMALL = Region(c=(0, 1), p=(0, 1), L=(0, "inf"))

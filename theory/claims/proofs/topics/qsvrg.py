@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..execute import Change
 from ..forms import square, unit_forms
-from ..proof import nonnegative, positive, proof, squares, zero
+from ..proof_list import nonnegative, positive, proof, squares, zero
 from ..region import Region
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..execute import Change
-from ..proof import nonnegative, positive, proof, zero
+from ..proof_list import nonnegative, positive, proof, zero
 from ..region import Region
 
 POSITIVE = (0, "inf")

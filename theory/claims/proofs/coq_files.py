@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from .forms import Decrease, completed_squares
-from .proof import Proof, find_proof
+from .proof_list import Proof, find_proof
 from .symbol import Symbol
 from .symbols import Symbols
 
