@@ -56,7 +56,7 @@ def executed(file: str, *names: str) -> set[str]:
 def test_there_is_evidence_for_every_claim_of_the_package():
     assert set(EVIDENCE) == {id for id in list_claims() if not find_claim(id).file}
     for id, one in EVIDENCE.items():
-        assert one.digest and one.executed and one.seconds > 0.0, id
+        assert one.digest and one.executed, id
         assert set(one.versions) == set(software())
 
 
