@@ -4,7 +4,8 @@
 #   make lectures             the lectures in JupyterLab, as notebooks in lectures/ (yours to write in: git does not see them)
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
-#   make test-full            with those that take long by nature: every claim in full, every compressor in every precision
+#   make test-full            everything measured again, from an empty cache, and what takes long by nature: claims in full, ...
+#   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
 #   make keep                 measure again what changed, and keep the evidence (docs/evidence, tests/kept.jsonl)
 #   make check                the quick loop: fast tests and ruff
 #   make lint                 ruff alone
@@ -32,7 +33,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times newcomer figures test test-full keep check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full cold keep check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -55,8 +56,19 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 test: $(STAMP)-test
 	$(PYTEST) $(ARGS)
 
+# An empty cache folder for one recipe, removed when that ends.
+COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CACHE="$$cache"
+
 test-full: $(STAMP)-test
-	$(PYTEST) -m "" --afresh $(ARGS)
+	$(COLD) && $(PYTEST) -m "" --afresh $(ARGS)
+
+cold: $(STAMP)-test
+	@$(COLD) && \
+	run() { $(PY) -m theory.experiment --methods sgd,qsgd-4 --steps 50 --out "$$cache" 2>&1; } && \
+	run > "$$cache/first" && grep -q compiling "$$cache/first" && \
+	run > "$$cache/second" && ! grep compiling "$$cache/second" && \
+	echo "a short run from an empty cache folder, and one that compiles nothing: done" || \
+	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
 
 keep: $(STAMP)-test
 	$(PY) -m theory.experiment verify --quick --changed --keep

@@ -61,7 +61,7 @@ def coding(given, d=10**7):
     target, k = np.zeros_like(v), d // 100
     through, around = "vector to restored vector", "vector to bits and back to the vector"
     top, qsgd, generator = Bench(th.TopK(k), v), Bench(th.QSGD(7), v), np.random.default_rng(0)
-    largest, elias, torch = th.QSGD(7, norm=np.inf), th.QSGD(7, norm=np.inf, elias=True), torch_top(v, k)
+    largest, elias, torch = th.QSGD(7, norm=np.inf), th.QSGD(7, norm=np.inf, code=th.Elias()), torch_top(v, k)
     contestants = [
         (f"10⁷ float32: QSGD, 4 bits: {through}", qsgd.through, _most(2.3)),
         ("the same in buckets of 512", Bench(th.Bucketed(th.QSGD(7), 512), v).through, _most(3.3)),

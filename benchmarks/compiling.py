@@ -56,8 +56,8 @@ print(json.dumps([clocked(lambda: run(c)), clocked(lambda: both_ways(c))]))
 PAIR = (
     COMMON
     + """
-from theory.core import compile_cache as dispatch
-look, missed = dispatch._Cache.load_overload, []
+from theory.core import stored_code as dispatch
+look, missed = dispatch.Stored.load_overload, []
 def counted(cache, signature, context):
     found = look(cache, signature, context)
     if found is None:
@@ -67,7 +67,7 @@ run(th.QSGD(7), problem=problem)
 run(th.TopK(6), problem=other)
 known = th.PartialErrorFeedback(0.3)
 run(th.TopK(6), known)
-dispatch._Cache.load_overload = counted
+dispatch.Stored.load_overload = counted
 for pair in (lambda: run(th.QSGD(7), problem=other), lambda: run(th.QSGD(7), known)):
     pair()
 print(json.dumps(len(missed)))

@@ -14,6 +14,7 @@ from mpi4py import MPI
 
 import theory as th
 from theory.cluster import machines, mpi
+from theory.cluster.calls import list_calls
 from theory.cluster.driver import Driver, make_run, merged
 from theory.cluster.setup import prepare
 from theory.core.bound_calls import replay
@@ -31,7 +32,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     machines.in_turn(comm, lambda: Driver(run))
     Driver(run).advance(0, 1)
     exchange = run.transport.gathering(run, run.phases["up"])
-    _, *calls = run.list(lambda run: exchange.list())  # what follows packing
+    _, *calls = list_calls(run, lambda run: exchange.list())  # what follows packing
     pieces, clock, spent = merged(calls), np.empty(2, np.int64), np.zeros(4, np.int64)
     message, sizes, lengths = exchange.message, exchange.mine, exchange.sizes.copy()
     offsets, inbox = np.cumsum(lengths) - lengths, np.empty(lengths.sum(), np.uint8)

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 
 import theory as th
+from theory.cluster.calls import list_calls
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
@@ -26,12 +27,11 @@ class Worker:
         run, g = make_run(setup, Memory()), gradient[None, None]
 
         def text(run):
-            p = rule.load(run, 0.0)
-            run.add(p, g, run.eta)
-            run.compress(compressor, p, rest=True)
-            rule.store(run, p)
+            p = rule.load(run)
+            run.add(p, g, scale=run.eta)
+            rule.store(run, p, run.compress(compressor, p))
 
-        self._run, self._calls, self._steps = run, run.list(text), count()
+        self._run, self._calls, self._steps = run, list_calls(run, text), count()
         run.rates.stretch(0, 1)
 
     def step(self):

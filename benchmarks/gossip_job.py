@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 import theory as th
 from theory.cluster import machines, mpi
+from theory.cluster.calls import list_calls
 from theory.cluster.driver import Driver, make_run, merged
 from theory.cluster.neighbours import Neighbourhood
 from theory.cluster.setup import prepare
@@ -35,7 +36,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     Driver(run).advance(0, 1)
     W = run.mixing(graph)
     exchange = run.once(("neighbourhood", "up"), lambda: Neighbourhood(run.transport, run, run.phases["up"], W))
-    _, *calls = run.list(lambda run: exchange.list())  # what follows packing
+    _, *calls = list_calls(run, lambda run: exchange.list())  # what follows packing
     pieces, clock, spent = merged(calls), np.empty(2, np.int64), np.zeros(4, np.int64)
     near = run.transport.neighbours(exchange.sources, exchange.destinations)
     length, count = int(exchange.mine[0]), len(exchange.destinations)

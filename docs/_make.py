@@ -269,7 +269,7 @@ def claims() -> str:
     topics, replaces = {topic: [] for topic in CLAIM_TOPICS}, {}
     for claim in map(find_claim, list_claims()):
         topics.setdefault(claim.id.split(".")[0], []).append(claim)
-        for other in claim.see if claim.text else ():
+        for other in claim.see if claim.refuted else ():
             replaces.setdefault(other, []).append(claim.id)
     lines = []
     for topic, group in topics.items():
@@ -282,7 +282,7 @@ def claims() -> str:
 
 def claim_entry(claim, replaced) -> list[str]:
     """One claim; ``replaced`` are the refuted statements instead of which it holds."""
-    kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
+    kind = claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else "")
     lines = [f"({claim_target(claim.id)})=", f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
     if claim.latex:
         lines += ["$$", claim.latex, "$$", ""]
@@ -294,8 +294,8 @@ def claim_entry(claim, replaced) -> list[str]:
         notes.append(f"*Attained:* {plain(claim.attained).rstrip('.')}.")
     if claim.mutants:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
-    if claim.text:
-        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}[claim.text]
+    if claim.refuted:
+        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}[claim.refuted]
         notes.append(f"*{known}:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
     if replaced:
         notes.append("*Holds instead of:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + ".")
@@ -315,7 +315,7 @@ def errata_target(id: str) -> str:
     from theory.claims import find_claim
     from theory.experiment.errata_page import NAMES
 
-    return f"{NAMES[find_claim(id).text]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def closed_form(bound) -> str:

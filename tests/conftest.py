@@ -5,7 +5,6 @@ Each tool is a fixture and a function, ``from conftest import run_mpi``, for tes
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -143,23 +142,6 @@ def fresh_cache(tmp_path, monkeypatch) -> Path:
     Code that this process has already compiled stays where it is.
     """
     folder = tmp_path / "cache"
-    folder.mkdir()
+    folder.mkdir(0o700)
     monkeypatch.setenv("THEORY_CACHE", str(folder))
     return folder
-
-
-@pytest.fixture
-def as_kept(request):
-    """Compare a dict with the one that is kept in a file; with ``--keep`` it is written first."""
-
-    def compare(path: Path, found: dict, free=()) -> None:
-        if request.config.getoption("--keep"):
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        assert path.is_file(), f"make keep: there is no {path}"
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        assert list(found) == list(kept), f"make keep: {path.name} has other entries"
-        wrong = {key: (kept[key], found[key]) for key in kept if key not in free and kept[key] != found[key]}
-        assert wrong == {}, f"kept and found; if the change is meant: make keep, and look at {path.name}"
-
-    return compare

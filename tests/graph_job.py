@@ -25,7 +25,7 @@ METHODS = {
     "D-PSGD, complete": th.DPSGD(step=STEP, graph=th.Complete(), sampling="shuffle", shards="by_label", batch=3),
     "DCD, QSGD": th.DCDPSGD(th.QSGD(15), STEP),
     "ECD, NUQSGD": th.ECDPSGD(th.NUQSGD(15), LATER),
-    "ECD, QSGD": th.ECDPSGD(th.QSGD(31, elias=True), LATER, TREE),
+    "ECD, QSGD": th.ECDPSGD(th.QSGD(31, code=th.Elias()), LATER, TREE),
     "CHOCO-SGD, rand-k": th.ChocoSGD(th.RandK(16), STEP, th.Hypercube(), gamma=0.2, average="uniform"),
     "CHOCO-SGD, sign": th.ChocoSGD(th.ScaledSign(), STEP, TREE),
     "gradient tracking": th.GradientTracking(step=STEP, shards="by_label"),

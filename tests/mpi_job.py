@@ -36,7 +36,7 @@ def methods():
         th.ParallelSGD(th.Identity(sparse=True), step=step, compress="loss", average="quadratic"),
         th.ParallelSGD(th.TopK(5), step=step, feedback=memory, average="quadratic"),
         th.ParallelSGD(th.RandK(5), step=step, feedback=memory, sampling="shuffle", shards="by_label"),
-        th.ParallelSGD(th.Bucketed(th.QSGD(7, elias=True), 40), step=step, shards="contiguous"),
+        th.ParallelSGD(th.Bucketed(th.QSGD(7, code=th.Elias()), 40), step=step, shards="contiguous"),
         th.ParallelSGD(th.Identity(), step=step, exchange="gather"),
         th.ParallelSGD(th.RandK(5, shared=True), step=step, feedback=memory, momentum=0.5),
         th.ParallelSGD(th.PowerSGD(9, 10, rank=2), step=step, feedback=memory),

@@ -33,15 +33,12 @@ class DPSGD(NamedTuple):
     listed = True
 
     def round(self, run):
-        y, g = run.copies("y"), run.vectors()
-        run.set(g, run.x, run.l2)
-        run.gradient(run.x, g)  # g = gradient at x
-        messages = run.gather(run.compress(self.compressor, run.x))  # everybody's x
-        run.scale(y, 0.0)
-        run.accumulate_each(messages, y)
-        run.scale(run.x, 0.0)
-        run.combine(run.x, y, run.once("W", lambda: ring(run.workers)))  # x = W x
-        run.add(run.x, g, -run.eta)  # x = x - eta g
+        y, g = run.copies("y"), run.scratch()
+        run.set_gradient(g, at=run.x)  # g = gradient at x
+        run.set(y, run.gather(run.compress(self.compressor, run.x)))  # everybody's x
+        run.set(run.x, 0.0)
+        run.add(run.x, y, weights=run.once("W", lambda: ring(run.workers)))  # x = W y
+        run.add(run.x, g, scale=-run.eta)  # x = x - eta g
 
 
 @setting
@@ -53,9 +50,8 @@ class Adam(NamedTuple):
     beta2: float = 0.99
 
     def update(self, run, received):
-        g, m, v = run.model("g"), run.model("m"), run.model("v")
-        run.set(g, g, 0.0)
-        run.accumulate(received, g)
+        g, m, v = run.vector("g"), run.vector("m"), run.vector("v")
+        run.set(g, received)
         m += (1.0 - self.beta1) * (g - m)
         v += (1.0 - self.beta2) * (g * g - v)
         t = run.rates.now() + 1
@@ -86,18 +82,15 @@ class EF21P(NamedTuple):
     listed = True
 
     def round(self, run):
-        w, difference = run.model("w"), run.model("difference")
+        w, difference = run.vector("w"), run.vector("difference")
         run.set(difference, run.x)
-        run.add(difference, w, -1.0)
-        message = run.broadcast(run.compress(self.down, difference, phase="down"))  # C(x - w)
-        run.accumulate(message, w)  # w = w + C(x - w), at every worker
-        p, g = run.vectors(), run.copies("g")
-        run.set(p, run.own(g), -1.0)
-        run.add(p, w, run.l2)
-        run.gradient(w, p)  # p = gradient at w - g_i
-        messages = run.gather(run.compress(self.compressor, p))  # C(p)
-        run.accumulate_each(messages, g)  # g_i = g_i + C(p)
-        run.combine(run.x, g, run.mean_weights, -run.eta)  # x = x - eta mean g_i
+        run.add(difference, w, scale=-1.0)
+        run.add(w, run.broadcast(run.compress(self.down, difference, phase="down")))  # w = w + C(x - w)
+        p, g = run.scratch(), run.copies("g")
+        run.set(p, run.own(g), scale=-1.0)
+        run.add_gradient(p, at=w)  # p = gradient at w - g_i
+        run.add(g, run.gather(run.compress(self.compressor, p)))  # g_i = g_i + C(p)
+        run.add(run.x, g, scale=-run.eta, weights=run.mean_weights)  # x = x - eta mean g_i
 
 
 METHODS = {

@@ -26,13 +26,12 @@ class ChocoSGD(NamedTuple):
     listed = True  # round calls operations of the run and nothing else
 
     def round(self, run):
-        p, known = run.vectors(), run.copies("known")
-        run.set(p, run.x, run.l2)
-        run.gradient(run.x, p)
-        run.add(run.x, p, -run.eta)  # x = x - eta g
-        run.set(p, run.x)
-        run.add(p, run.own(known), -1.0)  # p = x - xhat
-        messages = run.gather(run.compress(self.compressor, p))  # q = Q(x - xhat)
-        run.accumulate_each(messages, known)  # xhat_j = xhat_j + q_j
-        laplacian = run.once("W - I", lambda: ring(run.workers) - np.eye(run.workers))
-        run.combine(run.x, known, laplacian, self.gamma)  # x = x + gamma sum_j W_ij (xhat_j - xhat_i)
+        g, difference, known = run.scratch(), run.rows("difference"), run.copies("xhat")
+        run.set_gradient(g, at=run.x)
+        run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
+        run.set(difference, run.x)
+        run.add(difference, run.own(known), scale=-1.0)  # x_i - xhat_i
+        received = run.gather(run.compress(self.compressor, difference))  # q_j = Q(x_j - xhat_j) of all
+        run.add(known, received)  # xhat_j = xhat_j + q_j
+        minus_identity = run.once("W - I", lambda: ring(run.workers) - np.eye(run.workers))
+        run.add(run.x, known, scale=self.gamma, weights=minus_identity)  # x_i = x_i + gamma sum_j (W - I)_ij xhat_j

@@ -25,14 +25,15 @@ class LeakyFeedback(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 <= self.share <= 1.0, "share", self.share, "a number from 0 to 1")
 
-    def load(self, run, l2):
-        """The vectors to compress, before the gradients are added: p = e + eta l2 x."""
+    def load(self, run, l2=0.0):
+        """The vectors to compress, before the gradients are added: p = e + l2 x, where e is."""
         e = run.memory()
-        run.add(e, run.x, l2)
+        run.add(e, run.x, scale=l2)
         return e
 
-    def store(self, run, p):
-        """After compression, when p - Delta stands in p: e = share (p - Delta)."""
+    def store(self, run, p, message):
+        """After compression: e = share (p - Delta), where p is."""
+        run.add(p, message, scale=-1.0)
         run.scale(p, self.share)
 
     def error(self, run):

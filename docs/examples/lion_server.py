@@ -30,11 +30,11 @@ class Lion(NamedTuple):
 
     def update(self, run, received):
         """One step of the model, the same at every worker."""
-        g, m, c = run.model("g"), run.model("m"), run.model("c")
-        run.set(g, run.x, run.own_l2)  # 0, or with compress="loss" the gradient of the l2 term
-        run.accumulate(received, g)  # g = mean of what was received
-        run.set(c, m, -self.beta1)
-        run.add(c, g, self.beta1 - 1.0)  # c = -(beta1 m + (1 - beta1) g)
-        run.vote(c)  # its sign, -1 where it is 0
-        run.add(run.x, c, run.outside)
-        run.mix(m, self.beta2, g, 1.0 - self.beta2)
+        g, m, c = run.vector("g"), run.vector("m"), run.vector("c")
+        run.set(g, run.x, scale=run.local_l2)  # 0, or with compress="loss" the gradient of the l2 term
+        run.add(g, received)  # g = mean of what was received
+        run.set(c, m, scale=-self.beta1)
+        run.add(c, g, scale=self.beta1 - 1.0)  # c = -(beta1 m + (1 - beta1) g)
+        run.sign(c)  # -1 where it is 0
+        run.add(run.x, c, scale=run.eta_received)
+        run.add(m, g, keep=self.beta2, scale=1.0 - self.beta2)  # m = beta2 m + (1 - beta2) g

@@ -264,7 +264,7 @@ def test_the_best_exponent_is_found_from_both_sides():
 
 
 def point(batch, low, middle, high):
-    return study.Point("p", 1.0, batch, middle, Interval(middle, low, high), 0.9)
+    return study.Point("p", 1.0, batch, np.full(3, middle), Interval(middle, low, high), np.array([0.9, 0.89, 0.91]))
 
 
 def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses():
@@ -282,20 +282,24 @@ def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses(
 
 
 def threshold(data, least, ratio, measured, surely, at_most):
-    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most, 1.0)
+    serial = np.array([0.99, 1.0, 1.01])
+    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most, serial)
 
 
 def test_verdicts_of_the_study():
     good = [threshold("a", 3.0, (0.9, 1.0, 1.1), 8, 8, 8), threshold("b", 31.0, (0.9, 1.0, 1.1), 64, 32, 64)]
     mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64, 128)]
-    speeds = [study.Speed("a", 4, 1.0, 10.0, 4.0, 2.0, measured) for measured in (1.5, 3.0)]
+    speeds = [
+        study.Speed("a", batch, 1.0, rounds * np.array([0.99, 1.0, 1.01]), 4.0, predicted, 15.0 / rounds)
+        for batch, rounds, predicted in ((1, 15.0, 1.0), (4, 10.0, 2.0))
+    ]
     said = report.statements(good, mine, speeds, 1.5)
     assert [s.verdict for s in said] == ["holds"] * 5
     few = report.statements(good, [p for p in mine if p.batch <= 64], speeds, 1.5)  # 64 may not be the largest
     assert few[1].verdict == "undecided" and few[0].verdict == "holds"
     bad = [threshold("a", 3.0, (1.6, 2.0, 2.1), 64, 64, 64), threshold("b", 31.0, (1.6, 2.0, 2.1), 8, 8, 8)]
-    worse = [p._replace(accuracy=0.5) if p.batch > 1 else p for p in mine]
-    far = [s._replace(measured=9.0) for s in speeds]
+    worse = [p._replace(accuracy=p.accuracy - 0.4) if p.batch > 1 else p for p in mine]
+    far = [s._replace(predicted=9.0) for s in speeds]
     said = report.statements(bad, worse, far, 1.5)
     assert [s.verdict for s in said] == ["fails", "in part", "fails", "fails", "fails"]
     assert "a, T = 1 n (64 against 4)" in said[1].numbers
@@ -312,7 +316,7 @@ def test_verdicts_on_mechanisms():
     plain, more = threshold("a", 3.0, (1, 1, 1), 2, 2, 4), threshold("a", 9.0, (1, 1, 1), 16, 8, 32)
     verdicts = lambda *tried: [s.verdict for s in report.mechanism_statements([("none", plain), *tried])]  # noqa: E731
     assert verdicts(("noise", more)) == ["holds", "holds", "holds"]
-    assert verdicts(("noise", more._replace(surely=4, serial=2.0))) == ["holds", "undecided", "fails"]
+    assert verdicts(("noise", more._replace(surely=4, serial=2.0 * more.serial))) == ["holds", "undecided", "fails"]
     assert verdicts(("noise", plain._replace(least=2.0, measured=1, surely=1, at_most=1))) == [
         "fails",
         "fails",

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from theory import bounds
 from theory.bounds.bibliography import cited, entries, fields, keys, source_known
@@ -46,6 +47,43 @@ def test_arrays_hold_everywhere_and_nan_nowhere():
     above = condition("x > 0")
     assert above.holds({"x": np.array([1.0, 2.0])}) and not above.holds({"x": np.array([1.0, 0.0])})
     assert not above.holds({"x": math.nan}) and not condition("x <= 0").holds({"x": math.nan})
+
+
+@formula("weights >= 0", "some(weights)", "count(weights) == count(levels)", "increasing(levels)", "power_of_two(n)")
+def weighted(weights: ArrayLike, levels: ArrayLike, n: int = 4) -> float:
+    """The weighted mean of levels.
+
+    weights: Of the levels.
+    """
+    return float(np.average(levels, weights=weights))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (([1.0, -1.0], [0.0, 1.0]), r"weights: got \[1.0, -1.0\], allowed: numbers, at least 0"),
+        (([0.0, 0.0], [0.0, 1.0]), "weights: got .*, allowed: numbers, not all 0"),
+        (([1.0], [0.0, 1.0]), r"weights: got \[1.0\], allowed: numbers such that count\(weights\) == count\(levels\)"),
+        (([1.0, math.inf], [0.0, 1.0]), "weights: got .*, allowed: finite numbers"),
+        ((["a", 1.0], [0.0, 1.0]), "weights: got .*, allowed: finite numbers"),
+        (([1.0, 1.0], [1.0, 0.0]), "levels: got .*, allowed: increasing numbers"),
+        (([1.0, 1.0], [0.0, 1.0], 6), "n: got 6, allowed: a power of two"),
+    ],
+)
+def test_an_array_outside_the_domain_is_named(given, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        weighted(*given)
+
+
+def test_what_numpy_makes_an_array_of_passes():
+    for kind in (list, tuple, np.array, np.float32):
+        assert weighted(kind([1, 3]), [0, 1]) == 0.75
+    assert "weights : array_like\n    Of the levels, at least 0; not all 0; such that count" in weighted.__doc__
+
+
+def test_a_limit_is_looked_at_after_what_it_depends_on():
+    with pytest.raises(ValueError, match="^step: got 0"):  # 2/(step mu) is not computed before
+        bounds.sphere_quadratic_floor(3, 0, 1.0)
 
 
 @formula("0 < k <= d", "form in ('sharp', 'paper')", "alpha > 4")

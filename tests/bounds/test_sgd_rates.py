@@ -199,7 +199,7 @@ def test_bottou_best_beta():
     for factor in (0.8, 1.3):
         beta, shift = factor * plan[0], factor * plan[1] + 1
         assert bounds.bottou_decreasing_step(10**9, beta=beta, shift=shift, **keywords) * 1e9 > best
-    with pytest.raises(ValueError, match="step"):
+    with pytest.raises(ValueError, match="beta"):
         bounds.bottou_decreasing_step(1, beta=plan[0], shift=plan[1] - 0.1, **keywords)
     with pytest.raises(ValueError, match="shift: got 1.0"):
         bounds.bottou_decreasing_step(1, beta=plan[0], shift=1.0, **keywords)

@@ -14,7 +14,7 @@ from kept_tests import drawn
 import theory as th
 from theory import bounds
 from theory.bounds.bibliography import entries, fields, source_known
-from theory.bounds.theorems import theorem
+from theory.bounds.theorems import parts, theorem
 from theory.claims import (
     claim,
     equality,
@@ -186,6 +186,33 @@ def facts(**changes):
     return dict(title="A coin", statement="It is fair.", source="the mint", kind="identity", subject=0.5) | changes
 
 
+def test_a_claim_states_the_part_of_the_record_that_is_named_as_it_is(own):
+    named = {claim.statement for claim in registered().values()}
+    for name in bounds.__all__:
+        formula = getattr(bounds, name)
+        for part in parts(formula) if hasattr(formula, "theorem") else ():
+            one = theorem(formula, part)
+            own_words = one.statement != theorem(formula).statement and part not in words_of(formula)
+            said = one.statement[:1].upper() + one.statement[1:]
+            assert not own_words or said in named, f"{name} ({part}): no claim has this part"
+    assert find_claim("qsgd.unbiased").statement == theorem(bounds.qsgd_variance, "unbiased").statement
+    assert find_claim("block.contraction").title != find_claim("randk.contraction").title  # of one formula
+    alike = dict(of=bounds.qsgd_variance, subject=0.5, mutants={"bent": 0.7})
+    assert claim("coin.unbiased", **alike)(gamble).title == "QSGD is unbiased"
+    assert claim("coin.variance", **alike)(gamble).statement == theorem(bounds.qsgd_variance).statement
+
+
+def words_of(formula) -> set:
+    """The words that arguments of a formula may be."""
+    return {word for one in formula.domain.arguments for each in one.conditions for word in each.words}
+
+
+def test_the_code_of_a_claim_is_the_statement_that_makes_it_also_by_a_law():
+    for id in ("qsgd.variance", "frontier.ef21", "mechanism.langevin", "sgd.weighted-average", "adam.step"):
+        assert id in find_claim(id).code and "def _law" not in find_claim(id).code, id
+        assert find_claim(id).code.count("\n") < 45, id
+
+
 def test_a_claim_from_outside(own):
     claim("coin.fair", **facts(mutants={"bent": 0.7}))(gamble)
     result = verify("coin.fair")
@@ -206,23 +233,23 @@ def test_a_surviving_mutant_raises_the_alarm(own):
 def test_a_false_claim_raises_the_alarm_unless_it_is_to_be_refuted(own):
     claim("coin.false", **facts(subject=0.7, mutants={"bent": 0.9}))(gamble)
     assert verify("coin.false").verdict == "refuted" and exit_code([verify("coin.false")]) == 1
-    claim("coin.quoted", **facts(subject=0.7, text="quoted", see=("qsgd.variance",)))(gamble)
+    claim("coin.quoted", **facts(subject=0.7, refuted="quoted", see=("qsgd.variance",)))(gamble)
     result = verify("coin.quoted")
     assert result.ok and exit_code([result]) == 0
-    assert "refuted, as expected (quoted)" in str(result) and result.as_dict()["text"] == "quoted"
+    assert "refuted, as expected (quoted)" in str(result) and result.as_dict()["refuted"] == "quoted"
 
 
 def test_a_statement_in_print_is_quoted_from_a_source_that_was_read():
-    refuted = [find_claim(id) for id in list_claims() if find_claim(id).text]
-    assert {known.text for known in refuted} == {"in print", "quoted", "reading"}
+    refuted = [find_claim(id) for id in list_claims() if find_claim(id).refuted]
+    assert {known.refuted for known in refuted} == {"in print", "quoted", "reading"}
     for known in refuted:
-        if known.text == "in print":
+        if known.refuted == "in print":
             assert known.quote and source_known(known.source) == "read", known.id
-        if known.text == "quoted":
+        if known.refuted == "quoted":
             assert not known.quote and source_known(known.source) != "read", known.id
-        assert known.id.endswith(".printed") <= (known.text == "in print"), known.id
-        assert all(not find_claim(other).text for other in known.see), known.id
-    texts = {known.id: known.text for known in refuted}
+        assert known.id.endswith(".printed") <= (known.refuted == "in print"), known.id
+        assert all(not find_claim(other).refuted for other in known.see), known.id
+    texts = {known.id: known.refuted for known in refuted}
     assert texts["sign.l2.contraction"] == texts["qsgd.gradient-noise.reading"] == "reading"
 
 
@@ -240,10 +267,10 @@ def test_a_claim_without_mutants_is_refused(own):
         claim("coin.sure", **facts())
     with pytest.raises(ValueError, match="^kind: "):
         claim("coin.sure", **facts(kind="sure", mutants={"bent": 0.7}))
-    with pytest.raises(ValueError, match="^text: "):
-        claim("coin.sure", **facts(text="printed", see=("qsgd.variance",)))
+    with pytest.raises(ValueError, match="^refuted: "):
+        claim("coin.sure", **facts(refuted="printed", see=("qsgd.variance",)))
     with pytest.raises(ValueError, match="^quote: "):
-        claim("coin.sure", **facts(text="in print", see=("qsgd.variance",)))
+        claim("coin.sure", **facts(refuted="in print", see=("qsgd.variance",)))
     with pytest.raises(ValueError, match="^bibtex: "):
         claim("coin.sure", **facts(bibtex="nobody1999", mutants={"bent": 0.7}))
     with pytest.raises(ValueError, match="^id: "):

@@ -187,7 +187,7 @@ def test_undecided_and_a_printed_statement_that_holds_end_with_an_error(own):
         source="x",
         kind="identity",
         subject=1.0,
-        text="quoted",
+        refuted="quoted",
         see=("qsgd.variance",),
     )(lambda context: [identity("one", context.subject, 1.0)])
     assert exit_code([verify("coin.right")]) == 1

@@ -103,10 +103,9 @@ class SomeSend(NamedTuple):
 
     def round(self, run):
         run.choose(2)
-        g = run.vectors()
-        run.scale(g, 0.0)
-        run.gradient(run.x, g)
-        run.accumulate(run.gather(run.compress(self.compressor, g)), run.x, -0.1)
+        g = run.scratch()
+        run.set_gradient(g, at=run.x)
+        run.add(run.x, run.gather(run.compress(self.compressor, g)), scale=-0.1)
 
 
 def test_inactive_workers_are_left_out():

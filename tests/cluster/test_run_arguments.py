@@ -64,11 +64,11 @@ def all_rows_into_the_model(run):
 
 
 def gradients_into_the_model(run):
-    run.gradient(run.x, run.x)
+    run.add_loss_gradient(run.x, at=run.x)
 
 
-def rest_of_a_shared_vector(run):
-    run.compress(th.TopK(2), run.x, rest=True)
+def messages_into_a_shared_vector(run):
+    run.add(run.x, run.compress(th.TopK(2), run.x), scale=-1.0)
 
 
 def array_as_rate(run):
@@ -76,7 +76,7 @@ def array_as_rate(run):
 
 
 def weights_of_another_shape(run):
-    run.combine(run.x, run.rows("p"), np.ones((1, WORKERS + 1)))
+    run.add(run.x, run.rows("p"), weights=np.ones((1, WORKERS + 1)))
 
 
 def name_taken(run):
@@ -114,12 +114,8 @@ def no_compressor(run):
     run.compress(3, run.x, phase="down")
 
 
-def rest_of_nothing(run):
-    run.restore(run.rows("p"), 1.0)
-
-
 def average_of_rows(run):
-    run.average(run.rows("p"))
+    run.add_to_average(run.rows("p"))
 
 
 def own_of_rows(run):
@@ -128,20 +124,16 @@ def own_of_rows(run):
 
 def mixed_in_place(run):
     p = run.copies("p")
-    run.combine(p, p, np.ones((WORKERS, WORKERS)))
+    run.add(p, p, weights=np.ones((WORKERS, WORKERS)))
 
 
 def gradient_into_where_it_is_taken(run):
     p = run.rows("p")
-    run.gradient(p, p)
+    run.add_gradient(p, at=p)
 
 
-def rest_of_a_broadcast(run):
-    run.compress(th.TopK(2), run.x, rest=True, phase="down")
-
-
-def mean_into_copies(run):
-    run.accumulate(run.gather(run.compress(th.TopK(2), run.rows("p"))), run.copies("known"))
+def message_of_the_model_as_one_of_the_workers(run):
+    run.add(run.rows("p"), run.compress(th.TopK(2), run.x, phase="down"))
 
 
 def agreement_of_some(run):
@@ -183,9 +175,9 @@ WRONG = {
     number_for_a_vector: "X: got 'float', allowed: an array of floats",
     copies_for_own: r"X: .* run.own\(copies\)",
     all_rows_into_the_model: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\)",
-    gradients_into_the_model: "P: got 'the array X itself'",
-    rest_of_a_shared_vector: r"P: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders",
-    array_as_rate: "rate: got 'ndarray', allowed: a number",
+    gradients_into_the_model: "p: got 'the array at itself'",
+    messages_into_a_shared_vector: r"y: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders",
+    array_as_rate: "scale: got 'ndarray', allowed: a number",
     weights_of_another_shape: r"weights: got 'shape \(1, 4\)', allowed: floats of shape \(1, 3\)",
     name_taken: r"name: got 'p', allowed: another one",
     phase_taken: r"phase: got 'up', allowed: another name: TopK\(k=2\) uses",
@@ -195,13 +187,11 @@ WRONG = {
     store_of_two: r"name: got 'm', allowed: another one: TopK\(k=2\) uses",
     compressor_too_large: "k: got 6",
     no_compressor: "compressor: got 3, allowed: a compressor",
-    rest_of_nothing: "phase: got 'up', allowed: one in which the workers have",
     average_of_rows: r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\), as run.x has it",
     own_of_rows: r"copies: .* what run.copies\(name\) gave",
-    mixed_in_place: "Y: got 'the array X itself'",
-    gradient_into_where_it_is_taken: "P: got 'the array X itself'",
-    rest_of_a_broadcast: "rest: got True, allowed: False in the phase 'down'",
-    mean_into_copies: "X: got 'a vector of each worker', allowed: one beside the model",
+    mixed_in_place: "x: got 'the array y itself'",
+    gradient_into_where_it_is_taken: "p: got 'the array at itself'",
+    message_of_the_model_as_one_of_the_workers: r"y: got 'shape \(1, 3, 5\)', allowed: a vector for each of 1 senders",
     agreement_of_some: "compressor: .* agree on nothing before they send",
     too_many_clients: "clients: got 4, allowed: an integer from 1 to 3",
     client_that_is_none: "chosen: .* from 0 to 2, increasing",
@@ -224,9 +214,9 @@ def test_messages_for_all_are_not_added_to_models_of_their_own():
     """On ranks, the rows of a process are fewer than the messages."""
 
     def text(run):
-        run.accumulate(run.gather(run.compress(th.TopK(2), run.rows("p"))), run.x)
+        run.add(run.x, run.gather(run.compress(th.TopK(2), run.rows("p"))))
 
-    with pytest.raises(ValueError, match="X: got 'a vector of each worker'"):
+    with pytest.raises(ValueError, match="y: got 'a vector of each worker'"):
         th.run(OwnModels(text), PROBLEM, workers=WORKERS, steps=2)
 
 
@@ -234,9 +224,9 @@ def test_a_name_stands_for_three_vectors():
     """That of a worker, that of the model, and what is known of all: one array would be two in one process alone."""
 
     def text(run):
-        for made, value in ((run.rows("v"), 1.0), (run.model("v"), 2.0), (run.copies("v"), 3.0)):
+        for made, value in ((run.rows("v"), 1.0), (run.vector("v"), 2.0), (run.copies("v"), 3.0)):
             made[:] = value
-        assert (run.rows("v") == 1.0).all() and (run.model("v") == 2.0).all() and (run.copies("v") == 3.0).all()
+        assert (run.rows("v") == 1.0).all() and (run.vector("v") == 2.0).all() and (run.copies("v") == 3.0).all()
 
     th.run(Text(text), PROBLEM, workers=1, steps=1)
 
@@ -250,10 +240,10 @@ def test_the_model_sends_by_any_compressor(compressor):
     """A single sender agrees with itself, and a worker's key is not the model's: w follows x."""
 
     def text(run):
-        w, difference = run.model("w"), run.model("difference")
+        w, difference = run.vector("w"), run.vector("difference")
         run.set(difference, run.x)
-        run.add(difference, w, -1.0)
-        run.accumulate(run.broadcast(run.compress(compressor, difference, phase="down")), w)
+        run.add(difference, w, scale=-1.0)
+        run.add(w, run.broadcast(run.compress(compressor, difference, phase="down")))
         assert np.abs(run.x - w).max() < 0.6
         run.scale(run.x, 0.9)
 
@@ -272,7 +262,7 @@ def test_who_is_absent_goes_on_in_its_shuffled_pass():
         def text(run):
             if chosen is not None:
                 run.act(chosen, np.ones(WORKERS))
-            run.gradient(run.x, run.rows("p"))
+            run.add_loss_gradient(run.rows("p"), at=run.x)
             seen.append(run._rows[0, 1].copy())
 
         method = type("Shuffled", (Text,), {"sampling": "shuffle", "shards": "contiguous", "batch": 2})(text)
@@ -293,7 +283,7 @@ def test_a_server_within_a_server_may_use_numpy():
 
     class Own(NamedTuple):
         def update(self, run, received):
-            run.accumulate(received, run.x, -run.outside)
+            run.add(run.x, received, scale=-run.eta_received)
             run.x *= 0.5
 
     def last(**options):
@@ -312,14 +302,13 @@ def test_a_second_exchange_draws_other_numbers():
         for v in (p, q):
             v[:] = 0.3
         for v, name in ((p, "first"), (q, "second")):
-            run.compress(th.Bernoulli(0.5), v, phase=name, rest=True)
+            run.add(v, run.compress(th.Bernoulli(0.5), v, phase=name), scale=-1.0)
         stored = run.stored("one", th.Bernoulli(0.5)), run.stored("two", th.Bernoulli(0.5))
         a, b = run.rows("a"), run.rows("b")
         for v, s in zip((a, b), stored, strict=True):
             v[:] = 0.3
-            run.store(s, v)
-            run.scale(v, 0.0)
-            run.add_stored(s, v)
+            run.set(s, v)  # stored, compressed
+            run.set(v, s)
         pairs.append([(v > 0.0).ravel() for v in (p, q, a, b)])
 
     th.run(Text(text), PROBLEM, workers=WORKERS, steps=100)

@@ -88,11 +88,10 @@ class Trusting(NamedTuple):
         require(d != 7, "d", d, "another")
 
     def update(self, run, received):
-        u = run.model("update")
-        run.set(u, u, 0.0)
-        run.accumulate(received, u)
-        run.trust(u, run.x, np.array([0, 1, run.d + self.beyond]), 0.5, 2.0)
-        run.add(run.x, u, -run.outside)
+        u = run.vector("update")
+        run.set(u, received)
+        run.trust(u, run.x, edges=np.array([0, 1, run.d + self.beyond]), low=0.5, high=2.0)
+        run.add(run.x, u, scale=-run.eta_received)
 
 
 def test_layers_lie_within_the_slice():
@@ -112,8 +111,8 @@ def test_layers_lie_within_the_slice():
 def test_a_slice_has_its_own_end():
     method = th.ParallelSGD(step=th.Constant(0.1), server=th.Sharded(Trusting()))
     run = make_run(prepare(method, th.quadratic(np.ones(6), covariance=0.0), workers=3, steps=1), Memory())
-    run.here, run.first = 1, 1  # as on the second of three ranks
+    run.workers_here, run.first_here = 1, 1  # as on the second of three ranks
     part = Shard(run)
     assert (part.low, part.high, part.d) == (2, 4, 2) and part.x.shape == (1, 1, 2)
     with pytest.raises(ValueError, match="edges: .* at most 2"):
-        part.trust(part.model("update"), part.x, np.array([0, 6]))
+        part.trust(part.vector("update"), part.x, edges=np.array([0, 6]))

@@ -44,6 +44,7 @@ def test_a_text_that_asks_for_the_round_is_shown(capsys):
 
 def test_the_operations_are_those_that_run(capsys):
     """In the order in which the run makes them; every line of the text is there."""
+    from theory.cluster.calls import list_calls
     from theory.cluster.driver import make_run
     from theory.cluster.setup import prepare
     from theory.cluster.simulator import Memory
@@ -51,15 +52,42 @@ def test_the_operations_are_those_that_run(capsys):
     method = th.ParallelSGD(th.TopK(3), STEP, th.ContractiveErrorFeedback(th.Natural()), momentum=0.9)
     lines = shown(capsys, method, PROBLEM)
     run = make_run(prepare(method, PROBLEM, workers=2, steps=1), Memory())
-    assert operations(lines) == [call.name for call in run.list(run.setup.method.round)]
+    assert operations(lines) == [call.name for call in list_calls(run, run.setup.method.round)]
     assert lines[1].startswith("def round(self, run):")
     assert sum(not line.lstrip().startswith("|") for line in lines) == 9
-    assert any("run.store(self._stored(run), p)" in line for line in lines)
+    assert any("run.set(e, p)" in line for line in lines)
+
+
+def test_a_message_and_what_it_leaves_are_made_in_one_pass(capsys):
+    """If nothing is done in between; line by line they take two passes, with the same bits."""
+
+    @th.method
+    class Descent(NamedTuple):
+        step: NamedTuple
+        between: bool
+        compressor: NamedTuple = th.QSGD(4)
+        listed = True
+
+        def round(self, run):
+            e = run.memory()
+            run.add_gradient(e, at=run.x, scale=run.eta)
+            message = run.compress(self.compressor, e)
+            if self.between:
+                run.add(run.x, run.gather(message), scale=-1.0)
+            run.add(e, message, scale=-1.0)
+            if not self.between:
+                run.add(run.x, run.gather(message), scale=-1.0)
+
+    one, two = Descent(STEP, False), Descent(STEP, True)
+    assert operations(shown(capsys, one, PROBLEM))[4:] == ["QuantizeRest", "Measure", "Accumulate"]
+    assert operations(shown(capsys, two, PROBLEM))[4:] == ["Quantize", "Measure", "Accumulate", "Accumulate"]
+    found = [th.run(m, PROBLEM, workers=3, steps=20, fast=fast) for m in (one, two) for fast in (True, False)]
+    assert all(np.array_equal(found[0].x, r.x) and np.array_equal(found[0].memory, r.memory) for r in found[1:])
 
 
 def test_what_is_not_used_does_not_appear(capsys):
     plain = shown(capsys, th.ParallelSGD(th.TopK(3), STEP), PROBLEM)
-    assert not any("project" in line or "slow" in line or "Average" in line for line in plain)
+    assert not any("project" in line or "damp" in line or "Average" in line for line in plain)
     assert "Project" in operations(shown(capsys, th.ParallelSGD(th.TopK(3), STEP, radius=1.0), PROBLEM))
 
 
@@ -83,8 +111,8 @@ def test_a_method_that_was_typed_at_the_prompt(capsys):
     space = {"th": th}
     exec(
         "from typing import NamedTuple\n@th.method\nclass Own(NamedTuple):\n    step: NamedTuple\n"
-        "    compressor: NamedTuple = th.Identity()\n    def round(self, run):\n        p = run.vectors()\n"
-        "        run.set(p, run.x, 0.0)\n        run.gradient(run.x, p)\n",
+        "    compressor: NamedTuple = th.Identity()\n    def round(self, run):\n        p = run.scratch()\n"
+        "        run.set(p, run.x, scale=0.0)\n        run.add_loss_gradient(p, at=run.x)\n",
         space,
     )
     assert operations(shown(capsys, space["Own"](STEP), PROBLEM)) == ["Combine", "Draw", "Gradient"]

@@ -32,6 +32,8 @@ from theory.experiment.calibration import Exchange, calibration_text, exchange_t
 from theory.experiment.cli import main
 from theory.studies import stragglers as straggler_study
 from theory.studies import time_to_accuracy as study
+from theory.studies.reports import stragglers as straggler_pages
+from theory.studies.reports import time_to_accuracy as pages
 
 # --- collectives ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +122,7 @@ def test_compressed_messages_must_be_half_as_many_times_smaller_as_there_are_ran
         (lambda: bounds.pareto_order_mean(3, 0, shape=1), "k: got 0"),
         (lambda: bounds.pareto_order_variance(3, 1, shape=-1), "shape: got -1"),
         (lambda: bounds.fastest_fraction(-0.1), "shift_rate: got -0.1"),
-        (lambda: bounds.fastest_k(3), "rate and shape: got"),
+        (lambda: bounds.fastest_k(3), "rate: got None, allowed: exactly one of rate and shape"),
         (lambda: bounds.fastest_k(2, shape=0.4), "shape: got 0.4"),
         (lambda: bounds.fastest_rounds(0.0, 1, mu=1, step=1, variance=1, distance=1), "accuracy: got 0"),
         (lambda: bounds.inclusion_probabilities(1, [1.0, 0.0]), "rates: got 0"),
@@ -418,11 +420,11 @@ def test_what_cannot_be_told_apart_is_refused():
 
 def test_a_calibration_is_written_whole_and_read_back(tmp_path):
     network = Network(3e-5, 2e-9, 5e-10)
-    found = fit_network(noisy_samples(network, 0.1, np.random.default_rng(1)), ranks=8, crowded=True)
+    found = fit_network(noisy_samples(network, 0.1, np.random.default_rng(1)), ranks=8, oversubscribed=True)
     path = save_calibration(tmp_path / "network.json", found)
     assert load_network(path) == th.load_network(str(path)) == found.network
     stored = json.loads(path.read_text())
-    assert stored["ranks"] == 8 and stored["crowded"] is True and len(stored["samples"]) == 12
+    assert stored["ranks"] == 8 and stored["oversubscribed"] is True and len(stored["samples"]) == 12
     assert os.listdir(tmp_path) == ["network.json"]
     assert "out of its domain" in calibration_text(found)
     (tmp_path / "bad.json").write_text("{}")
@@ -499,7 +501,7 @@ def test_steps_are_fitted_and_continued(measured):
     assert curve.workers == (1, 4, 8, 16, 32, 64, 128, 256) and curve.model_from == 4
     # without a network and coding, the steps alone decide
     assert curve.speed_up == pytest.approx([40 / (10 + 30 / n) for n in curve.workers])
-    said = study.statements(rows, times, study.curves(rows, times, ways, coding, 100, networks, 32), 1000, options)
+    said = pages.statements(rows, times, study.curves(rows, times, ways, coding, 100, networks, 32), 1000, options)
     assert said[0].verdict == "fails" and said[-1].verdict == "fails"
 
 
@@ -523,9 +525,9 @@ def test_stragglers_are_judged_by_their_numbers():
     clocks = [straggler_study.WallClock("t", k, 5, 5, seconds, 1.0) for k, seconds in ((4, 2.0), (16, 3.0))]
     plain = straggler_study.Biased("plain", 2, 1.0, 0.1, 1.0, 1.6)
     bias = [plain, plain._replace(weights="inclusion", measured=1.55, predicted=1.6)]
-    said = straggler_study.statements(orders, [("t", 3, 4, 4.2)], clocks, bias)
+    said = straggler_pages.statements(orders, [("t", 3, 4, 4.2)], clocks, bias)
     assert [s.verdict for s in said] == ["in part", "holds", "holds", "holds", "holds"]
-    said = straggler_study.statements(orders, [("t", 13, 16, 10.9)], clocks, bias)
+    said = straggler_pages.statements(orders, [("t", 13, 16, 10.9)], clocks, bias)
     assert [s.verdict for s in said][1:3] == ["fails", "fails"]
     endless = [row._replace(predicted_seconds=math.inf) if row.k == 16 else row for row in clocks]
-    assert "all infinite (the mean)" in straggler_study.statements(orders, [("t", 4, 4, 4.2)], endless, bias)[3].numbers
+    assert "all infinite (the mean)" in straggler_pages.statements(orders, [("t", 4, 4, 4.2)], endless, bias)[3].numbers

@@ -15,7 +15,7 @@ from conftest import ROOT, run_group
 
 import theory as th
 from theory.compressors import compressor_examples, max_payload_bits, registered, registry
-from theory.wire import WireError, frame, overhead
+from theory.wire import WireError, descriptor, frame, overhead
 
 FILE = ROOT / "docs" / "examples" / "uniform_levels.py"
 PAGE = ROOT / "docs" / "add-a-compressor.md"
@@ -26,7 +26,7 @@ TEXT = FILE.read_text(encoding="utf-8")
 def UniformLevels():  # noqa: N802
     """The class, known for the time of these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, table in ((registry, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
+        for module, table in ((registry, "_examples"), (descriptor, "_class_of"), (descriptor, "_code_of")):
             patch.setattr(module, table, dict(getattr(module, table)))
         spec = importlib.util.spec_from_file_location("uniform_levels", FILE)
         module = importlib.util.module_from_spec(spec)

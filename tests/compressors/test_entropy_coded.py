@@ -13,6 +13,7 @@ from theory.compressors import (
     QSGD,
     Bucketed,
     ClippedTernGrad,
+    Elias,
     EntropyCoded,
     Identity,
     RandK,
@@ -33,7 +34,7 @@ from theory.wire import WireError, header_template, message_size, open_frame, ov
 
 INNERS = [
     QSGD(7),
-    QSGD(2, elias=True),
+    QSGD(2, code=Elias()),
     TopK(3),
     Identity(sparse=True),
     Bucketed(QSGD(7), 16),
@@ -72,7 +73,7 @@ def test_long_vectors_take_the_entropy_of_their_levels():
     levels = np.rint(compress(inner, v, 3) / (np.abs(v).max() / 7))
     bits = payload_bits(EntropyCoded(inner), v)
     assert 0.999 * d * empirical_entropy(levels) < bits - 32 <= 1.02 * d * empirical_entropy(levels)
-    assert bits < payload_bits(QSGD(7, norm=np.inf, elias=True), v)
+    assert bits < payload_bits(QSGD(7, norm=np.inf, code=Elias()), v)
 
     buckets = Bucketed(QSGD(7), 512)
     parts = [compress(QSGD(7), v[a : a + 512], th.core.random.derive(np.uint64(3), a // 512)) for a in range(0, d, 512)]
@@ -180,7 +181,7 @@ class Greedy(NamedTuple):
 
 def test_room_is_bounded_by_max_d(monkeypatch):
     from theory.compressors.base import capacity, quantize
-    from theory.wire import frame as frames
+    from theory.wire import descriptor as frames
     from theory.wire import register_wire
 
     for known in ("_class_of", "_code_of"):  # other tests make up messages with any code

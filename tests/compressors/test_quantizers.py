@@ -12,6 +12,7 @@ from theory import bounds
 from theory.compressors import (
     QSGD,
     Bucketed,
+    Elias,
     compress,
     decode,
     encode,
@@ -56,7 +57,7 @@ def ceil_float32(x):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "c",
-    [NUQSGD(6), NUQSGD(0), NUQSGD(30), NUQSGD(5, 0.25, math.inf), NUQSGD(8, 0.8), NUQSGD(3, elias=True)],
+    [NUQSGD(6), NUQSGD(0), NUQSGD(30), NUQSGD(5, 0.25, math.inf), NUQSGD(8, 0.8), NUQSGD(3, code=Elias())],
     ids=str,
 )
 def test_nuqsgd_is_its_definition(c, dtype):
@@ -310,15 +311,15 @@ def test_invalid_levels_are_refused():
         decode(foreign(Natural(), 1, bytes([0xFF, 1]), 9))
     with pytest.raises(WireError):  # a scale that is not finite
         decode(foreign(NUQSGD(6), 2, np.float32(np.inf).tobytes() + bytes([0x0E]), 40))
-    for c in (TernGrad(), NUQSGD(6), NUQSGD(4, elias=True), NUQSGDReleased(4), Natural()):
+    for c in (TernGrad(), NUQSGD(6), NUQSGD(4, code=Elias()), NUQSGDReleased(4), Natural()):
         symbols = new_symbols(c, 40, FLOAT32)
-        for end in (0, 31, 33) if c == NUQSGD(4, elias=True) else (0, 31, 33, 90):  # too short
+        for end in (0, 31, 33) if c == NUQSGD(4, code=Elias()) else (0, 31, 33, 90):  # too short
             assert unpack(c, np.full(20, 7, np.uint8), 0, end, 40, symbols) == -1
 
 
 def test_random_payloads_never_break_the_reader():
     rng = np.random.default_rng(0)
-    for c in (TernGrad(), NUQSGD(6), NUQSGD(4, elias=True), NUQSGDReleased(3), Natural(), NaturalDithering(5)):
+    for c in (TernGrad(), NUQSGD(6), NUQSGD(4, code=Elias()), NUQSGDReleased(3), Natural(), NaturalDithering(5)):
         for _ in range(300):
             d, size = int(rng.integers(1, 60)), int(rng.integers(1, 40))
             buffer, symbols = rng.integers(0, 256, size).astype(np.uint8), new_symbols(c, d, FLOAT32)

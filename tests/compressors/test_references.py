@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import theory as th
 from theory.compressors import compressor_examples, reference, registered
-from theory.compressors.base import sent_entries
+from theory.compressors.closed_forms import sent_entries
 
 few = settings(deadline=None, derandomize=True, max_examples=20)
 

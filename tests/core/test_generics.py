@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numba
@@ -18,7 +16,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_cache, generic, question, require, setting
+from theory.core import compile_bar, generic, python_generic, require, setting, stored_code
 from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
@@ -90,8 +88,8 @@ def test_digests_tell_types_values_and_arrays_apart():
 
 def test_code_for_a_type_from_elsewhere_is_not_stored():
     signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
-    assert not compile_cache._mentions_external(signature)
-    assert compile_cache._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
+    assert not stored_code._mentions_external(signature)
+    assert stored_code._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
 
 
 @pytest.mark.slow
@@ -125,65 +123,7 @@ def test_an_edited_implementation_runs_at_once(tmp_path):
     assert run() == (999, 0)
 
 
-def test_the_digest_of_the_source_leaves_out_leaves(tmp_path):
-    (tmp_path / "methods").mkdir()
-    (tmp_path / "plots").mkdir()
-    core, leaf = tmp_path / "methods" / "a.py", tmp_path / "plots" / "b.py"
-    core.write_text("1")
-    leaf.write_text("1")
-    before = [compile_cache.source_digest(region, tmp_path) for region in ("", "plots")]
-    leaf.write_text("2")
-    after = [compile_cache.source_digest(region, tmp_path) for region in ("", "plots")]
-    assert before[0] == after[0] and before[1] != after[1]
-    core.write_text("2")
-    assert compile_cache.source_digest("", tmp_path) != after[0]
-
-
-@pytest.mark.parametrize("locks", [True, False], ids=["locks", "no locks"])
-def test_one_process_stores_at_a_time(tmp_path, monkeypatch, locks):
-    # Some file systems of clusters refuse flock; what is stored there must not be mixed up either.
-    if not locks:
-        refuse = OSError(38, "not implemented")
-        monkeypatch.setattr(compile_cache.fcntl, "flock", lambda *_: (_ for _ in ()).throw(refuse))
-    inside, most = [], []
-
-    def store(_):
-        with compile_cache._alone(tmp_path / "cache"):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.01)
-            inside.pop()
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(store, range(8)))
-    assert most == [1] * 8
-    assert not (tmp_path / "cache" / "lock.held").exists()
-
-
-def test_a_lock_of_a_killed_process_is_not_waited_for_for_ever(tmp_path):
-    (tmp_path / "held").mkdir()
-    with compile_cache._lock_folder(tmp_path / "held", patience=0.05):
-        pass
-    assert not (tmp_path / "held").exists()
-
-
-def test_a_long_queue_is_no_sign_of_a_killed_process(tmp_path):
-    inside, most = [], []
-
-    def hold(_):
-        with compile_cache._lock_folder(tmp_path / "held", patience=0.2):
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.05)
-            inside.pop()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(hold, range(12)))  # the last waits three times as long as its patience, for others
-    assert most == [1] * 12
-
-
 def test_no_class_of_the_package_is_kept_from_the_cache():
-    # An implementation of a leaf's own generic, measure's say, must not mark a class: it would be compiled every time.
     code = "import theory; from theory.core.compile_cache import external; print(sorted(c.__name__ for c in external))"
     answer = run_group([sys.executable, "-c", code], timeout=120)
     assert answer.stdout.strip() == "[]", answer.stderr
@@ -225,25 +165,25 @@ def test_whoever_watches_is_told_once_what_is_compiled(fresh_cache):
     line = re.compile(r"theory: compiling (.*) \(some seconds; next time it is loaded from (.*)\)$")
     told = [line.match(text) for text in first]
     assert all(told), first
-    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_cache.SHARED_PIECES]
+    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_bar.SHARED_PIECES]
     assert {found[2] for found in told} == {str(fresh_cache)}
     assert at_a_terminal(WATCHED) == []
 
 
 def test_whose_kernel_it_is_stands_in_its_signature():
     number, sign = numba.int64, numba.typeof(th.Sign())
-    assert compile_cache._piece((sign, number)) == "Sign"
-    assert compile_cache._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
-    assert compile_cache._piece((number,)) == compile_cache._piece(()) == compile_cache.SHARED_PIECES
+    assert compile_bar._piece((sign, number)) == "Sign"
+    assert compile_bar._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
+    assert compile_bar._piece((number,)) == compile_bar._piece(()) == compile_bar.SHARED_PIECES
 
 
 def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
-    compile_cache._tell_who_watches("Sign", ROOT, True)
+    compile_bar._tell_who_watches("Sign", ROOT, True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compile_cache._tell_who_watches("Sign", ROOT, True)
+    compile_bar._tell_who_watches("Sign", ROOT, True)
     assert capsys.readouterr().err == ""
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    compile_cache._tell_who_watches("Sign", ROOT, False)
+    compile_bar._tell_who_watches("Sign", ROOT, False)
     assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err
 
 
@@ -269,7 +209,7 @@ def test_a_class_body_registers_before_and_after_the_generic():
             return f"early {c.k}"
 
     tripled = generic("tripled", "tripled(c, x) -> float: three times x.")
-    described = question(unknown)
+    described = python_generic(unknown)
 
     @setting
     class Late(NamedTuple):
@@ -303,3 +243,13 @@ def test_every_function_of_a_body_that_is_named_like_a_generic_is_registered():
         if next(iter(inspect.signature(function).parameters)) != "self" and cls not in tables[name]
     ]
     assert len(tables) > 80 and not missing
+
+
+def test_no_two_generics_of_the_package_have_one_name():
+    """A function in a class body is registered by name: the later generic would get those of the earlier."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "theory").rglob("*.py")):
+        for name in re.findall(r'^\w+ = generic\(\s*"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert name not in found, f"{name}: in {found[name]} and {path.name}"
+            found[name] = path.name
+    assert {"quantize", "code_bits", "add_loss_gradient"} <= set(found)

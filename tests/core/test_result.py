@@ -44,20 +44,20 @@ def test_the_help_of_run_names_the_columns(result):
 
 def test_help_shows_settings_and_no_tuple():
     text = pydoc.render_doc(th.QSGD, renderer=pydoc.plaintext)
-    assert "QSGD(s: int, norm: float = 2.0, elias: bool = False)" in text
+    assert "QSGD(s: int, norm: float = 2.0, code=Packed())" in text
     assert not any(name in text for name in ("__getnewargs__", "index(", "_asdict", "__mul__"))
 
 
 def test_bits_are_levels():
     assert [th.QSGD(bits=b).s for b in (2, 4, 8)] == [1, 7, 127]
-    assert th.QSGD(bits=4, elias=True) == th.QSGD(7, elias=True)
+    assert th.QSGD(bits=4, code=th.Elias()) == th.QSGD(7, code=th.Elias())
     for given, said in (({"bits": 1}, "bits: got 1"), ({"bits": 4, "s": 7}, "one of them")):
         with pytest.raises(ValueError, match=said):
             th.QSGD(**given)
     with pytest.raises(TypeError, match="TopK: got the argument 'n', allowed: k"):
         th.TopK(n=3)
-    with pytest.raises(TypeError, match="did you mean elias?"):
-        th.QSGD(4, elia=True)
+    with pytest.raises(TypeError, match="did you mean code?"):
+        th.QSGD(4, codes=th.Elias())
 
 
 def test_misspelled_names_are_answered():

@@ -114,7 +114,7 @@ def test_verify_prints_a_ledger_and_writes_json(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "text", "fates", "expected"),
+    ("verdict", "refuted", "fates", "expected"),
     [
         ("holds", "", {"m": "refuted"}, 0),
         ("vacuous", "", {}, 0),
@@ -123,13 +123,13 @@ def test_verify_prints_a_ledger_and_writes_json(capsys, tmp_path):
         ("holds", "", {"m": "survived"}, 1),
     ],
 )
-def test_verify_exit_code(capsys, monkeypatch, verdict, text, fates, expected):
+def test_verify_exit_code(capsys, monkeypatch, verdict, refuted, fates, expected):
     import dataclasses
 
     import theory.claims
 
     true = theory.claims.verify("topk.contraction", quick=True)
-    changed = dataclasses.replace(true, verdict=verdict, text=text, mutants=fates)
+    changed = dataclasses.replace(true, verdict=verdict, refuted=refuted, mutants=fates)
     monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")
     assert code == expected

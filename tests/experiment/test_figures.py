@@ -25,6 +25,7 @@ from theory.reporting.figure_records import read_record, record_path, write_reco
 from theory.reporting.json_values import from_json, to_json
 from theory.studies import STUDIES, report
 from theory.studies import ternary_dimension as ternary
+from theory.studies.shared.configuration import report_of
 
 FOLDER = ROOT / "figures"
 POINTS = 6.0  # the smallest print, at a figure's own size
@@ -215,7 +216,7 @@ def test_measured_once_and_again_only_if_told_to(counted, tmp_path, capsys):
 
 def test_studies_leave_records(monkeypatch, tmp_path):
     """`study --figures` measures; what it leaves is what `figures` draws from, to the byte."""
-    monkeypatch.setattr(ternary, "collect", lambda **given: found())
+    monkeypatch.setattr(ternary, "collect", lambda quick, seed: found())
     assert main(["study", "ternary-dimension", "--seed", "3", "--figures", str(tmp_path)]) == 0
     drawn = (tmp_path / "study-ternary-dimension.png").read_bytes()
     record = read_record(record_path(tmp_path, "study-ternary-dimension"))
@@ -359,7 +360,7 @@ def test_every_figure_of_the_folder_is_drawn_by_a_command():
 def test_every_study_collects_and_reports():
     for study in STUDIES:
         module = importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
-        assert callable(module.collect) and callable(module.report)
+        assert callable(module.collect) and callable(report_of(study))
 
 
 def texts(figure) -> list:

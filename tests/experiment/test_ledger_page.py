@@ -275,8 +275,8 @@ def test_the_summary_counts(results):
 def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
     facts = dict(statement="So it is said.", source="Theorem 1", kind="upper", subject=2.0, see=("topk.contraction",))
 
-    def said(text: str, quote: str = "") -> str:
-        claim("coin.said", title="Said", text=text, quote=quote, **facts)(
+    def said(refuted: str, quote: str = "") -> str:
+        claim("coin.said", title="Said", refuted=refuted, quote=quote, **facts)(
             lambda context: [upper("heads", context.subject, 1.0)]
         )
         text = summary([verify("coin.said")])
@@ -294,7 +294,7 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
         ({"verdict": "refuted"}, "refuted"),
         ({"verdict": "undecided"}, "undecided"),
         ({"mutants": {"idle": "survived"}}, "mutant survived: idle"),
-        ({"text": "quoted"}, "expected to be refuted: holds"),
+        ({"refuted": "quoted"}, "expected to be refuted: holds"),
     ],
 )
 def test_what_is_not_expected_is_an_alarm(results, changes, reason):
@@ -385,7 +385,7 @@ def written(text: str) -> str:
 
 @pytest.mark.parametrize("how", PAGES)
 def test_the_pages_have_every_refuted_statement(how):
-    text, known_so = written(how), [find_claim(id) for id in list_claims() if find_claim(id).text == how]
+    text, known_so = written(how), [find_claim(id) for id in list_claims() if find_claim(id).refuted == how]
     assert known_so
     for known in known_so:
         for part in (f"`{known.id}`", known.latex, known.quote):
@@ -398,7 +398,7 @@ def test_the_pages_have_every_refuted_statement(how):
 
 def test_errata_name_witness_and_correction(results, own):
     wanted = ["qsgd.bits.theorem-3.4", "qsgd.code-length"]
-    for id in [id for id in REGISTRY if REGISTRY[id].text and id != wanted[0]]:
+    for id in [id for id in REGISTRY if REGISTRY[id].refuted and id != wanted[0]]:
         del REGISTRY[id]
     assert refuted_claims() == wanted
     pages = errata({id: verify(id, quick=True) for id in wanted})
@@ -484,11 +484,11 @@ def choose(browser, id: str, value: str) -> None:
     ("control", "value", "left"),
     [
         ("topic", "qsgd", ["qsgd.variance", "qsgd.bits.theorem-3.4"]),
-        ("kind", "equality", ["randk.variance"]),
+        ("kind", "identity", ["randk.variance"]),
         ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
-        ("certificate", "exact witness", ["topk.contraction"]),
+        ("certificate", "symbolic", ["topk.contraction", "qsgd.variance", "randk.variance"]),
         ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )

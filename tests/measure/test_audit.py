@@ -15,13 +15,14 @@ from scipy.optimize import minimize_scalar
 import theory as th
 from theory.bounds import least_variance, qsgd_variance
 from theory.claims.mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
-from theory.compressors import base, registered, registry
+from theory.compressors import base, closed_forms, registered, registry
 from theory.core import setting
-from theory.experiment.audit_command import chosen, family_of, page
+from theory.experiment.audit_command import chosen, family_of
+from theory.experiment.audit_page import page
 from theory.experiment.cli import main
 from theory.measure import INPUTS, AuditTable, audit, input_vectors, mean_interval, moments, worst_vectors
-from theory.measure.compressor_audit import EMPTY, _pieces
-from theory.wire import frame
+from theory.measure.audit_messages import EMPTY, _pieces
+from theory.wire import descriptor
 from theory.wire.bits import read_floats, write_floats
 
 FEW = ["gaussian", "lognormal", "flat", "one-sparse"]
@@ -45,7 +46,7 @@ def states(monkeypatch):
 @pytest.fixture
 def own_tables(monkeypatch):
     """Whatever a test registers is forgotten afterwards."""
-    for module, table in ((registry, "_examples"), (frame, "_class_of"), (frame, "_code_of")):
+    for module, table in ((registry, "_examples"), (descriptor, "_class_of"), (descriptor, "_code_of")):
         monkeypatch.setattr(module, table, dict(getattr(module, table)))
 
 
@@ -88,7 +89,7 @@ def test_an_equality_is_never_called_above_its_closed_form():
 
 @pytest.mark.parametrize("fault", [INVERTED, NEAREST, DOWN])
 def test_a_wrong_rounding_is_biased(states, fault):
-    states(WrongQSGD, base.omega, lambda c, d: 1e6)
+    states(WrongQSGD, closed_forms.omega, lambda c, d: 1e6)
     found = audit(WrongQSGD(3, fault), d=30, **SMALL)
     assert not found.unbiased
     assert found.z > 5.0
@@ -96,7 +97,7 @@ def test_a_wrong_rounding_is_biased(states, fault):
 
 
 def test_the_right_rounding_in_the_same_code_is_not(states):
-    states(WrongQSGD, base.omega, lambda c, d: qsgd_variance(d=d, s=c.s))
+    states(WrongQSGD, closed_forms.omega, lambda c, d: qsgd_variance(d=d, s=c.s))
     found = audit(WrongQSGD(3), d=30, **SMALL)
     assert found.unbiased
     assert found.verdict == "as stated"
@@ -104,7 +105,7 @@ def test_the_right_rounding_in_the_same_code_is_not(states):
 
 def test_nan_for_the_vector_of_zeros_is_named(own_tables, states):
     registry.register(Counting, 201, lambda d: [Counting()])
-    states(Counting, base.omega, lambda c, d: 0.0)
+    states(Counting, closed_forms.omega, lambda c, d: 0.0)
     (fault,) = audit(Counting(divides=True), d=30, **SMALL).faults
     assert fault.startswith("not finite!")
 
@@ -113,7 +114,7 @@ def test_nan_for_the_vector_of_zeros_is_named(own_tables, states):
 def test_a_wrong_variance_is_found_by_the_search_alone(states, share):
     """sup = sqrt(d)/s - 1 is attained by flat vectors, which are not among the inputs here."""
     d, s = 64, 2
-    states(WrongQSGD, base.omega, lambda c, d: share * (math.sqrt(d) / s - 1.0))
+    states(WrongQSGD, closed_forms.omega, lambda c, d: share * (math.sqrt(d) / s - 1.0))
     inputs = {"spike": np.eye(1, d)[0] + 1e-3}
     found = audit(WrongQSGD(s), d=d, inputs=inputs, samples=2000, evaluations=800)
     assert all(row.error.high < found.omega for row in found.rows)
@@ -121,14 +122,14 @@ def test_a_wrong_variance_is_found_by_the_search_alone(states, share):
 
 
 def test_a_wrong_contraction_is_named(states, monkeypatch):
-    states(WrongQSGD, base.delta, lambda c, d: 0.9)
+    states(WrongQSGD, closed_forms.delta, lambda c, d: 0.9)
     found = audit(WrongQSGD(1), d=30, **SMALL)
     assert any(fault.startswith("error above its closed form! (delta = ") for fault in found.faults)
 
 
 def test_wrong_counts_are_named(states):
-    states(WrongQSGD, base.expected_nonzeros, lambda c, v: 1.0 + th.expected_nonzeros(th.QSGD(c.s), v))
-    states(WrongQSGD, base.expected_payload_bits, lambda c, v: 31.0 * len(v))
+    states(WrongQSGD, closed_forms.expected_nonzeros, lambda c, v: 1.0 + th.expected_nonzeros(th.QSGD(c.s), v))
+    states(WrongQSGD, closed_forms.expected_payload_bits, lambda c, v: 31.0 * len(v))
     found = audit(WrongQSGD(2), d=30, **SMALL)
     assert [fault.split("!")[0] for fault in found.faults] == [
         "non-zeros differ from their closed form",
@@ -264,7 +265,7 @@ def test_a_wrong_count_of_bits_is_named_and_harms_nothing(own_tables, share):
 
 def test_state_starts_afresh_for_every_draw(own_tables, states):
     registry.register(Counting, 201, lambda d: [Counting()])
-    states(Counting, base.omega, lambda c, d: 0.0)
+    states(Counting, closed_forms.omega, lambda c, d: 0.0)
     found = audit(Counting(), d=12, inputs=FEW, samples=50, evaluations=100)
     assert found.verdict == "as stated"
     assert found.state == 1
@@ -426,7 +427,7 @@ register(WrongQSGD, 254, lambda d: [WrongQSGD(1)])
 def test_the_command_fails_where_something_is_wrong(tmp_path, capsys, own_tables, states):
     file = tmp_path / "wrong.py"
     file.write_text(textwrap.dedent(WRONG))
-    states(WrongQSGD, base.omega, lambda c, d: 0.01)  # so that it is forgotten
+    states(WrongQSGD, closed_forms.omega, lambda c, d: 0.01)  # so that it is forgotten
     assert main(["audit", str(file), "--quick", "--d", "30"]) == 1
     assert "above its closed form!" in capsys.readouterr().out
 

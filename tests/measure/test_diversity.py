@@ -283,7 +283,7 @@ def test_mechanism_bounds_at_their_ends():
         (lambda: bounds.mechanism_rounds(math.inf, 2.0), "batch_bound: got inf"),
         (lambda: bounds.glm_batch_bound(3, 2.0, 1.0), "smallest_row: got 2.0"),
         (lambda: bounds.glm_batch_bound(3, 0.0, 0.0), "spectral: got 0.0"),
-        (lambda: bounds.conflict_batch_bound(3, 3), "degree: got 3, allowed: at most n - 1 = 2"),
+        (lambda: bounds.conflict_batch_bound(3, 3), "degree: got 3, allowed: an integer, at most n - 1 = 2"),
         (lambda: bounds.random_features_batch_bound(3, 3, form="exact"), "form: got 'exact'"),
         (lambda: bounds.random_features_batch_bound(3, 3, form="guaranteed", failure=0.0), "failure: got 0.0"),
         (lambda: bounds.stability_step(1.0, batch=2, batch_bound=0.9), "batch_bound: got 0.9"),

@@ -450,8 +450,8 @@ def test_a_list_is_replayed_in_one_piece():
         "Gradient",
         "Keys",
         "Quantize",
-        "Accumulate",
         "Measure",
+        "Accumulate",
         "Accumulate",
     ]
     assert all(call.addresses is not None for call in calls) and len(Driver(run)._pieces) == 1

@@ -297,12 +297,11 @@ class OwnDPSGD(NamedTuple):
     models = "workers"
 
     def round(self, run):
-        W, g, copies = run.mixing(self.graph), run.vectors(), run.copies("copies")
-        run.set(g, run.x, run.l2)
-        run.gradient(run.x, g)
-        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), copies)
-        run.gossip(run.x, copies, W)
-        run.add(run.x, g, -run.eta)
+        W, g, copies = run.mixing(self.graph), run.scratch(), run.copies("copies")
+        run.set_gradient(g, at=run.x)
+        run.set(copies, run.hear(run.compress(self.compressor, run.x), W))
+        run.add(run.x, copies, weights=W.minus_identity)
+        run.add(run.x, g, scale=-run.eta)
 
 
 def test_a_method_of_ones_own_may_have_a_graph():
@@ -319,3 +318,16 @@ def test_a_method_of_ones_own_may_have_a_graph():
     assert mine.models == pytest.approx(theirs.models, rel=1e-12)
     with pytest.raises(ValueError, match="at least 3 on a ring"):
         th.run(OwnDPSGD(th.Constant(STEP), shards="shared"), problem, workers=2, steps=1)
+
+
+def test_what_is_not_heard_is_not_weighed():
+    """On a rank, the copies of others are not up to date."""
+
+    class Everybody(OwnDPSGD):
+        def round(self, run):
+            run.mixing(self.graph)
+            run.add(run.x, run.copies("copies"), weights=np.full((WORKERS, WORKERS), 0.1))
+
+    problem = th.quadratic(np.ones(D), covariance=0.0)
+    with pytest.raises(ValueError, match="weights: got 'not 0 for a pair that is no edge'"):
+        th.run(Everybody(th.Constant(STEP), shards="shared"), problem, workers=WORKERS, steps=1)

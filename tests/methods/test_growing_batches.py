@@ -280,7 +280,7 @@ def test_catalyst_without_noise_minimises():
         ("rho", {"rho": 1.0}, r"\(1, 2\)"),
         ("samples", {"samples": 3}, r"at least workers = 4"),
         ("samples", {"samples": 15, "first": 2}, r"workers \* first\*\*2 = 16"),
-        ("step", {"step": 0.6}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("step", {"step": 0.6}, r"\(0, 2 / lipschitz = 0.5\)"),
         ("x0", {"x0": [1.0]}, "shape"),
         ("x0", {"x0": np.full(4, np.nan)}, "finite"),
         ("record_every", {"record_every": 0}, "at least 1"),
@@ -326,10 +326,10 @@ def test_cr_psgd_chooses_what_the_theorem_says():
         ("rho", [1.0, 4.0], {"rho": 1.4}, r"\(1, 1/\(1 - nu\)\) = \(1, 1.33333\)"),
         ("rho", [1.0, 4.0], {"rho": 0.9}, r"\(1, 1.33333\)"),
         ("samples", [1.0, 4.0], {"samples": 3, "first": 4}, r"at least first = 4"),
-        ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2/L\) = \(0, 0.5\)"),
+        ("step", [1.0, 4.0], {"step": 0.5}, r"\(0, 2 / lipschitz = 0.5\)"),
         ("rho", [4.0, 4.0], {}, r"any number above 1: give rho="),
         ("rho", [49.0, 49.0], {}, r"any number above 1: give rho="),  # 1 - 49 (1/49) is no 0 in floating point
-        ("mu", [1.0, 4.0], {"mu": 5.0}, r"at most lipschitz = 4"),
+        ("mu", [1.0, 4.0], {"mu": 5.0}, r"a number in \(0, lipschitz = 4\]"),
     ],
 )
 def test_cr_psgd_refuses(name, problem, options, message):
@@ -453,7 +453,7 @@ def test_the_verdicts_of_catalyst():
             curve("local SGD (H = 2)", 4096, 1e-4),
             curve("CR-PSGD-Catalyst", rounds, end),
         ]
-        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4]]))
+        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4], [3e-4, 1e-4]]))
         return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
 
     assert verdicts(1.5e-4) == ["holds"] * 5
@@ -479,7 +479,7 @@ def test_the_table_puts_rounds_beside_their_order():
 def test_a_curve_knows_when_it_was_there():
     found = curve("CR-PSGD", 50, 0.01)
     assert (found.end, found.total, found.spread) == (pytest.approx(0.01), 50, 0.0)
-    assert found.rounds_until(0.5) == 50.0 and found.rounds_until(0.001) == math.inf
+    assert found.rounds_until([0.5, 0.001]).tolist() == [50.0, math.inf] and found.ends == pytest.approx([0.01, 0.01])
 
 
 def test_a_batch_that_never_grows_is_said():

@@ -172,10 +172,9 @@ def test_a_rule_of_your_own_says_what_it_keeps():
         state = ("m",)
 
         def update(self, run, received):
-            m = run.model("m")
-            run.scale(m, self.beta)
-            run.accumulate(received, m, 1.0 - self.beta)
-            run.x -= float(run.outside) * np.sign(m)
+            m = run.vector("m")
+            run.add(m, received, keep=self.beta, scale=1.0 - self.beta)
+            run.x -= float(run.eta_received) * np.sign(m)
 
     result = found(th.ParallelSGD(step=th.Constant(ETA), server=Signed(), shards="contiguous"))
     assert result.server_bytes == 8 * D and result.server["m"].shape == (D,)

@@ -10,7 +10,7 @@ from scipy.special import softmax as probabilities
 
 import theory as th
 from theory.data import rcv1_topics
-from theory.data.topics import read_multilabel
+from theory.data.multilabel import read_multilabel
 from theory.problems import base
 
 N, D, K, L2 = 29, 7, 4, 0.03

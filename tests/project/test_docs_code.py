@@ -305,7 +305,9 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
         claim = find_claim(id)
         entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
         assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.of else "*Source:*"))
-        assert [label for label in LABELS.values() if label in entry] == ([LABELS[claim.text]] if claim.text else [])
+        assert [label for label in LABELS.values() if label in entry] == (
+            [LABELS[claim.refuted]] if claim.refuted else []
+        )
     worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
     assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst

@@ -216,6 +216,20 @@ def test_no_room_imports_from_above():
                 assert ROOMS.index(room_of(name)) <= ROOMS.index(here), f"{package_of(path)} imports {name}"
 
 
+def test_the_table_of_rooms_has_their_order_and_names_modules_that_exist():
+    """What CONTRIBUTING.md says of imports, a room from those above it in the table, is what the test above checks."""
+    rows = re.findall(
+        r"^\| `(\w+)/` \| (.*) \|$", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [room for room, _ in rows] == ROOMS
+    for room, text in rows:
+        names = importlib.import_module(f"theory.{room}")
+        for word in re.findall(r"`(\w+)/?`", text):
+            there = ROOT / "theory" / room / word
+            assert there.is_dir() or there.with_suffix(".py").exists() or hasattr(names, word), f"{room}: {word}"
+    assert "imports from those above it in the table" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
 def test_no_circle_of_files():
     list(TopologicalSorter(graph()).static_order())  # CycleError names the circle
 

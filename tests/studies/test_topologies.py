@@ -11,6 +11,7 @@ from conftest import run_mpi
 from theory import Network
 from theory.reporting.figure_records import read_record
 from theory.studies import topologies as study
+from theory.studies.reports import topologies as pages
 
 OPTIONS = study.Options(sizes=(64, 4096), nodes=(8, 64))
 
@@ -61,7 +62,7 @@ def test_verdicts_follow_the_times():
     network = Network(1e-5, 1e-9)
 
     def verdicts(found, many=False):
-        return [said.verdict for said in study.statements(found, network, many, OPTIONS)]
+        return [said.verdict for said in pages.statements(found, network, many, OPTIONS)]
 
     model = ["holds", "holds", "holds", "holds"]
     assert verdicts(rows(2.0, 1.0, 1.0)) == ["holds", "holds", "holds", *model]
@@ -72,13 +73,13 @@ def test_verdicts_follow_the_times():
     assert verdicts(rows(*[math.nan] * 3))[:3] == ["undecided"] * 3
     wide = OPTIONS._replace(sizes=(64, 4_194_304))
     long = [row._replace(size=4_194_304 if row.size == 4096 else row.size) for row in rows(2.0, 1.0, 1.0)]
-    assert study.statements(long, network, False, wide)[5].verdict == "in part"
+    assert pages.statements(long, network, False, wide)[5].verdict == "in part"
 
 
 def test_one_rank_has_the_model_alone():
-    found = study.collect(quick=True)
+    found = study.collect(quick=True, options=OPTIONS)
     assert found["ranks"] == 1 and all(math.isnan(row.seconds) and row.model > 0.0 for row in found["rows"])
-    shown = study.report(**found)
+    shown = pages.report(**found)
     assert [said.verdict for said in shown.statements[:3]] == ["undecided"] * 3 and "assumed" in shown.setting
 
 

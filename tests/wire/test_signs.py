@@ -94,7 +94,7 @@ def test_line_floor_is_the_least_value_on_the_line():
     A, b = rng.random((6, 6)) + 0.1, rng.standard_normal(6)
     line = np.linalg.lstsq(A.sum(axis=1, keepdims=True), b, rcond=None)
     assert bounds.sign_line_floor(A, b) == pytest.approx(float(line[1][0]) / 12)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="allowed: numbers above 0"):
         bounds.sign_line_floor(-A, b)
 
 

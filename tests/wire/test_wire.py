@@ -23,7 +23,7 @@ from theory.compressors import (
 from theory.core import setting
 from theory.wire import (
     WireError,
-    frame,
+    descriptor,
     header_template,
     message_size,
     open_frame,
@@ -350,7 +350,7 @@ def test_nesting_is_bounded(monkeypatch):
         with pytest.raises(ValueError, match="compressor: got compressors nested 9 deep, allowed: at most 8"):
             call()
     with monkeypatch.context() as patch:
-        patch.setattr(frame, "NESTING", 12)
+        patch.setattr(descriptor, "NESTING", 12)
         foreign = opened(9)
     with pytest.raises(WireError, match="nested more than 8 deep"):
         open_frame(foreign)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula
 
 
-def _factors(beta1: float, beta2: float) -> None:
-    require(0 <= beta1 < 1, "beta1", beta1, "a number in [0, 1)")
-    require(0 < beta2 < 1, "beta2", beta2, "a number in (0, 1)")
-
-
-@formula("eta > 0")
+@formula("eta > 0", "0 <= beta1 < 1", "0 < beta2 < 1")
 def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
     r"""The longest step of Adam in a coordinate.
 
@@ -37,7 +31,6 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
     (1.0, 7.2703)
     """
-    _factors(beta1, beta2)
     r = beta1 * beta1 / beta2
     # sum of r^k, k < t
     powers = float(steps) if r == 1.0 else math.expm1(steps * math.log(r)) / (r - 1.0) if r > 0.0 else 1.0
@@ -45,7 +38,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     return eta * first * math.sqrt(second * powers)
 
 
-@formula("eta > 0")
+@formula("eta > 0", "0 <= beta1 < 1", "0 < beta2 < 1")
 def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     r"""The longest step of Adam in a coordinate, as printed.
 
@@ -66,7 +59,6 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     >>> round(adam_step_in_print(0.9, 0.999), 4)
     3.1623
     """
-    _factors(beta1, beta2)
     return eta * max(1.0, (1.0 - beta1) / math.sqrt(1.0 - beta2))
 
 

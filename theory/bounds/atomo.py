@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-def _sizes(values) -> np.ndarray:
-    values = np.abs(np.asarray(values, float))
-    require(values.ndim == 1 and values.size > 0, "values", values.shape, "a vector of at least one number")
-    require(bool(np.isfinite(values).all()), "values", "NaN or Inf", "finite numbers")
-    return values
+def _sizes(values: ArrayLike) -> np.ndarray:
+    return np.abs(np.asarray(values, float))
 
 
-@formula("budget > 0")
-def atomo_probabilities(values, budget: float) -> np.ndarray:
+@formula("budget > 0", "vector(values)")
+def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
     Title (optimal): ATOMO's probabilities are the best.
+    Title (spectral.budget): Spectral ATOMO spends exactly its budget
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
     Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``. In the order of
@@ -29,12 +27,18 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     i on; the others share the rest in proportion.
     Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second
     moment sum g_i^2/p_i.
+    Statement (spectral.budget): The expected number of triplets sent is the budget, also where some have probability 1.
     Kind: identity.
+    Kind (spectral.budget): identity.
     Latex (optimal): \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
+    Latex (spectral.budget): \sum_i p_i = b
     Proof (optimal): Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m =
     1/c^2.
+    Proof (spectral.budget): c is chosen so.
     Source: [wang2018atomo], Theorem 3 and Algorithm 1.
     Source (optimal): [wang2018atomo], Theorem 3 and Algorithm 1.
+    Source (spectral.budget): [wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends
+    less.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
     budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
 
@@ -58,19 +62,25 @@ def atomo_probabilities(values, budget: float) -> np.ndarray:
     return p
 
 
-@formula
-def atomo_variance(values, budget: float) -> float:
+@formula("vector(values)")
+def atomo_variance(values: ArrayLike, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
     Title: Variance of spectral ATOMO.
+    Title (spectral.unbiased): Spectral ATOMO is unbiased
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
     Statement: E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum
     of their squares, if k triplets have probability 1.
+    Statement (spectral.unbiased): Singular triplets kept with probability p_i and divided by it: E Q(X) = X.
     Kind: identity.
+    Kind (spectral.unbiased): identity.
     Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
+    Latex (spectral.unbiased): \mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X
     Attained: everywhere
     Proof: p_i = min(1, c s_i) with c = (b - k) / sum_{i>k} s_i.
+    Proof (spectral.unbiased): E t_i = p_i.
     Source: derived (KKT); [wang2018atomo], section 3 for k = 0.
+    Source (spectral.unbiased): [wang2018atomo], section 3.
     values (array_like, shape (n,)): The coefficients of the atoms.
     budget: Above 0.
 
@@ -82,8 +92,8 @@ def atomo_variance(values, budget: float) -> float:
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 
-@formula("norm >= 1")
-def ternary_budget(values, norm: float = 2.0) -> float:
+@formula("norm >= 1", "vector(values)", "some(values)")
+def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
     r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 
     Title: QSGD with one level and TernGrad are ATOMO.
@@ -103,6 +113,5 @@ def ternary_budget(values, norm: float = 2.0) -> float:
     """
     sizes = _sizes(values)
     top = float(sizes.max())
-    require(top > 0.0, "values", "zeros only", "at least one that is not 0")
     u = sizes / top
     return float(u.sum()) / (1.0 if math.isinf(norm) else float((u**norm).sum() ** (1.0 / norm)))

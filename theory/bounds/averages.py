@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula, total
 
 
@@ -118,8 +118,12 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
     return second_moment / (2.0 * mu * steps) * total(first=1.0, logarithm=math.log(steps))
 
 
-@formula
-def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distance: float = math.inf) -> float:
+@formula(
+    "step_sizes > 0", "count(step_sizes) >= 1", "count(weights) == count(step_sizes)", "weights >= 0", "some(weights)"
+)
+def sgd_average(
+    step_sizes: ArrayLike, weights: ArrayLike, *, mu: float, second_moment: float, distance: float = math.inf
+) -> float:
     r"""Suboptimality of any weighted average of SGD with any step sizes.
 
     Title (averages): Averages on logistic regression.
@@ -157,9 +161,6 @@ def sgd_average(step_sizes, weights, *, mu: float, second_moment: float, distanc
     True
     """
     eta, w = np.asarray(step_sizes, float).ravel(), np.asarray(weights, float).ravel()
-    require(eta.size >= 1 and bool(np.all(eta > 0)), "step_sizes", step_sizes, "one or more numbers above 0")
-    require(w.size == eta.size, "weights", w.size, f"as many as step_sizes, {eta.size}")
-    require(bool(np.all(w >= 0)) and w.sum() > 0, "weights", weights, "numbers, at least 0 and not all 0")
     bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= G^2 and mu ||x - x*|| <= ||grad f||
     bounds = []
     for shrink, added in zip(np.maximum(0.0, 1.0 - 2.0 * mu * eta).tolist(), (eta**2).tolist(), strict=True):

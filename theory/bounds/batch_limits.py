@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import positive, whole
-from .batch_rates import batch_delta, needed_rounds
+from .batch_rates import batch_delta
 from .closed_form import formula, total
 from .sgd import sgd_constant_step_floor
 
@@ -84,14 +82,7 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
     return -math.expm1(-2.0 * passes) / 4.0 * (1.0 + delta) * step * second_moment / mu
 
 
-def _converges(batch: int, step: float, mu: float) -> None:
-    """Reject batches of at least 2/(gamma mu), naming the given arguments."""
-    whole(1, batch=batch)
-    positive(step=step, mu=mu)
-    require(step * mu * batch < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu):g}")
-
-
-@formula("rounds >= 0")
+@formula("rounds >= 0", "1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
     r"""Squared distance on quadratics around points of the unit sphere, exactly.
 
@@ -108,12 +99,11 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     >>> sphere_quadratic_distance(1, batch=4, step=0.125, mu=1.0, distance=1.0)  # 1/4 + 4/64
     0.3125
     """
-    _converges(batch, step, mu)
     left = (1.0 - step * mu * batch) ** (2 * rounds)
     return total(start=left * distance, noise=(1.0 - left) * sphere_quadratic_floor(batch, step, mu))
 
 
-@formula
+@formula("1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
     """Where the squared distance of :func:`sphere_quadratic_distance` settles.
 
@@ -127,11 +117,10 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
     >>> sphere_quadratic_floor(50, 0.02, 1.0)  # 0.02/(2 - 1)
     0.02
     """
-    _converges(batch, step, mu)
     return sgd_constant_step_floor(mu, batch * step, mu**2 / batch)
 
 
-@formula
+@formula("1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     r"""The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
 
@@ -148,14 +137,13 @@ def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
     0.29032
     """
     x = step * mu
-    require(x * batch < 2.0, "batch", batch, f"a number below 2/(step mu) = {2.0 / x}")
     return (batch - 1.0) * x / (2.0 - x * batch + x)
 
 
 # --- exact for every delta --------------------------------------------------------------------------------------------
 
 
-@formula("slope > 0", "spread >= 0", "last >= 0")
+@formula("slope > 0", "spread >= 0", "last >= 0", "gradients >= 1", "gradients % batch == 0")
 def signed_slopes_gap(
     gradients: int, *, batch: int, step: float, slope: float, spread: float, distance: float, last: float
 ) -> float:
@@ -176,13 +164,12 @@ def signed_slopes_gap(
     >>> signed_slopes_gap(24, batch=6, step=0.1, slope=1.0, spread=2.0, distance=5.8, last=1.0)  # 1 + 2 * 0.1 * 5/2
     1.5
     """
-    needed_rounds(gradients, batch)
     second_moment = slope**2 + spread**2
     noise, delta = 0.5 * step * second_moment, batch_delta(batch, second_moment / slope**2)
     return total(start=(distance - last) / (2.0 * step * gradients), noise=noise, batch=delta * noise)
 
 
-@formula("slope > 0")
+@formula("slope > 0", "1 <= batch < 2 / (step * mu)")
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     r"""Squared distance at which identical kinks keep a batch forever, whatever its delta.
 
@@ -201,7 +188,6 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
     (1.0, 1.0)
     """
     kick = step * batch
-    require(kick * mu < 2.0, "batch", batch, f"an integer below 2/(step mu) = {2.0 / (step * mu)}")
     return (kick * slope / (2.0 - kick * mu)) ** 2
 
 

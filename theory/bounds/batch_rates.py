@@ -10,8 +10,6 @@ The theorems are *raw*, for any step; ``batch_schedules`` has the steps that are
 
 from __future__ import annotations
 
-from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula, total
 
 
@@ -34,27 +32,18 @@ def batch_delta(batch: int, batch_bound: float) -> float:
 
 def needed_rounds(gradients: int, batch: int) -> int:
     """Rounds of one batch each that so many gradients make; a batch must divide them."""
-    whole(1, gradients=gradients, batch=batch)
-    require(gradients % batch == 0, "gradients", gradients, f"a multiple of batch = {batch}")
     return int(gradients) // int(batch)
 
 
-def _summands(start: float, unit: float, batch: int, batch_bound: float):
+def _summands(start: float, unit: float, batch: int, batch_bound: float) -> float:
     """A bound: what is left of the start, the noise of single gradients, and delta times that for their batches."""
     return total(start=start, noise=unit, batch=batch_delta(batch, batch_bound) * unit)
-
-
-def _batch_within(batch: int, step: float, mu: float) -> None:
-    """Reject batches above 1/(2 gamma mu), naming the given arguments."""
-    positive(step=step, mu=mu)
-    largest = 0.5 / (step * mu)
-    require(batch <= largest * (1 + 1e-12), "batch", batch, f"at most 1/(2 step mu) = {largest:g}")
 
 
 # --- smooth -----------------------------------------------------------------------------------------------------------
 
 
-@formula("smoothness > 0", "second_moment > 0", "gap > 0")
+@formula("smoothness > 0", "second_moment > 0", "gap > 0", "gradients >= 1", "gradients % batch == 0")
 def minibatch_smooth(
     gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> float:
@@ -78,11 +67,18 @@ def minibatch_smooth(
     >>> minibatch_smooth(100, batch=5, step=0.1, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=4.0)
     0.3
     """
-    needed_rounds(gradients, batch)
     return _summands(gap / (step * gradients), 0.5 * smoothness * step * second_moment, batch, batch_bound)
 
 
-@formula("smoothness > 0", "second_moment > 0", "gap > 0", "0 < mu <= smoothness")
+@formula(
+    "smoothness > 0",
+    "second_moment > 0",
+    "gap > 0",
+    "0 < mu <= smoothness",
+    "gradients >= 1",
+    "gradients % batch == 0",
+    "1 <= batch <= 0.5 / (step * mu)",
+)
 def minibatch_pl(
     gradients: int,
     *,
@@ -114,7 +110,6 @@ def minibatch_pl(
     0.5625
     """
     rounds = needed_rounds(gradients, batch)
-    _batch_within(batch, step, mu)
     left = (1.0 - 2.0 * step * mu * batch) ** rounds
     unit = (1.0 - left) * smoothness * step * second_moment / (4.0 * mu)
     return _summands(left * gap, unit, batch, batch_bound)
@@ -123,7 +118,7 @@ def minibatch_pl(
 # --- convex -----------------------------------------------------------------------------------------------------------
 
 
-@formula("second_moment > 0", "distance > 0")
+@formula("second_moment > 0", "distance > 0", "gradients >= 1", "gradients % batch == 0")
 def minibatch_convex(
     gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -147,11 +142,12 @@ def minibatch_convex(
     >>> minibatch_convex(100, batch=5, step=0.1, second_moment=2.0, distance=4.0, batch_bound=4.0)
     0.4
     """
-    needed_rounds(gradients, batch)
     return _summands(distance / (2.0 * step * gradients), 0.5 * step * second_moment, batch, batch_bound)
 
 
-@formula("second_moment > 0", "distance > 0")
+@formula(
+    "second_moment > 0", "distance > 0", "gradients >= 1", "gradients % batch == 0", "1 <= batch <= 0.5 / (step * mu)"
+)
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
@@ -175,7 +171,6 @@ def minibatch_strongly_convex(
     0.625
     """
     rounds = needed_rounds(gradients, batch)
-    _batch_within(batch, step, mu)
     left = (1.0 - 2.0 * step * mu * batch) ** rounds
     unit = (1.0 - left) * step * second_moment / (2.0 * mu)
     return _summands(left * distance, unit, batch, batch_bound)

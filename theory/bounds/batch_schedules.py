@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..core import require
 from .batch_rates import batch_delta
 from .closed_form import Value, formula
 
@@ -45,11 +44,7 @@ def _promise(formula: str, accuracy: float, batch: int, batch_bound: float) -> V
     return Value((1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy, formula)
 
 
-def _accuracy(accuracy: float) -> None:
-    require(0 < accuracy < math.inf, "accuracy", accuracy, "a number above 0")
-
-
-@formula("smoothness > 0", "second_moment > 0", "gap > 0")
+@formula("smoothness > 0", "second_moment > 0", "gap > 0", "0 < accuracy < inf")
 def minibatch_smooth_schedule(
     accuracy: float, *, batch: int, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> BatchSchedule:
@@ -73,7 +68,6 @@ def minibatch_smooth_schedule(
     >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
     """
-    _accuracy(accuracy)
     promised = _promise("minibatch_smooth_schedule", accuracy, batch, batch_bound)
     needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
     return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
@@ -102,7 +96,7 @@ def minibatch_pl_schedule(
     return _limited(step, needed, mu, batch, _promise("minibatch_pl_schedule", accuracy, batch, batch_bound))
 
 
-@formula("second_moment > 0", "distance > 0")
+@formula("second_moment > 0", "distance > 0", "0 < accuracy < inf")
 def minibatch_convex_schedule(
     accuracy: float, *, batch: int, second_moment: float, distance: float, batch_bound: float
 ) -> BatchSchedule:
@@ -118,7 +112,6 @@ def minibatch_convex_schedule(
     >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
     """
-    _accuracy(accuracy)
     promised = _promise("minibatch_convex_schedule", accuracy, batch, batch_bound)
     return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
 

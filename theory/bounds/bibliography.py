@@ -9,8 +9,6 @@ import functools
 import re
 from pathlib import Path
 
-__all__ = ["KNOWLEDGE", "cited", "entries", "fields", "keys", "source_known"]
-
 KNOWLEDGE = {
     "read": "read in the source's own text",
     "quoted": "read at one remove: in a talk, a transcript, a write-up by others, or the code",

@@ -7,20 +7,17 @@ whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k
 
 from __future__ import annotations
 
-from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 
+CONSTANT = (  # what the theorems with a constant step size ask for
+    "form in ('sharp', 'paper')",
+    "first > 0",
+    "second >= first ** 2",
+    "0 < step <= first / (lipschitz * second)",
+)
 
-def _largest_step(step: float, lipschitz: float, first: float, second: float, form: str, *extra: str) -> None:
-    require(form in ("sharp", "paper", *extra), "form", form, "'sharp' or 'paper'")
-    positive(lipschitz=lipschitz, first=first)
-    require(second >= first**2, "second", second, f"a number, at least first^2 = {first**2}")
-    largest = first / (lipschitz * second)
-    require(0 < step <= largest * (1 + 1e-12), "step", step, f"a number in (0, first/(L second)] = (0, {largest}]")
 
-
-@formula("0 < mu <= lipschitz", "noise >= 0")
+@formula("0 < mu <= lipschitz", "noise >= 0", *CONSTANT)
 def bottou_constant_step_floor(
     *,
     mu: float,
@@ -61,7 +58,6 @@ def bottou_constant_step_floor(
     ...  for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
-    _largest_step(step, lipschitz, first, second, form)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return step * lipschitz * noise / (2.0 * mu * slope)
 
@@ -83,7 +79,7 @@ def bottou_constant_step(
 
     Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
     Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
-    Title (constant-step): Constant steps on logistic regression.
+    Title (logistic.constant-step): Constant steps on logistic regression.
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
@@ -92,17 +88,18 @@ def bottou_constant_step(
     alpha L).
     Statement (constant-step.paper): E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c))
     for alpha <= 1/L.
-    Statement (constant-step): sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on logistic
+    Statement (logistic.constant-step): sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on
+    logistic
     regression.
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
-    Kind (constant-step): upper.
+    Kind (logistic.constant-step): upper.
     Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
     Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
     LM}{2c}\Big)
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
     Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to
     be.
-    Attained (constant-step): nearly, with a strong l2 term and the largest variance on the way.
+    Attained (logistic.constant-step): nearly, with a strong l2 term and the largest variance on the way.
     Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
     f||^2 >= 2c (f - f*).
     Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
@@ -111,7 +108,7 @@ def bottou_constant_step(
     Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
     in the rate.
     Source (constant-step.paper): [bottou2018optimization], Theorem 4.6.
-    Source (constant-step): [yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6;
+    Source (logistic.constant-step): [yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6;
     [bubeck2015convex], Theorem 6.3.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
@@ -153,7 +150,16 @@ def bottou_decreasing_step_plan(
     return beta, beta * lipschitz * second / first
 
 
-@formula("steps >= 0", "noise >= 0", "0 < mu <= lipschitz", "first > 0", "shift > 1", "beta > 1 / (mu * first)")
+@formula(
+    "steps >= 0",
+    "noise >= 0",
+    "0 < mu <= lipschitz",
+    "first > 0",
+    "shift > 1",
+    "beta > 1 / (mu * first)",
+    "second >= first ** 2",
+    "beta / shift <= first / (lipschitz * second)",
+)
 def bottou_decreasing_step(
     steps: int,
     *,
@@ -184,12 +190,11 @@ def bottou_decreasing_step(
     >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
-    _largest_step(beta / shift, lipschitz, first, second, "paper")
     nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), shift * gap)
     return nu / (shift + steps)
 
 
-@formula("noise >= 0")
+@formula("noise >= 0", *CONSTANT)
 def bottou_nonconvex(
     steps: int,
     *,
@@ -223,6 +228,5 @@ def bottou_nonconvex(
     >>> [bottou_nonconvex(4, lipschitz=1.0, step=0.5, noise=1.0, gap=1.0, form=form) for form in ("sharp", "paper")]
     [1.0, 1.5]
     """
-    _largest_step(step, lipschitz, first, second, form)
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
     return total(noise=step * lipschitz * noise, start=2.0 * gap / (steps * step)) / slope

@@ -16,8 +16,6 @@ import numpy as np
 from .domains import domain
 from .theorems import completed, theorem
 
-__all__ = ["Value", "formula", "total"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -40,18 +38,20 @@ class Value(float):
     terms: dict[str, float]
     rest: float
 
-    def __new__(cls, value: float, formula: str = "", terms: dict[str, float] | None = None, rest: float = 0.0):
+    def __new__(
+        cls, value: float, formula: str = "", terms: dict[str, float] | None = None, rest: float = 0.0
+    ) -> Value:
         new = super().__new__(cls, value)
         new.formula, new.terms, new.rest = formula, terms or {}, rest
         return new
 
-    def _times(self, factor):
+    def _times(self, factor: Any) -> Any:
         if not isinstance(factor, Real):
             return NotImplemented
         c = float(factor)
         return Value(float(self) * c, self.formula, {k: c * v for k, v in self.terms.items()}, c * self.rest)
 
-    def _plus(self, other, sign: float = 1.0):
+    def _plus(self, other: Any, sign: float = 1.0) -> Any:
         if not isinstance(other, Real):
             return NotImplemented
         more, rest, terms = sign * float(other), self.rest, self.terms
@@ -62,49 +62,49 @@ class Value(float):
             rest += more
         return Value(float(self) + more, self.formula, terms, rest)
 
-    def __mul__(self, factor):
+    def __mul__(self, factor: Any) -> Any:
         return self._times(factor)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor):
+    def __truediv__(self, divisor: Any) -> Any:
         return self._times(1.0 / divisor) if isinstance(divisor, Real) and divisor else float(self) / divisor
 
-    def __neg__(self):
+    def __neg__(self) -> Value:
         return self._times(-1.0)
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Any:
         return self._plus(other)
 
     __radd__ = __add__
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Any:
         return self._plus(other, -1.0)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Any:
         return self._times(-1.0)._plus(other)
 
     # NumPy's integers leave everything to the other side, because of the priority
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> bool:
         return float(self) < other
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> bool:
         return float(self) <= other
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> bool:
         return float(self) > other
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> bool:
         return float(self) >= other
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Any) -> Any:
         return other / float(self)
 
-    def __rpow__(self, other, modulo=None):
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
         return other ** float(self)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
 
     def scaled(self, factor: float) -> float:
@@ -116,7 +116,7 @@ class Value(float):
         return float(self) - self.terms[term]
 
 
-def _plain(name: str, reflected: bool):
+def _plain(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
     """An operation that forgets the origin: NumPy's numbers leave it to this class, as they leave multiplication."""
     operation = getattr(operator, name)
     if reflected:
@@ -187,7 +187,7 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
     check = allowed.check
 
     @functools.wraps(function)
-    def closed_form(*arguments, **named):
+    def closed_form(*arguments: Any, **named: Any) -> Any:
         check(arguments, named)
         found = function(*arguments, **named)
         if isinstance(found, Value):

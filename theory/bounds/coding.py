@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula, total
 from .quantization import qsgd_nonzeros, qsgd_variance
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
 
 
-@formula
+@formula("k >= 1")
 def elias_length(k: int) -> int:
     r"""Bits of the recursive Elias (omega) code of an integer.
 
@@ -33,7 +32,6 @@ def elias_length(k: int) -> int:
     >>> [elias_length(k) for k in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63)]
     [1, 3, 3, 6, 6, 7, 7, 11, 11, 12, 12]
     """
-    require(k >= 1 and float(k).is_integer(), "k", k, "an integer, at least 1")
     k, length = int(k), 1
     while k > 1:
         digits = k.bit_length()
@@ -137,15 +135,23 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     r"""Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
 
     Title: QSGD in 2.21 bits a coordinate.
+    Title (dense-code.exists): 2.8 bits a coordinate at s = sqrt(d), by some code
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
     Statement: With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes at
     most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).
+    Statement (dense-code.exists): At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic
+    code with a fixed discrete Gaussian does.
     Kind: tight but for the 2 bits (attained where omega is).
+    Kind (dense-code.exists): upper.
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
+    Latex (dense-code.exists): \exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32
     Attained: where QSGD's variance is largest; the length is the ideal one, with 2 bits for the coder
+    Attained (dense-code.exists): nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it
     Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
+    Proof (dense-code.exists): qsgd.arithmetic-length.
     Source: derived; a code that meets [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32) with room to spare.
+    Source (dense-code.exists): [alistarh2017qsgd], Corollary 3.3, read as the existence of a code.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
     True

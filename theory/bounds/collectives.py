@@ -10,7 +10,6 @@ import math
 from typing import NamedTuple
 
 from ..core import require
-from ._domain import non_negative
 from .closed_form import formula
 
 ALLREDUCE = (
@@ -49,7 +48,8 @@ class CollectiveCost(NamedTuple):
 
     def seconds(self, alpha: float, beta: float, gamma: float = 0.0) -> float:
         """The time: starts alpha + words beta + adds gamma."""
-        non_negative(alpha=alpha, beta=beta, gamma=gamma)
+        for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma)):
+            require(value >= 0, name, value, "a number, at least 0")
         return self.starts * alpha + self.words * beta + self.adds * gamma
 
 
@@ -172,7 +172,7 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     return 2.0 * (ranks - 1) / ranks * words
 
 
-@formula("ranks >= 2", "alpha >= 0", "gamma >= 0", "beta > 0")
+@formula("ranks >= 2", "alpha >= 0", "gamma >= 0", "beta > 0", "power_of_two(ranks)")
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Length from which a ring is faster than recursive doubling.
 
@@ -196,7 +196,6 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     8.8
     """
     p = int(ranks)
-    require(p & (p - 1) == 0, "ranks", ranks, "a power of two, at least 2")
     ring, doubling = allreduce_cost("ring", p, 1.0), allreduce_cost("recursive-doubling", p, 1.0)
     saved = beta * (doubling.words - ring.words) + gamma * (doubling.adds - ring.adds)
     return alpha * (ring.starts - doubling.starts) / saved if saved > 0 else math.inf

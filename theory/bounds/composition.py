@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..core import require
 from .closed_form import formula, total
 
 
@@ -62,7 +61,7 @@ def composed_contraction(outer: float, inner: float) -> float:
     return outer * inner
 
 
-@formula
+@formula("factor > 0")
 def scaled_contraction(omega: float, factor: float | None = None) -> float:
     r"""Contraction factor of an unbiased compressor times a factor.
 
@@ -87,5 +86,4 @@ def scaled_contraction(omega: float, factor: float | None = None) -> float:
     """
     if factor is None:
         return 1.0 / (1.0 + omega)
-    require(factor > 0, "factor", factor, "a number above 0")
     return total(inner_product=2.0 * factor, squared_norm=-(factor**2) * (1.0 + omega))

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula, total
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 
 
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:
     """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
-    require(accounting in ("worst", "zero-mean"), "accounting", accounting, "'worst' or 'zero-mean'")
     kappa = conef_factor(theta, residual)
     below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
@@ -43,7 +41,7 @@ def conef(
     are independent across steps and workers.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N + 2 L eta theta residual P
     G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
-    sqrt(residual))^2. If C is linear and all workers share its random numbers, the third term is not divided by N.
+    sqrt(residual))^2. If all workers share the random numbers of C, the third term is not divided by N.
     Statement (improved.theorem): The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second)
     in place of theta, so that the second has less noise than ConEF with any error compressor.
     Kind: upper.
@@ -81,7 +79,7 @@ def conef(
     )
 
 
-@formula
+@formula("accounting in ('worst', 'zero-mean')")
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:

@@ -11,17 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula
 
 VERSIONS = ("conef", "v1", "v2")
-
-
-def in_residual(residual: float) -> None:
-    """Reject what is not the residual of a contraction."""
-    require(0 <= residual < 1, "residual", residual, "a number in [0, 1)")
 
 
 def below_frontier(factor: float, frontier: str) -> None:
@@ -60,7 +55,6 @@ def conef_factor(theta: float, residual: float) -> float:
     >>> conef_factor(theta=0.5, residual=0.5), conef_factor(theta=9.0, residual=0.9)
     (0.75, 9.0)
     """
-    in_residual(residual)
     return (1.0 + theta) * residual
 
 
@@ -82,7 +76,6 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
     >>> conef_frontier(0.8), conef_frontier(0.8, version="v1"), conef_frontier(0.8, version="v2")
     (0.25, 0.5, 0.3125)
     """
-    in_residual(residual)
     if residual == 0:
         return math.inf
     theta = 1.0 / residual - 1.0
@@ -138,7 +131,6 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
     >>> iconef_variance(2.0, 0.75, version="v1"), iconef_variance(2.0, 0.75, version="v2")
     (4.0, 1.5)
     """
-    in_residual(residual)
     return theta**2 if version == "v1" else theta * residual
 
 
@@ -171,7 +163,6 @@ def conef_memory(
     """
     kappa = conef_factor(theta, residual)
     if steps is not None:
-        whole(0, steps=steps)
         if form == "sharp":
             return float(conef_memory_schedule(theta, residual, np.full(int(steps), step), second_moment)[-1])
         q = math.sqrt(kappa)
@@ -188,8 +179,8 @@ def limit_moment(theta: float, residual: float) -> float:
     return ((math.sqrt(residual) + math.sqrt(1.0 - theta * residual)) / (1.0 - kappa)) ** 2
 
 
-@formula
-def conef_memory_schedule(theta: float, residual: float, steps, second_moment: float) -> np.ndarray:
+@formula("steps >= 0")
+def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Mean squared norm of a compressed memory with any step sizes.
 
     Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...
@@ -209,7 +200,6 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
     """
     kappa = conef_factor(theta, residual)
     sizes = np.asarray(steps, float).ravel()
-    require(bool(np.all(sizes >= 0)), "steps", steps, "numbers, at least 0")
     moment, found = 0.0, [0.0]
     for eta in sizes.tolist():
         moment = (eta + math.sqrt(residual * moment)) ** 2 + theta * residual * moment
@@ -217,7 +207,7 @@ def conef_memory_schedule(theta: float, residual: float, steps, second_moment: f
     return second_moment * np.asarray(found)
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "0 <= shrink <= sqrt(residual)")
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
@@ -241,12 +231,9 @@ def conef_memory_exact(
     (9.0, 3.0)
     """
     kappa = conef_factor(theta, residual)
-    highest = math.sqrt(residual)
-    require(0 <= shrink <= highest * (1 + 1e-12), "shrink", shrink, f"in [0, sqrt(residual)] = [0, {highest:.6g}]")
     if steps is None:
         below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
         return step**2 * second_moment * kappa / (1.0 - kappa) * (1.0 + shrink) / (1.0 - shrink)
-    whole(0, steps=steps)
     moment = mean = 0.0  # of p before the first step: there is none
     for _ in range(int(steps)):
         moment = 1.0 + 2.0 * shrink * mean + kappa * moment

@@ -7,10 +7,10 @@ The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 from .dynamic_batches import cr_psgd, growing_rounds
 from .polyak_lojasiewicz import pl_contraction
@@ -18,9 +18,7 @@ from .polyak_lojasiewicz import pl_contraction
 
 def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
     """mu_h and L_h."""
-    positive(lipschitz=lipschitz)
     theta = catalyst_theta(lipschitz) if theta is None else theta
-    require(lipschitz < theta < math.inf, "theta", theta, f"a number above L = {lipschitz:g}")
     return theta - lipschitz, theta + lipschitz
 
 
@@ -42,7 +40,7 @@ def catalyst_theta(lipschitz: float) -> float:
     return 3.0 * lipschitz
 
 
-@formula("form in ('sharp', 'distance')")
+@formula("form in ('sharp', 'distance')", "theta > lipschitz", "theta < inf")
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
@@ -67,10 +65,10 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
     return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
 
 
-@formula("outer >= 1")
+@formula("outer >= 1", "theta > lipschitz", "theta < inf")
 def catalyst(
     outer: int,
-    batches,
+    batches: Iterable[float],
     *,
     lipschitz: float,
     theta: float | None = None,
@@ -115,11 +113,11 @@ def catalyst(
     8.0
     """
     mu, top = _curvatures(lipschitz, theta)
-    batches = tuple(batches)
-    require(len(batches) > 0, "batches", batches, "at least one round")
+    sizes = tuple(batches)
+    require(len(sizes) > 0, "batches", sizes, "at least one round")
     known: dict[str, Any] = dict(mu=mu, lipschitz=top, step=step)
-    left = pl_contraction(**known) ** len(batches)
-    noise = cr_psgd(batches, **known, variance=variance, workers=workers, gap=0.0)
+    left = pl_contraction(**known) ** len(sizes)
+    noise = cr_psgd(sizes, **known, variance=variance, workers=workers, gap=0.0)
     factor = float(catalyst_factor(lipschitz, theta, form)) / (1.0 - float(left))
     return total(start=factor * gap / outer, noise=factor * float(noise))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 from .gossip import response
 
 
 @formula
-def dcd_threshold(eigenvalues) -> float:
+def dcd_threshold(eigenvalues: ArrayLike) -> float:
     r"""Largest relative compression error that DCD-PSGD bears, without gradients.
 
     Title: The compression error that DCD-PSGD bears, exactly.
@@ -52,7 +52,7 @@ def ring_dcd_share(workers: int) -> float:
 
 
 @formula("alpha_squared >= 0")
-def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
+def dcd_energy_factor(eigenvalues: ArrayLike, alpha_squared: float) -> float:
     r"""Exact factor per round of DCD-PSGD without gradients, in the long run.
 
     Title (run): The covariance of DCD-PSGD is that of the operator.
@@ -78,7 +78,7 @@ def dcd_energy_factor(eigenvalues, alpha_squared: float) -> float:
 
 
 @formula
-def dcd_condition(eigenvalues) -> float:
+def dcd_condition(eigenvalues: ArrayLike) -> float:
     r"""Largest relative compression error that the theorem of DCD-PSGD allows.
 
     Title: The condition of DCD-PSGD's theorem is sufficient.
@@ -145,8 +145,8 @@ def ecd_error_bound(update: int, variance: float) -> float:
     return 2.0 * variance / update
 
 
-@formula
-def ecd_relative_error(squares, omega: float) -> float:
+@formula("squares >= 0", "count(squares) >= 2")
+def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
     r"""Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
 
     Title: The estimates of ECD-PSGD with quantizers get worse.
@@ -165,6 +165,5 @@ def ecd_relative_error(squares, omega: float) -> float:
     (1.0, 5.0)
     """
     z = np.asarray(squares, float).ravel()
-    require(z.size >= 2 and bool(np.all(z >= 0)), "squares", squares, "at least 2 numbers, at least 0")
     t, s = z.size, np.arange(1, z.size + 1)
     return float(4.0 * omega * np.sum((s - 1.0) ** 2 * z) / (t * (t - 1.0)) ** 2)

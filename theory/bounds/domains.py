@@ -1,9 +1,11 @@
 """Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
 
 A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
-first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  A symbol's
-own condition (``symbols.SYMBOLS``) holds wherever the symbol is an argument that is a number, unless the formula gives
-one with the same subject.  Integers come from annotations.
+first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  Of an array
+(``ArrayLike``) a condition must hold everywhere, and all are finite numbers; ``vector(v)``, ``increasing(v)``,
+``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``symbols.SYMBOLS``) holds
+wherever the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come
+from annotations.
 """
 
 from __future__ import annotations
@@ -12,17 +14,17 @@ import ast
 import functools
 import inspect
 import math
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .symbols import SYMBOLS
-
-__all__ = ["Argument", "Condition", "Domain", "condition"]
 
 ROUNDING = 1e-12  # a limit that is computed from other arguments may be missed by rounding errors
 KNOWN: dict[str, Any] = {
@@ -33,6 +35,21 @@ KNOWN: dict[str, Any] = {
     "abs": abs,
     "max": max,
     "min": min,
+    "sum": np.sum,
+    "count": np.size,
+    "ndim": np.ndim,
+    "shape": np.shape,
+    "largest": lambda v: np.abs(v).max(initial=0.0),
+    "vector": lambda v: np.ndim(v) == 1 and np.size(v) > 0,
+    "increasing": lambda v: np.ndim(v) == 1 and np.size(v) > 0 and np.all(np.diff(v) > 0),
+    "some": np.any,
+    "power_of_two": lambda n: int(n) & (int(n) - 1) == 0,
+}
+PROPERTIES: dict[str, str] = {
+    "vector": "a vector of at least one number",
+    "increasing": "increasing numbers",
+    "some": "numbers, not all 0",
+    "power_of_two": "a power of two",
 }
 WORDS: dict[type, str] = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
 TURNED: dict[type, type] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.LtE: ast.GtE}
@@ -105,9 +122,11 @@ class Condition(NamedTuple):
                 return False
         return True
 
-    def said(self, integer: bool = False, values: Mapping[str, Any] | None = None) -> str:
-        """The condition in words: "a number in (0, 1]", "an integer, at least 1"."""
-        what = "an integer" if integer else "a number"
+    def said(self, integer: bool = False, values: Mapping[str, Any] | None = None, many: bool = False) -> str:
+        """The condition in words: "a number in (0, 1]", "an integer, at least 1"; of ``many``, "numbers above 0"."""
+        what = "numbers" if many else "an integer" if integer else "a number"
+        if self.text.partition("(")[0] in PROPERTIES:
+            return PROPERTIES[self.text.partition("(")[0]]
         if self.text.startswith("one of "):
             return f"exactly {self.text.replace(', ', ' and ')}"
         if not self.limits:
@@ -144,12 +163,13 @@ def condition(text: str) -> Condition:
         return Condition(text, given[0], frozenset(), (), compile(f"{count} == 1", "<condition>", "eval"))
     tree = ast.parse(text, mode="eval")
     compare = tree.body
-    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - KNOWN.keys()
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    names = frozenset(used) - KNOWN.keys()
     code = compile(tree, f"<condition {text}>", "eval")
     operands = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
     bare = [number for number, one in enumerate(operands) if isinstance(one, ast.Name) and one.id not in KNOWN]
     if not bare:
-        return Condition(text, next(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)), names, (), code)
+        return Condition(text, next(name for name in used if name in names), names, (), code)
     at = bare[0]
     if len(operands) > 3 or (len(operands) == 3 and at != 1):  # a chain of arguments: 0 < first <= second
         return Condition(text, typing.cast(ast.Name, operands[at]).id, names, (), code)
@@ -178,14 +198,19 @@ class Argument(NamedTuple):
         return self.kind.split(" | ")[0] == "int"
 
     @property
+    def array(self) -> bool:
+        """Whether it is an array, or whatever NumPy makes one of."""
+        return self.kind.startswith("ArrayLike")
+
+    @property
     def number(self) -> bool:
         """Whether it must be a number."""
         return self.kind.split(" | ")[0] in ("int", "float")
 
     def said(self) -> str:
         """What is allowed, without "a number", such as ``In (0, 1].``."""
-        said = "; ".join(one.said(self.integer) for one in self.conditions)
-        short = said.replace("a number", "").replace("an integer", "").lstrip(", ")
+        said = "; ".join(one.said(self.integer, many=self.array) for one in self.conditions)
+        short = re.sub(r"(^|; )(?:a number|an integer|numbers),? ", r"\1", said)
         return f"{short[:1].upper()}{short[1:]}." if short else ""
 
 
@@ -208,18 +233,30 @@ class Domain(NamedTuple):
         except TypeError:  # a missing or unknown argument: Python's own message, of the call itself, is clear
             return
         bound.apply_defaults()
-        values = bound.arguments
+        values = dict(bound.arguments)
         for argument in self.arguments:
             value = values[argument.name]
             if value is None and argument.optional:
                 continue
             if argument.number:
                 self._number(argument, value)
-        for argument in self.arguments:
-            for one in argument.conditions:
-                given = all(values.get(name, 0) is not None for name in one.names)
-                if given and not one.holds(values):
-                    require(False, argument.name, values[argument.name], one.said(argument.integer, values))
+            elif argument.array:
+                values[argument.name] = self._array(argument, value)
+        each = [(argument, one) for argument in self.arguments for one in argument.conditions]
+        for argument, one in sorted(each, key=lambda pair: len(pair[1].names) > 1):  # first those of one argument alone
+            given = all(values.get(name, 0) is not None for name in one.names)
+            if given and not one.holds(values):
+                allowed = one.said(argument.integer, values, argument.array)
+                require(False, argument.name, bound.arguments[argument.name], allowed)
+
+    @staticmethod
+    def _array(argument: Argument, value: Any) -> np.ndarray:
+        try:
+            found = np.asarray(value, float)
+        except (TypeError, ValueError):
+            found = np.array(math.nan)
+        require(bool(np.isfinite(found).all()), argument.name, value, "finite numbers")
+        return found
 
     @staticmethod
     def _number(argument: Argument, value: Any) -> None:
@@ -244,6 +281,7 @@ def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
     for name, parameter in signature.parameters.items():
         noted = parameter.annotation  # a string, or a class where annotations are not postponed
         kind = "" if noted is parameter.empty else noted.__name__ if isinstance(noted, type) else str(noted)
+        kind = "ArrayLike" if noted == ArrayLike else kind
         conditions = own.get(name, [])
         common = SYMBOLS[name].condition if name in SYMBOLS and kind.startswith(("int", "float")) else ""
         if common and name not in replaced:
@@ -260,7 +298,7 @@ def _quick(signature: inspect.Signature, arguments: Sequence[Argument]) -> Calla
         if one.number and not one.optional:
             tests.append(f"type({one.name}) {'is int' if one.integer else 'in (int, float)'}")
         tests += [f"({each.text})" for each in one.conditions if not optional]
-    tests += ["False"] if optional else []
+    tests += ["False"] if optional or any(one.array for one in arguments) else []
     bare = [
         p.replace(annotation=p.empty, default=p.default if p.default is p.empty else 0)
         for p in signature.parameters.values()

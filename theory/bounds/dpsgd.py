@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula
 from .gossip import spectrum
 
 
-def _modes(eigenvalues, step: float, curvature: float) -> np.ndarray:
+def _modes(eigenvalues: ArrayLike, step: float, curvature: float) -> np.ndarray:
     """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
-    positive(step=step, curvature=curvature)
     values = spectrum(eigenvalues) - step * curvature
     require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
     return np.sort(values)
 
 
 @formula
-def dpsgd_consensus(eigenvalues, *, step: float, curvature: float, variance: float) -> float:
+def dpsgd_consensus(eigenvalues: ArrayLike, *, step: float, curvature: float, variance: float) -> float:
     r"""How far the models of D-PSGD are apart in the end, with the same quadratic at every worker.
 
     Title: How far the models of D-PSGD are apart.
@@ -62,8 +61,8 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
     return step * variance / (workers * curvature * (2.0 - step * curvature))
 
 
-@formula
-def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) -> float:
+@formula("count(energies) == count(eigenvalues)")
+def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: float, curvature: float) -> float:
     r"""How far different data keep the models of D-PSGD apart, without noise.
 
     Title: Different data keep the models of D-PSGD apart.
@@ -84,14 +83,13 @@ def dpsgd_disagreement(eigenvalues, energies, *, step: float, curvature: float) 
     """
     _modes(eigenvalues, step, curvature)
     values, squares = np.asarray(eigenvalues, float).ravel(), np.asarray(energies, float).ravel()
-    require(values.shape == squares.shape, "energies", f"shape {squares.shape}", f"shape {values.shape}")
     others = np.arange(values.size) != np.argmax(values)
     share = step * curvature / (1.0 - values[others] + step * curvature)
     return float(np.sum(share**2 * squares[others]))
 
 
-@formula("0 < weight < 1")
-def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
+@formula("0 < weight < 1", "curvatures > 0", "count(curvatures) == 2", "count(minima) == 2")
+def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: ArrayLike) -> float:
     r"""Bias of D-PSGD's mean model, for two workers with different data.
 
     Title: Different data bias the mean of D-PSGD.
@@ -111,8 +109,7 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
     >>> dpsgd_bias(0.5, step=0.25, curvatures=(2.0, 1.0), minima=(12.0, 0.0))
     -0.5
     """
-    (a, other), (b, c) = map(float, curvatures), map(float, minima)
-    positive(first_curvature=a, second_curvature=other)
+    (a, other), (b, c) = np.asarray(curvatures, float).tolist(), np.asarray(minima, float).tolist()
     first, second = 2.0 - weight - step * a, 2.0 - weight - step * other  # the diagonal of I + W - eta A
     require(first > 0 and first * second > weight**2, "step", step, "one for which the models stay bounded")
     below = weight * (a + other) + step * a * other
@@ -120,19 +117,28 @@ def dpsgd_bias(weight: float, *, step: float, curvatures, minima) -> float:
 
 
 @formula("curvature > 0")
-def gradient_tracking_factor(eigenvalues, *, step: float, curvature: float) -> float:
+def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: float) -> float:
     r"""Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.
+    Title (unbiased): Gradient tracking has no bias
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
+    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta
+    y_i.
     Statement: ||x - x*||, x* the mean of the b_i, is multiplied in the long run by the largest modulus of the mean's
     factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
     models converge to x*.
+    Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
+    of the mean, if the step is short.
     Kind: identity.
+    Kind (unbiased): identity.
     Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
+    Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
     Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the
     other root is 1, which tracking excludes.
+    Proof (unbiased): The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.
     Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
+    Source (unbiased): derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017).
     eigenvalues (array_like, shape (N,)): Of W.
     step: eta.
     curvature: a.

@@ -8,9 +8,9 @@ gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is the facto
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from ..core import require
-from ._domain import non_negative, whole
 from .closed_form import formula, total
 from .polyak_lojasiewicz import pl_contraction
 
@@ -131,7 +131,14 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
 
 @formula
 def cr_psgd(
-    batches, *, mu: float, lipschitz: float, step: float | None = None, variance: float, workers: int = 1, gap: float
+    batches: Iterable[float],
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
 ) -> float:
     r"""The gap f - f* after rounds with given batches.
 
@@ -221,7 +228,7 @@ def cr_psgd_geometric(
     return total(start=q**rounds * gap, noise=noise)
 
 
-@formula("batches in ('whole', 'real')")
+@formula("batches in ('whole', 'real')", "first >= 1", "samples >= first")
 def cr_psgd_rate(
     samples: float,
     *,
@@ -281,9 +288,6 @@ def cr_psgd_rate(
         rho = optimal_rho(mu, lipschitz, step)
     q = _growth(rho, mu, lipschitz, step)
     require(q > 0.0, "step", step, "a step with q = 1 - nu > 0")
-    non_negative(variance=variance, gap=gap)
-    whole(1, workers=workers, first=first)
-    require(samples >= first, "samples", samples, f"at least one round: first = {first}")
     gamma = 1.0 / lipschitz if step is None else step
     alpha = math.log(1.0 / q) / math.log(rho)
     start = gap * (1.0 + (rho - 1.0) * samples / first) ** -alpha

@@ -11,10 +11,11 @@ At most: a code's length is replaced by the least concave function above it, so 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula, total
 from .coding import elias_length
 from .quantization import qsgd_nonzeros
@@ -40,8 +41,8 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
     return rows[0, : p.size + 1]
 
 
-@formula
-def expected_elias_bits(u) -> float:
+@formula("u >= 0", "ndim(u) == 1")
+def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
     Title (code-length.exact): Exact length of QSGD's Elias code.
@@ -68,7 +69,6 @@ def expected_elias_bits(u) -> float:
     3.5
     """
     u = np.asarray(u, float)
-    require(u.ndim == 1 and bool(np.all((u >= 0) & np.isfinite(u))), "u", u, "an array of finite numbers from 0 on")
     d = u.size
     floor = np.floor(u)
     up = u - floor
@@ -84,7 +84,7 @@ def expected_elias_bits(u) -> float:
     logs = np.concatenate([[0.0], np.cumsum(np.log1p(-np.where(p < 1.0, p, 0.0)))])
     j = np.arange(d)
 
-    def clear(distance):  # no non-zero among j - distance + 1, ..., j - 1
+    def clear(distance: Any) -> np.ndarray:  # no non-zero among j - distance + 1, ..., j - 1
         start = np.maximum(j - distance + 1, 0)
         return np.where(sure[j] == sure[start], np.exp(logs[j] - logs[start]), 0.0)
 

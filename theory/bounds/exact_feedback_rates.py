@@ -10,21 +10,14 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula
 
 
 def _missing(delta: float) -> float:
-    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
     return math.sqrt(1.0 - delta)
 
 
-def _condition(mu: float, lipschitz: float) -> None:
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-
-
-@formula
+@formula("lipschitz >= mu")
 def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     """Best constant step size of error feedback and of EF21.
 
@@ -38,7 +31,6 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     0.4444
     """
     s = _missing(delta)
-    _condition(mu, lipschitz)
     return 2.0 / (lipschitz + mu) * (1.0 - s) / (1.0 + s)
 
 
@@ -51,13 +43,13 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
     1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
-    s ||grad f||^2.
+    s ||grad f||^2. At delta = 1, where s = 0 and no message errs, V = ||x - x*||^2 and V = ||grad f||^2.
     Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have the
-    rate of one worker: no better, no worse.
+    rate of one worker: no better, no worse. With EF21 each function may have a minimum of its own.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
     Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
-    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2
+    Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2\ (s>0)
     Attained: f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
     Attained (exact.workers): the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
     Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for
@@ -79,12 +71,12 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     return s + trace / 2.0 * (trace + math.sqrt(trace**2 + 4.0 * s))
 
 
-@formula
+@formula("0 < delta < 1", "lipschitz > mu")
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
-    Title: The rate of error feedback, proved in rational numbers.
-    Setting: as for :func:`exact_feedback_rate`, one worker.
+    Title: The rate of error feedback, as a sum of squares.
+    Setting: as for :func:`exact_feedback_rate`, one worker, delta < 1; at delta = 1 with e = 0 and V = ||x - x*||^2.
     Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
     <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
     s)^2 (L - mu)^2 + 16 L mu s)]. For EF21 it is s lambda/eta^2, for the inequality between x_t and x_{t+1}.
@@ -92,21 +84,20 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
     Proof: I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.
-    Source: [bergthomsen2025tight] (error feedback); the multiplier of EF21 is derived.
+    Source: [bergthomsen2025tight], for error feedback; that of EF21 is in the authors' certificates,
+    certificates/EF21/upper_bound_CAS.wls of github.com/DanielBergThomsen/error-feedback-tight.
     Known: quoted
 
     >>> exact_feedback_multiplier(0.96, mu=1.0, lipschitz=2.0)  # 8/15
     0.5333
     """
     s, eta = _missing(delta), exact_feedback_step(delta, mu=mu, lipschitz=lipschitz)
-    require(s > 0, "delta", delta, "a number in (0, 1)")
     width = lipschitz - mu
-    require(width > 0, "lipschitz", lipschitz, f"a number above mu = {mu}")
     root = math.sqrt(((1.0 + s) * width) ** 2 + 16.0 * lipschitz * mu * s)
     return eta / (lipschitz + mu) * ((1.0 - s) * width + root)
 
 
-@formula
+@formula("lipschitz >= mu")
 def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> float:
     """Best constant step size of compressed gradient descent without memory.
 
@@ -119,7 +110,6 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
     0.625
     """
     s = _missing(delta)
-    _condition(mu, lipschitz)
     return 2.0 / ((1.0 - s) * mu + (1.0 + s) * lipschitz)
 
 
@@ -137,7 +127,7 @@ def compressed_descent_rate(delta: float, kappa: float) -> float:
     Proof: r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a
     sum of two squares.
     Source: de Klerk, Glineur, Taylor, "Worst-case convergence analysis of inexact gradient and Newton methods", SIAM J.
-    Optim. 2020 (gradients with a relative error, from memory); derived again, by a certificate in rational numbers.
+    Optim. 2020 (gradients with a relative error, from memory); derived again, by a sum of two squares.
     Known: quoted
 
     >>> compressed_descent_rate(0.96, 2.0)
@@ -146,6 +136,11 @@ def compressed_descent_rate(delta: float, kappa: float) -> float:
     s = _missing(delta)
     high, low = kappa * (1.0 + s), 1.0 - s
     return ((high - low) / (high + low)) ** 2
+
+
+def _condition(mu: float, lipschitz: float) -> None:
+    require(mu > 0, "mu", mu, "a number above 0")
+    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
 
 
 @formula

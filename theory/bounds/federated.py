@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
 @formula
-def local_sgd_fixed_point(curvatures, minimisers, *, step: float, local_steps: int) -> np.ndarray:
+def local_sgd_fixed_point(curvatures: ArrayLike, minimisers: ArrayLike, *, step: float, local_steps: int) -> np.ndarray:
     r"""Fixed point of local gradient descent if each worker has its own quadratic.
 
     Title (fixed-point): Where local steps on different data end.

@@ -9,16 +9,11 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative, positive
 from .closed_form import formula, total
 from .memory import memory_error
 
 
-def _in_delta(delta: float) -> None:
-    require(0 < delta <= 1, "delta", delta, "a number in (0, 1]")
-
-
-@formula("reading in ('derived', 'quoted')")
+@formula("reading in ('derived', 'quoted')", "0 < rho < 2", "averaged_second_moment >= 0")
 def ef_sgd(
     steps: int,
     *,
@@ -95,11 +90,8 @@ def ef_sgd(
     >>> ef_sgd(100, delta=0.5, lipschitz=1.0, step=0.1, second_moment=1.0, gap=1.0, rho=None, memory="sharp")
     0.2771
     """
-    _in_delta(delta)
-    require(rho is None or 0 < rho < 2, "rho", rho, "a number in (0, 2), or None for the best")
     require(reading == "derived" or rho == 1, "rho", rho, "1 with the quoted reading")
     averaged = second_moment if averaged_second_moment is None else averaged_second_moment
-    non_negative(averaged_second_moment=averaged)
     start, noise = 2.0 * gap / (step * steps), lipschitz * step * averaged
     error = lipschitz**2 * memory_error(delta, step, second_moment, form=memory)
     if rho is None:
@@ -154,7 +146,6 @@ def ef_sgd_variance(
     >>> ef_sgd_variance(100, delta=0.5, lipschitz=1.0, step=0.1, variance=1.0, gap=1.0, workers=4)  # .4 + .05 + .04
     0.49
     """
-    _in_delta(delta)
     rest = math.sqrt(1.0 - delta)
     longest = min(1.0, delta / rest if rest > 0 else 1.0) / (4.0 * lipschitz)
     require(0 < step <= longest * (1 + 1e-12), "step", step, f"a number in (0, {longest:.6g}]")
@@ -218,7 +209,6 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
     >>> ef_sgd_memory_step(0.5, step=0.1, memory=1.0, gradient=1.0, variance=1.0)  # 0.75 + 0.02 + 0.005
     0.775
     """
-    _in_delta(delta)
     return total(
         memory=(1.0 - delta / 2.0) * memory,
         gradient=2.0 * (1.0 - delta) / delta * step**2 * gradient,
@@ -228,12 +218,13 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
 
 def _detour(delta: float, memory: str) -> float:
     """A bound on sqrt(E||e_t||^2)/(gamma G)."""
-    _in_delta(delta)
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
 @formula("second_moment > 0", "distance > 0")
-def ef_sgd_convex_step(steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"):
+def ef_sgd_convex_step(
+    steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"
+) -> float:
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as there.
@@ -293,6 +284,5 @@ def ef_sgd_convex(
     """
     best = ef_sgd_convex_step(steps, delta=delta, second_moment=second_moment, distance=distance, memory=memory)
     step = best if step is None else step
-    positive(step=step)
     noise = step * second_moment
     return total(start=distance / (2.0 * step * steps), noise=noise / 2.0, memory=noise * _detour(delta, memory))

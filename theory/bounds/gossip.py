@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -12,7 +13,7 @@ from .closed_form import formula
 GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
 
 
-@formula
+@formula("workers >= 3")
 def ring_gossip_factor(workers: int) -> float:
     r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
@@ -38,8 +39,6 @@ def ring_gossip_factor(workers: int) -> float:
     >>> round(ring_gossip_factor(4), 4), round(ring_gossip_factor(36), 4)
     (0.3333, 0.9899)
     """
-    good = workers >= 3 and float(workers).is_integer()
-    require(good, "workers", workers, "an integer, at least 3: in a ring everybody has two neighbours")
     return 1.0 - (2.0 / 3.0) * (1.0 - math.cos(2.0 * math.pi / workers))
 
 
@@ -109,7 +108,7 @@ def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
     return workers * rounds * 2.0**-52 * largest
 
 
-def spectrum(eigenvalues) -> np.ndarray:
+def spectrum(eigenvalues: ArrayLike) -> np.ndarray:
     """The eigenvalues of a mixing matrix, checked: at least two, above -1, and the largest is 1."""
     values = np.asarray(eigenvalues, float).ravel()
     good = values.size >= 2 and bool(values.min() > -1.0 and abs(values.max() - 1.0) <= 1e-9)
@@ -117,7 +116,7 @@ def spectrum(eigenvalues) -> np.ndarray:
     return values
 
 
-def response(eigenvalues) -> float:
+def response(eigenvalues: ArrayLike) -> float:
     """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the first, 1, adds nothing."""
     values = spectrum(eigenvalues)
     return float(np.sum((1.0 - values) / (1.0 + values)))
@@ -144,7 +143,7 @@ def ring_response(workers: int) -> float:
 
 
 @formula
-def noisy_gossip_floor(eigenvalues, variance: float) -> float:
+def noisy_gossip_floor(eigenvalues: ArrayLike, variance: float) -> float:
     r"""Where gossip ends if every message has an error of fixed variance.
 
     Title: Gossip with errors of fixed variance.
@@ -165,7 +164,7 @@ def noisy_gossip_floor(eigenvalues, variance: float) -> float:
 
 
 @formula("mean_square >= 0")
-def compressed_gossip_floor(eigenvalues, omega: float, mean_square: float) -> float:
+def compressed_gossip_floor(eigenvalues: ArrayLike, omega: float, mean_square: float) -> float:
     r"""Where gossip with naively compressed messages ends.
 
     Title: Naively compressed gossip does not converge.

@@ -9,26 +9,17 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 
-
-def _product(step: float, curvature: float, lipschitz: float, alignment: float, length: float) -> float:
-    """The product alpha c mu, after checking the step size."""
-    positive(curvature=curvature, lipschitz=lipschitz, alignment=alignment)
-    require(curvature <= lipschitz, "curvature", curvature, f"at most lipschitz = {lipschitz:g}")
-    require(length >= alignment, "length", length, f"at least alignment = {alignment:g}")
-    longest = min(alignment / (lipschitz * length**2), 1.0 / (curvature * alignment))
-    require(
-        0 < step <= longest * (1 + 1e-12),
-        "step",
-        step,
-        f"a number in (0, min(mu/(L mu_G^2), 1/(c mu))] = (0, {longest:.6g}]",
-    )
-    return step * curvature * alignment
+SHORT = (  # the step for which the gradients' error does not matter
+    "0 < curvature <= lipschitz",
+    "alignment > 0",
+    "length >= alignment",
+    "0 < step <= min(alignment / (lipschitz * length ** 2), 1 / (curvature * alignment))",
+)
 
 
-@formula("steps >= 0", "noise >= 0", "0 < decay <= 1")
+@formula("steps >= 0", "noise >= 0", "0 < decay <= 1", *SHORT)
 def shrinking_noise(
     steps: int,
     *,
@@ -76,12 +67,12 @@ def shrinking_noise(
     >>> shrinking_noise(2, step=0.5, curvature=1.0, lipschitz=2.0, noise=3.0, decay=0.5, gap=1.0)  # 3 (3/4)^2
     1.6875
     """
-    product = _product(step, curvature, lipschitz, alignment, length)
+    product = step * curvature * alignment
     omega = max(step * lipschitz * noise / (curvature * alignment), gap)
     return omega * max(1.0 - product / 2.0, decay) ** steps
 
 
-@formula("steps >= 0", "noise >= 0", "0 < decay <= 1")
+@formula("steps >= 0", "noise >= 0", "0 < decay <= 1", *SHORT)
 def shrinking_noise_recursion(
     steps: int,
     *,
@@ -108,14 +99,16 @@ def shrinking_noise_recursion(
     >>> shrinking_noise_recursion(1, **known), shrinking_noise_recursion(2, **known)  # 4/2 + 2, then 4/2 + 1
     (4.0, 3.0)
     """
-    left, added = 1.0 - _product(step, curvature, lipschitz, alignment, length), 0.0
+    left, added = 1.0 - step * curvature * alignment, 0.0
     for t in range(steps):
         gap, added = left * gap, left * added + 0.5 * step**2 * lipschitz * noise * decay**t
     return total(start=gap, noise=added)
 
 
-@formula
-def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alignment=1.0, length=1.0) -> float:
+@formula(*SHORT)
+def growing_batch_limit(
+    step: float, *, curvature: float, lipschitz: float, alignment: float = 1.0, length: float = 1.0
+) -> float:
     """The largest growth tau of batches with which O(1/eps) gradients reach the accuracy eps.
 
     Setting: as :func:`shrinking_noise`, batches ceil(tau^t).
@@ -127,10 +120,10 @@ def growing_batch_limit(step: float, *, curvature: float, lipschitz: float, alig
     >>> growing_batch_limit(0.5, curvature=1.0, lipschitz=2.0)
     1.3333333333333333
     """
-    return 1.0 / (1.0 - _product(step, curvature, lipschitz, alignment, length) / 2.0)
+    return 1.0 / (1.0 - step * curvature * alignment / 2.0)
 
 
-@formula("accuracy > 0", "form in ('paper', 'sharp')")
+@formula("accuracy > 0", "form in ('paper', 'sharp')", *SHORT)
 def growing_batch_gradients(
     accuracy: float,
     *,
@@ -207,7 +200,7 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     return total(start=left**steps * gap, errors=error / (2.0 * lipschitz) * errors)
 
 
-@formula
+@formula("n >= batch")
 def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     r"""Mean squared error of the mean of a batch.
 
@@ -225,5 +218,4 @@ def batch_error(batch: int, variance: float, n: int | None = None) -> float:
     >>> batch_error(2, 6.0), batch_error(2, 6.0, n=6), batch_error(6, 6.0, n=6)
     (3.0, 2.0, 0.0)
     """
-    require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
     return variance / batch if n is None else variance * (n - batch) / (n * batch)

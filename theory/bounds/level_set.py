@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ._domain import non_negative
 from .closed_form import formula
 
 
-@formula
+@formula("start >= minimum")
 def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     """Largest squared norm of the full gradient on the level set of the start.
 
@@ -20,7 +19,6 @@ def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     >>> level_set_gradient(lipschitz=2.0, start=9.0, minimum=0.0)  # f = x^2 at x_0 = 3: (2 * 3)^2
     36.0
     """
-    non_negative(**{"start - minimum": start - minimum})
     return 2.0 * lipschitz * (start - minimum)
 
 

@@ -1,6 +1,6 @@
 """Lloyd-Max quantizers of the normal law: the levels with the least mean squared error, and that error.
 
-The levels are compiled into the kernels of :class:`theory.LloydMax`; see ``SHARED`` in ``core/compile_cache.py``.
+The levels are compiled into the kernels of :class:`theory.LloydMax`.
 """
 
 from __future__ import annotations
@@ -11,29 +11,28 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..core import require
 from .closed_form import formula
 
 MOST_BITS = 8
 STEPS = 40  # of Newton's method, which needs up to eight
 
 
-def _density(x):
+def _density(x: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
 
 
-def _beyond(ends) -> np.ndarray:
+def _beyond(ends: np.ndarray) -> np.ndarray:
     """P(x > end) of a standard normal x; of 128 numbers, which do not deserve the half second of SciPy's import."""
     return np.array([0.5 * math.erfc(end / math.sqrt(2.0)) for end in ends])
 
 
-def _cells(levels):
+def _cells(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends of the cells of the positive levels, their probabilities, and the densities at their ends."""
     ends = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [np.inf]])
     return ends, -np.diff(_beyond(ends)), _density(ends)
 
 
-def _tridiagonal_solution(lower, middle, upper, right) -> np.ndarray:
+def _tridiagonal_solution(lower: np.ndarray, middle: np.ndarray, upper: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Gaussian elimination without pivots: row sums of the matrix are positive here, by log-concavity."""
     middle, right = middle.copy(), right.copy()
     for i in range(1, right.size):
@@ -66,7 +65,7 @@ def _positive_levels(bits: int) -> np.ndarray:
     return levels
 
 
-@formula("bits >= 1")
+@formula(f"1 <= bits <= {MOST_BITS}")
 def lloyd_max_levels(bits: int) -> np.ndarray:
     """Positive levels of the Lloyd-Max quantizer of the standard normal law.
 
@@ -91,11 +90,10 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
     >>> lloyd_max_levels(2)
     array([0.4528, 1.5104])
     """
-    require(bits <= MOST_BITS, "bits", bits, f"an integer from 1 to {MOST_BITS}")
     return _positive_levels(int(bits)).copy()
 
 
-@formula("bits >= 0")
+@formula(f"0 <= bits <= {MOST_BITS}")
 def lloyd_max_distortion(bits: int) -> float:
     r"""Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
@@ -117,7 +115,6 @@ def lloyd_max_distortion(bits: int) -> float:
     >>> lloyd_max_distortion(1), lloyd_max_distortion(2), lloyd_max_distortion(4)
     (0.3634, 0.1175, 0.0095)
     """
-    require(bits <= MOST_BITS, "bits", bits, f"an integer from 0 to {MOST_BITS}")
     if bits == 0:
         return 1.0
     levels = _positive_levels(int(bits))

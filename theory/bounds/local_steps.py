@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .memsgd import mem_sgd_weight_sum
 
@@ -79,7 +78,15 @@ def local_sgd(
 
 @formula("deviation >= 0", "0 < step <= 0.25 / lipschitz")
 def local_sgd_step(
-    distance: float, gap: float, deviation: float, *, mu: float, lipschitz: float, step: float, variance=0.0, workers=1
+    distance: float,
+    gap: float,
+    deviation: float,
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    variance: float = 0.0,
+    workers: int = 1,
 ) -> float:
     r"""One step of the workers' mean iterate.
 
@@ -105,7 +112,6 @@ def local_sgd_step(
     4.0
     """
     local_sgd_shift(mu, lipschitz)
-    whole(1, workers=workers)
     return total(
         start=(1.0 - mu * step) * distance,
         descent=-0.5 * step * gap,

@@ -7,10 +7,6 @@ is given if repeats of a row in a batch share their noise (the source's setting)
 
 from __future__ import annotations
 
-import math
-
-from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 
 
@@ -69,14 +65,7 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     return max(1.0, mean_norm_product / second_moment)
 
 
-def _arguments(batch_bound: float, factor: float, n: int | None) -> None:
-    require(batch_bound >= 1, "batch_bound", batch_bound, "B_D, a number, at least 1")
-    require(factor >= 1, "factor", factor, "a number, at least 1")
-    if n is not None:
-        whole(1, n=n)
-
-
-@formula
+@formula("batch_bound >= 1", "factor >= 1", "n >= 1")
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Batch-size bound of gradients after a mechanism.
 
@@ -126,7 +115,6 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     >>> mechanism_batch_bound(10.0, 4.0), mechanism_batch_bound(10.0, 4.0, n=30)  # 40/(1 + 30/30)
     (40.0, 20.0)
     """
-    _arguments(batch_bound, factor, n)
     if n is None:
         return factor * batch_bound
     if factor == 1.0:
@@ -134,7 +122,7 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     return 1.0 / (1.0 / (factor * batch_bound) + (1.0 - 1.0 / factor) / n)  # also if one of them is infinite
 
 
-@formula
+@formula("1 <= batch_bound < inf", "1 <= factor < inf", "n >= 1")
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
 
@@ -161,7 +149,4 @@ def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) ->
     >>> mechanism_rounds(10.0, 4.0), mechanism_rounds(10.0, 4.0, n=30)
     (1.0, 2.0)
     """
-    _arguments(batch_bound, factor, n)
-    require(math.isfinite(batch_bound), "batch_bound", batch_bound, "a finite number: a point that is not stationary")
-    require(math.isfinite(factor), "factor", factor, "a finite number")
     return total(fresh=1.0, repeats=0.0 if n is None else (factor - 1.0) * batch_bound / n)

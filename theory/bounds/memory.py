@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
@@ -52,8 +53,8 @@ def memory_error(
     return step**2 * second_moment * (q * (1.0 + q) / delta * grown) ** 2
 
 
-@formula
-def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarray:
+@formula("steps >= 0")
+def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Mean squared norm of a memory with any step sizes.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...
@@ -71,7 +72,6 @@ def memory_error_schedule(delta: float, steps, second_moment: float) -> np.ndarr
     array([0.  , 0.25 , 0.5625])
     """
     steps = np.asarray(steps, float).ravel()
-    require(bool(np.all(steps >= 0)), "steps", steps, "numbers, at least 0")
     q, root, roots = math.sqrt(1.0 - delta), 0.0, [0.0]
     for eta in steps.tolist():
         root = q * (root + eta)

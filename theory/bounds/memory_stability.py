@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ._domain import whole
 from .closed_form import formula, total
-
-
-def _workers(workers: float) -> None:
-    if workers != math.inf:
-        whole(1, workers=workers)
 
 
 def _positive_root(a: float, b: float, c: float) -> float:
@@ -25,7 +19,7 @@ def _positive_root(a: float, b: float, c: float) -> float:
     return (b + root) / (2.0 * a) if b > 0 else 2.0 * c / (root - b)
 
 
-@formula
+@formula("workers == inf or workers % 1 == 0")
 def dcgd_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of gradient descent with unbiased compressors.
 
@@ -45,11 +39,10 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
     >>> dcgd_frontier(0.0), dcgd_frontier(9.0), dcgd_frontier(9.0, workers=3)
     (2.0, 0.2, 0.5)
     """
-    _workers(workers)
     return 2.0 / (1.0 + omega / workers)
 
 
-@formula
+@formula("workers == inf or workers % 1 == 0")
 def ef_frontier(p: float, workers: float = 1) -> float:
     r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
@@ -84,7 +77,6 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     >>> ef_frontier(0.5), ef_frontier(0.5, workers=10), ef_frontier(0.5, workers=math.inf), ef_frontier(1.0)
     (0.6667, 3.3333, 6.0, 2.0)
     """
-    _workers(workers)
     return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
 
 
@@ -107,7 +99,7 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     return total(before=1.0, mean=-2.0 * wait, spread=(2.0 - p) * wait**2)
 
 
-@formula
+@formula("workers == inf or workers % 1 == 0")
 def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     r"""Longest stable step of MARINA.
 
@@ -128,11 +120,10 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
     (1.0, 0.4361, 2.0)
     """
-    _workers(workers)
     return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)
 
 
-@formula
+@formula("workers == inf or workers % 1 == 0")
 def diana_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of DIANA.
 
@@ -154,5 +145,4 @@ def diana_frontier(omega: float, workers: float = 1) -> float:
     >>> diana_frontier(0.0), diana_frontier(9.0, workers=4), diana_frontier(9.0, workers=math.inf)
     (2.0, 0.2975, 2.0)
     """
-    _workers(workers)
     return _positive_root(omega * (1.0 + 2.0 * omega / workers), 2.0 * omega - 1.0 - 4.0 * omega / workers, 2.0)

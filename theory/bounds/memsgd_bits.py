@@ -10,7 +10,7 @@ from .closed_form import formula
 INDEX_AND_VALUE = 64  # 32 bits each
 
 
-@formula("method in ('sgd', 'entries', 'qsgd')")
+@formula("method in ('sgd', 'entries', 'qsgd')", "0 < nonzeros <= d")
 def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzeros: float | None = None) -> int:
     """Bits of a message as counted in the figures of the Mem-SGD paper.
 
@@ -28,7 +28,6 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
     >>> [mem_sgd_counted_bits("qsgd", 2000, b) for b in (2, 4, 8)]
     [617, 2947, 18000]
     """
-    require(nonzeros is None or 0 < nonzeros <= d, "nonzeros", nonzeros, f"a number above 0, at most d = {d}")
     if method == "sgd":
         return math.ceil(INDEX_AND_VALUE * (d if nonzeros is None else nonzeros))
     most = d if method == "entries" else 24

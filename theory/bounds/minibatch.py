@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from ..core import require
 from .closed_form import formula, total
 
 
-def _moments(second_moment: float, gradient_squared: float, batch: int, n: int | None) -> None:
-    require(batch >= 1 and float(batch).is_integer(), "batch", batch, "an integer, at least 1")
-    require(gradient_squared >= 0, "gradient_squared", gradient_squared, "a number, at least 0")
-    require(
-        second_moment >= gradient_squared * (1 - 1e-12),
-        "second_moment",
-        second_moment,
-        f"a number, at least {gradient_squared}",
-    )
-    require(n is None or n >= batch, "n", n, f"None, or an integer, at least batch = {batch}")
-
-
-@formula
+@formula("gradient_squared >= 0", "second_moment >= gradient_squared")
 def batch_bound(second_moment: float, gradient_squared: float) -> float:
     r"""Batch-size bound B_D of a set of gradients.
 
@@ -55,7 +42,6 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
     >>> batch_bound(4.0, 2.0)
     2.0
     """
-    _moments(second_moment, gradient_squared, 1, None)
     return max(1.0, second_moment / gradient_squared) if gradient_squared > 0 else float("inf")
 
 
@@ -90,14 +76,11 @@ def expected_smoothness(
     >>> expected_smoothness(1.0, 9.0), expected_smoothness(1.0, 9.0, batch=8), expected_smoothness(1.0, 9.0, workers=8)
     (9.0, 2.0, 2.0)
     """
-    for name, number in (("batch", batch), ("workers", workers)):
-        require(number >= 1 and float(number).is_integer(), name, number, "an integer, at least 1")
-    require(omega >= 0, "omega", omega, "a number, at least 0")
     own = lipschitz * (1.0 - 1.0 / batch) + max_lipschitz / batch
     return total(others=lipschitz * (1.0 - 1.0 / workers), own=(1.0 + omega) * own / workers)
 
 
-@formula("reduction in ('mean', 'sum')")
+@formula("reduction in ('mean', 'sum')", "gradient_squared >= 0", "second_moment >= gradient_squared", "n >= batch")
 def minibatch_second_moment(
     second_moment: float, gradient_squared: float, batch: int, n: int | None = None, reduction: str = "mean"
 ) -> float:
@@ -117,7 +100,6 @@ def minibatch_second_moment(
     >>> minibatch_second_moment(4.0, 1.0, batch=3), minibatch_second_moment(4.0, 1.0, batch=4, n=4)
     (2.0, 1.0)
     """
-    _moments(second_moment, gradient_squared, batch, n)
     pair = gradient_squared  # E<g_i, g_j> of two rows of the batch
     if n is not None and n > 1:
         pair = (n * gradient_squared - second_moment) / (n - 1)

@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-def _relative(v, norm: float) -> tuple[np.ndarray, float]:
+def _relative(v: ArrayLike, norm: float) -> tuple[np.ndarray, float]:
     """The magnitudes relative to the norm, and the norm."""
-    require(norm in (2, math.inf), "norm", norm, "2 or inf")
     size = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(size))), "v", v, "finite numbers")
     largest = size.max(initial=0.0)
     if largest == 0.0:
         return size, 0.0
@@ -29,18 +27,16 @@ def _relative(v, norm: float) -> tuple[np.ndarray, float]:
     return np.minimum(size / scale, 1.0), largest * scale
 
 
-def _cells(r: np.ndarray, levels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cells(r: np.ndarray, levels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The number of the cell that each r lies in, counted from 0, and its two ends."""
     levels = np.asarray(levels, float)
-    fine = levels.ndim == 1 and levels.size > 0 and bool(np.all(np.diff(levels) > 0)) and levels[0] >= 0
-    require(fine and levels[-1] == 1.0, "levels", levels, "increasing numbers from [0, 1], the last one 1")
     ends = levels if levels[0] == 0.0 else np.concatenate([[-levels[0]], levels])
     cell = np.clip(np.searchsorted(ends, r, side="right") - 1, 0, ends.size - 2)
     return cell, ends[cell], ends[cell + 1]
 
 
-@formula
-def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
+@formula("norm in (2, inf)", "increasing(levels)", "levels >= 0", "largest(levels) == 1")
+def chord_positions(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> np.ndarray:
     r"""Positions of the coordinates among the levels: the expected index of the drawn level.
 
     Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level where 0 is none of them).
@@ -65,8 +61,8 @@ def chord_positions(v, levels, norm: float = 2.0) -> np.ndarray:
     return cell + (r - low) / (high - low)
 
 
-@formula
-def chord_variance(v, levels, norm: float = 2.0) -> float:
+@formula("norm in (2, inf)", "increasing(levels)", "levels >= 0", "largest(levels) == 1")
+def chord_variance(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
     r"""Variance of random rounding to any set of levels, at one vector, as a chord sum.
 
     Title (variance.exact): Variance of NUQSGD at one vector, as a chord sum.
@@ -112,8 +108,8 @@ def chord_variance(v, levels, norm: float = 2.0) -> float:
     return float(scale**2 * np.sum((high - r) * (r - low)))
 
 
-@formula
-def chord_nonzeros(v, levels, norm: float = 2.0) -> float:
+@formula("norm in (2, inf)", "increasing(levels)", "levels >= 0", "largest(levels) == 1")
+def chord_nonzeros(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
     r"""Expected number of non-zeros of random rounding to any set of levels, at one vector.
 
     Title: Non-zeros of NUQSGD at one vector.
@@ -132,7 +128,7 @@ def chord_nonzeros(v, levels, norm: float = 2.0) -> float:
     1.5
     """
     r, scale = _relative(v, norm)
-    _cells(r, levels)
-    if levels[0] > 0.0:
+    given = np.asarray(levels, float)
+    if given[0] > 0.0:
         return float(r.size) if scale > 0.0 else 0.0
-    return float(np.minimum(1.0, r / levels[1]).sum())
+    return float(np.minimum(1.0, r / given[1]).sum())

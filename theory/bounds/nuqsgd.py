@@ -10,19 +10,12 @@ import math
 import numpy as np
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .coding import elias_length
 from .elias import elias_gaps, longest_elias_code
 
 
-def _geometric(d: int, s: int, ratio: float) -> None:
-    whole(1, d=d)
-    whole(0, s=s)
-    require(0 < ratio < 1, "ratio", ratio, "a number in (0, 1)")
-
-
-@formula("s >= 0")
+@formula("s >= 0", "0 < ratio < 1")
 def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     """The levels of NUQSGD.
 
@@ -39,7 +32,6 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     >>> geometric_levels(2)
     array([0.  , 0.25, 0.5 , 1.  ])
     """
-    _geometric(1, s, ratio)
     return np.concatenate([[0.0], float(ratio) ** np.arange(s, -1.0, -1.0)])
 
 
@@ -62,14 +54,16 @@ def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     return geometric_levels(2 ** (bits - 1) - 1)[1:]
 
 
-@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')", "s >= 0")
+@formula("form in ('sharp', '2^(2s+1)', '2^(2s+2)')", "s >= 0", "0 < ratio < 1")
 def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Worst relative variance of NUQSGD with the 2-norm.
 
     Title (sharp): Worst variance of NUQSGD, any ratio.
     Title (variance.threshold-1): Variance of NUQSGD with the threshold 2^(2s+1)
     Title (variance.threshold-2): Variance of NUQSGD with the threshold 2^(2s+2)
+    Title (unbiased): NUQSGD is unbiased
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
+    Setting (unbiased): any v in R^d, any norm as the scale.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam
     - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0, where there is no level between 0 and 1, always
     sqrt(d) - 1); 2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s
@@ -81,18 +75,21 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     0.5392.
     Statement (variance.threshold-2): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2)
     and 2^-s sqrt(d) - 7/8 from there on; the two branches meet at 9/8.
+    Statement (unbiased): Random rounding to the levels 0, p^s, ..., p, 1 of a norm keeps the mean: E Q(v) = v.
     Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)). The second
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
     omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to k
     p^(2s)/(4 lam).
     Kind (variance.threshold-1): upper.
     Kind (variance.threshold-2): upper.
+    Kind (unbiased): identity.
     Latex (sharp): \omega = \lambda - 1 + \frac{X^2}{4\lambda}\ (X \le 2\lambda),\quad X - 1\ (X \ge 2\lambda),\qquad
     \lambda = \tfrac{(1+p)^2}{4p},\ X = p^s\sqrt d
     Latex (variance.threshold-1): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+1}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
     2^{2s+1})
     Latex (variance.threshold-2): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge
     2^{2s+2})
+    Latex (unbiased): \mathbb{E}\, Q(v) = v
     Attained (sharp): equal magnitudes (X >= 2 lam); otherwise up to k p^(2s)/(4 lam): for p = 1/2, d - k coordinates
     (4/9) 2^-s and k coordinates (2/3) 2^-j have the variance omega(d - k); here d = 130, k = 4
     Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
@@ -102,6 +99,7 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     sqrt(2) - 7/8 = 0.539; two large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the
     branches meet.
     Proof (variance.threshold-2): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
+    Proof (unbiased): Between levels a and b, b is drawn with probability (r - a)/(b - a).
     Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text was not at hand, and in particular
     not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
     every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
@@ -110,13 +108,13 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Source (variance.threshold-1): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand.
     Source (variance.threshold-2): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand; the
     threshold is derived.
+    Source (unbiased): [ramezani2021nuqsgd]; for any ratio p derived.
     s: Levels between 0 and 1.
     ratio: p, in (0, 1); 1/2 for the paper's forms.
 
     >>> nuqsgd_variance(d=2**14, s=3), nuqsgd_variance(d=2**14, s=3, form="2^(2s+2)")
     (15.0, 15.125)
     """
-    _geometric(d, s, ratio)
     x = ratio**s * math.sqrt(d)
     if form == "sharp":
         lam = (1.0 + ratio) ** 2 / (4.0 * ratio)
@@ -170,7 +168,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     return None
 
 
-@formula("s >= 0")
+@formula("s >= 0", "0 < ratio < 1")
 def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Worst relative variance of NUQSGD with the maximum norm.
 
@@ -189,7 +187,6 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     >>> nuqsgd_inf_variance(d=10_000, s=0), round(nuqsgd_inf_variance(d=10_000, s=10), 5)
     (49.5, 0.12496)
     """
-    _geometric(d, s, ratio)
     n = d - 1.0
     x = n * ratio ** (2 * s)
     lowest = 0.5 * x / (math.sqrt(1.0 + x) + 1.0)
@@ -220,7 +217,7 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
 
 
-@formula("form in ('sharp', 'paper')", "s >= 0")
+@formula("form in ('sharp', 'paper')", "s >= 0", "0 < ratio < 1")
 def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> float:
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
@@ -248,7 +245,6 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
     (800.0, 864.0)
     """
-    _geometric(d, s, ratio)
     most = math.sqrt(d) / ratio**s
     return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..core import require
-from ._domain import positive
 from .closed_form import formula
-from .local_steps import local_sgd_shift
 
 
 class OuterMomentum(NamedTuple):
@@ -70,12 +67,10 @@ def local_gain(curvature: float, step: float, local_steps: int) -> float:
 
 def _gains(mu: float, lipschitz: float, step: float, local_steps: int) -> tuple[float, float]:
     """q(mu) and q(L)."""
-    local_sgd_shift(mu, lipschitz)
-    require(0 < step <= (1 + 1e-12) / lipschitz, "step", step, f"a number in (0, 1/L] = (0, {1.0 / lipschitz:g}]")
     return float(local_gain(mu, step, local_steps)), float(local_gain(lipschitz, step, local_steps))
 
 
-@formula
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")
 def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> float:
     """The best outer step size of local gradient descent on quadratics.
 
@@ -92,7 +87,7 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
     return 2.0 / sum(_gains(mu, lipschitz, step, local_steps))
 
 
-@formula
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz", "outer > 0")
 def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer: float | None = None) -> float:
     r"""Contraction of the distance in a round of local gradient descent with an outer step.
 
@@ -112,11 +107,10 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
     """
     low, high = _gains(mu, lipschitz, step, local_steps)
     gamma = 2.0 / (low + high) if outer is None else outer
-    positive(outer=gamma)
     return max(abs(1.0 - gamma * low), abs(1.0 - gamma * high))
 
 
-@formula
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")
 def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -> OuterMomentum:
     r"""The best outer Nesterov momentum of local gradient descent on quadratics.
 

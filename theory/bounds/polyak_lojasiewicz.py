@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
 
-def _curved(mu: float, lipschitz: float) -> None:
-    positive(mu=mu)
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
-
-
 def _descending(step: float, lipschitz: float) -> float:
-    require(0 < step < 2.0 / lipschitz, "step", step, f"a number in (0, 2/L) = (0, {2.0 / lipschitz})")
     return step * lipschitz
 
 
@@ -43,7 +35,7 @@ def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
     return gradient_squared / (2.0 * mu)
 
 
-@formula("form in ('simple', 'sharp')", "steps >= 0")
+@formula("form in ('simple', 'sharp')", "steps >= 0", "0 < step < 2 / lipschitz", "lipschitz >= mu")
 def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
     r"""Gradient descent under the Polyak-Lojasiewicz inequality.
 
@@ -79,7 +71,6 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     >>> round(pl_gd(1, mu=1.0, lipschitz=2.0, step=0.5, gap=1.0, form="sharp"), 12)  # 2/5
     0.4
     """
-    _curved(mu, lipschitz)
     c, pull = _descending(step, lipschitz), step * mu
     if form == "simple":
         factor = 1.0 - pull * (2.0 - c)
@@ -93,7 +84,7 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     return max(0.0, factor) ** steps * gap
 
 
-@formula("0 < mu <= lipschitz")
+@formula("0 < mu <= lipschitz", "0 < step < 2 / lipschitz")
 def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> float:
     """Contraction of f - f* by a step of gradient descent under the PL condition.
 
@@ -113,12 +104,11 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
     (0.75, 0.25)
     """
     gamma = 1.0 / lipschitz if step is None else step
-    require(0 < gamma < 2.0 / lipschitz, "step", gamma, f"a number in (0, 2/L) = (0, {2.0 / lipschitz:g})")
     left = pl_gd(1, mu=mu, lipschitz=lipschitz, step=gamma, gap=1.0)
     return left if left > NOTHING else 0.0
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "0 < step < 2 / lipschitz", "lipschitz >= mu")
 def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
     r"""Gradient descent on a strongly convex function.
 
@@ -135,7 +125,6 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
     >>> gd_strongly_convex(1, mu=1.0, lipschitz=2.0, step=0.5, gap=4.0)  # (1 - 1/2)^2
     1.0
     """
-    _curved(mu, lipschitz)
     c = _descending(step, lipschitz)
     return max(abs(1.0 - step * mu), abs(1.0 - c)) ** (2 * steps) * gap
 
@@ -200,7 +189,7 @@ def pl_sgd_constant_step(
     return total(start=left * gap, noise=(1.0 - left) * floor)
 
 
-@formula("0 < step <= 0.5 / mu")
+@formula("0 < step <= 0.5 / mu", "lipschitz >= mu")
 def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
     """Bound of the limit of the gap of SGD with a constant step.
 
@@ -214,11 +203,10 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
     >>> pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0)
     0.5
     """
-    _curved(mu, lipschitz)
     return lipschitz * second_moment * step / (4.0 * mu)
 
 
-@formula("form in ('simple', 'sharp')")
+@formula("form in ('simple', 'sharp')", "lipschitz >= mu")
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     r"""SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
@@ -248,7 +236,6 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     >>> pl_sgd_decreasing(1, mu=1.0, lipschitz=1.0, second_moment=8.0, form="sharp")
     1.0
     """
-    _curved(mu, lipschitz)
     scale, T = lipschitz * second_moment / (2.0 * mu**2), int(steps)
     if form == "simple":
         return scale / T

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula, total
 
 
@@ -31,7 +30,7 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
     return total(iterate=4.0 * lipschitz * gap, anchor=4.0 * lipschitz * anchor_gap)
 
 
-@formula("inner >= 1")
+@formula("inner >= 1", "0 < step < 2 / (2 * lipschitz * (1 - 1 / workers) + 4 * lipschitz * (1 + omega) / workers)")
 def qsvrg_factor(
     inner: int, *, step: float, lipschitz: float, mu: float, omega: float = 0.0, workers: int = 1
 ) -> float:
@@ -60,7 +59,6 @@ def qsvrg_factor(
     """
     anchor = 4.0 * lipschitz * (1.0 + omega) / workers
     left = 2.0 - step * (2.0 * lipschitz * (1.0 - 1.0 / workers) + anchor)
-    require(left > 0.0, "step", step, f"a number below {2.0 * step / (2.0 - left):.6g}")
     return total(start=2.0 / (mu * step * inner), anchor=step * anchor) / left
 
 

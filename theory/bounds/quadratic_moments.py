@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
 
 
-def _checked(step_sizes, diagonal, variance, start):
+def _checked(
+    step_sizes: ArrayLike, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     eta, h = np.asarray(step_sizes, float).ravel(), np.atleast_1d(np.asarray(diagonal, float))
-    require(bool(np.all(np.isfinite(eta))), "step_sizes", step_sizes, "finite numbers")
-    require(h.ndim == 1 and h.size >= 1, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
     c, x = np.asarray(variance, float), np.asarray(start, float)
     for name, given in (("variance", c), ("start", x)):
         require(given.shape in ((), h.shape), name, f"shape {given.shape}", f"a number or shape {h.shape}")
-    require(bool(np.all(c >= 0)), "variance", variance, "numbers, at least 0")
     return eta, h, c, np.broadcast_to(x, h.shape)
 
 
-@formula
-def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndarray:
+@formula("ndim(diagonal) <= 1", "count(diagonal) >= 1", "variance >= 0")
+def quadratic_moments_exact(
+    step_sizes: ArrayLike, *, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> np.ndarray:
     r"""Second moments of all iterates of SGD on a diagonal quadratic.
 
     Title (mean): On shared quadratics compression costs CHOCO-SGD nothing.
@@ -57,8 +59,16 @@ def quadratic_moments_exact(step_sizes, *, diagonal, variance, start) -> np.ndar
     return m
 
 
-@formula
-def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -> np.ndarray:
+@formula(
+    "ndim(diagonal) <= 1",
+    "count(diagonal) >= 1",
+    "variance >= 0",
+    "count(weights) == count(step_sizes)",
+    "sum(weights) != 0",
+)
+def quadratic_average_exact(
+    step_sizes: ArrayLike, weights: ArrayLike, *, diagonal: ArrayLike, variance: ArrayLike, start: ArrayLike
+) -> np.ndarray:
     r"""Second moments of a weighted average of the iterates of SGD on a diagonal quadratic.
 
     Title (average.exact): Averages on a quadratic, exactly.
@@ -85,8 +95,6 @@ def quadratic_average_exact(step_sizes, weights, *, diagonal, variance, start) -
     """
     eta, h, c, x = _checked(step_sizes, diagonal, variance, start)
     w = np.asarray(weights, float).ravel()
-    require(w.size == eta.size and w.size >= 1, "weights", w.size, f"as many as step_sizes, {eta.size}, at least 1")
-    require(w.sum() != 0, "weights", weights, "numbers whose sum is not 0")
     xx, xy, yy = x**2, np.zeros(h.size), np.zeros(h.size)
     for step, weight in zip(eta.tolist(), w.tolist(), strict=True):
         factor = 1.0 - step * h

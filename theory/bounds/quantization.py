@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-def _units(v, s: int, norm: float) -> tuple[np.ndarray, float]:
+def _units(v: ArrayLike, s: int, norm: float) -> tuple[np.ndarray, float]:
     """The coordinates in units of the level spacing, and that spacing."""
     magnitude = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(magnitude))), "v", v, "finite numbers")
     largest = magnitude.max(initial=0.0)
     if largest == 0.0:
         return magnitude, 0.0
@@ -36,11 +35,24 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     otherwise.
     Statement (paper): E||Q(v) - v||^2 <= min(d/s^2, sqrt(d)/s) ||v||^2.
     Title (paper): Variance of QSGD, as printed.
+    Title (unbiased): QSGD is unbiased
+    Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without that of the gradient itself
+    Setting (unbiased): any v in R^d, any norm as the scale.
+    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= B.
+    Statement (unbiased): Random rounding to s levels of a norm keeps the mean: E Q(v) = v.
+    Statement (gradient-noise.reading): Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad
+    f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there
+    it holds, as E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2,
+    as in Lemma 3.1, it holds.
     Kind (sharp): tight.
     Kind (paper): upper.
+    Kind (unbiased): identity.
+    Kind (gradient-noise.reading): upper.
     Latex (sharp): \sup_v \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} = \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
     \frac{d}{4s^2}\ (2s\ge\sqrt d)
     Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
+    Latex (unbiased): \mathbb{E}\, Q_s(v) = v
+    Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B
     Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
     exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
     Attained (paper): nowhere; nearest for s = 1 and d to infinity (by the factor 1 - 1/sqrt(d)), 4 times too large for
@@ -48,8 +60,14 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2.  In x = u^2
     the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at s^2/d.
     Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
+    Proof (unbiased): Coordinate i is rounded up with probability frac(u_i), so E zeta_i = u_i.
+    Proof (gradient-noise.reading): min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the
+    noise of g itself, comes on top and does not depend on s.
     Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (ii).
     Source (paper): [alistarh2017qsgd], Lemma 3.1 (ii).
+    Source (unbiased): [alistarh2017qsgd], Lemma 3.1 (i).
+    Source (gradient-noise.reading): [alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, that of the
+    stochastic gradient.
 
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
@@ -127,25 +145,32 @@ def qsgd_inf_variance(d: int, s: int, form: str = "sharp") -> float:
 
 
 @formula("norm in (2, inf)")
-def qsgd_variance_exact(v, s: int, norm: float = 2.0) -> float:
+def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
     Title (variance): Variance of rounded singular values.
+    Title (spectrum.unbiased): Rounding the singular values is unbiased
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
     2-norm and the maximum norm.
     Statement (variance): E||Q(X) - X||_F^2 is that of QSGD at the vector of singular values; at most that of QSGD for
     the dimension min(rows, columns).
+    Statement (spectrum.unbiased): Singular values rounded at random to s levels of the Frobenius norm, with their
+    vectors as they are: E Q(X) = X.
     Kind: identity.
+    Kind (spectrum.unbiased): identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
     Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
     f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
+    Latex (spectrum.unbiased): \mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X
     Attained (variance): everywhere.
     Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
     Proof (variance): The matrices u_i v_i' are orthonormal, so squared errors of the values add up.
+    Proof (spectrum.unbiased): E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.
     Source: derived.
     Source (variance): derived.
+    Source (spectrum.unbiased): derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd].
     norm: The norm used as the scale.
 
     >>> qsgd_variance_exact([3.0, 4.0], s=1)  # 25 (0.6 * 0.4 + 0.8 * 0.2)
@@ -183,7 +208,7 @@ def qsgd_nonzeros(d: int, s: int, form: str = "sharp") -> float:
 
 
 @formula("norm in (2, inf)")
-def qsgd_nonzeros_exact(v, s: int, norm: float = 2.0) -> float:
+def qsgd_nonzeros_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Expected number of non-zeros of QSGD at one vector.
 
     Setting: as for qsgd_variance_exact.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .averages import averaged_variance
 from .closed_form import formula, total
 from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
@@ -46,7 +45,7 @@ def quantized_sgd_convex_step(
     return sgd_smooth_convex_step(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
 
-@formula
+@formula("form in ('sharp', 'same step', 'paper')")
 def quantized_sgd_convex(
     steps: int,
     *,
@@ -88,8 +87,6 @@ def quantized_sgd_convex(
     sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
     22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
     Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
-    Source (convergence): [alistarh2017qsgd], Theorem 3.4, its noise completed; the constants are derived.
-    Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
@@ -179,7 +176,7 @@ def quantized_sgd_bits(
     return math.ceil(float(rounds)) * float(bits)
 
 
-@formula
+@formula("0 < step < 2 / (lipschitz * (1 + omega / workers))")
 def quantized_sgd_smooth(
     steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
 ) -> float:
@@ -202,6 +199,5 @@ def quantized_sgd_smooth(
     3.2
     """
     q = step * lipschitz * (1.0 + omega / workers)
-    require(q < 2.0, "step", step, f"a number below 2/(L (1 + omega/N)) = {2.0 * step / q:.6g}")
     noise = step * lipschitz * (1.0 + omega) * variance / workers
     return total(start=2.0 * gap / (step * steps), noise=noise) / (2.0 - q)

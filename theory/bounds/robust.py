@@ -6,15 +6,10 @@ import math
 
 import numpy as np
 
-from ..core import require
 from .closed_form import formula
 
 
-def _odd(workers: float) -> None:
-    require(workers >= 1 and workers % 2 == 1, "workers", workers, "an odd number, at least 1")
-
-
-@formula("0 <= bad < workers / 2")
+@formula("0 <= bad < workers / 2", "workers % 2 == 1")
 def median_deviation(workers: int, bad: int) -> float:
     r"""Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
@@ -41,11 +36,10 @@ def median_deviation(workers: int, bad: int) -> float:
     >>> median_deviation(9, 4)
     2.0
     """
-    _odd(workers)
     return math.sqrt((workers - 1.0) / (workers + 1.0 - 2.0 * bad))
 
 
-@formula
+@formula("workers == inf or workers % 2 == 1")
 def normal_median_variance(workers: float) -> float:
     r"""Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
@@ -72,7 +66,6 @@ def normal_median_variance(workers: float) -> float:
     """
     if workers == math.inf:
         return math.pi / 2.0
-    _odd(workers)
     half = (workers - 1) / 2.0
     from scipy.special import gammaln, log_ndtr  # slow to import
 

@@ -10,8 +10,6 @@ import math
 
 import numpy as np
 
-from ..core import require
-from ._domain import whole
 from .closed_form import formula
 from .lloyd_max import MOST_BITS, lloyd_max_distortion
 
@@ -41,7 +39,7 @@ def rotated_sign_error(d: int) -> float:
     return (1.0 - 1.0 / d) * (1.0 - 2.0 / math.pi)
 
 
-@formula
+@formula("power_of_two(d)")
 def hadamard_sign_contraction(d: int) -> float:
     r"""Contraction factor of signs with the best scale after random signs and Hadamard's matrix.
 
@@ -71,7 +69,6 @@ def hadamard_sign_contraction(d: int) -> float:
     >>> hadamard_sign_contraction(1), hadamard_sign_contraction(1024)
     (1.0, 0.5)
     """
-    _power_of_two(d)
     return 1.0 if d == 1 else 0.5
 
 
@@ -81,22 +78,30 @@ def rotated_sign_variance(d: int) -> float:
 
     Title: Variance of EDEN with one bit.
     Title (workers): Each worker rotates in its own way.
+    Title (eden.unbiased): EDEN is unbiased after a uniform rotation
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
+    Setting (eden.unbiased): R a uniform rotation of R^d, Q(v) = (||v||^2/<Rv, q>) R^T q.
     Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
     uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt -
     1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``. It grows to pi/2 - 1.
     Statement (workers): The mean of N workers' messages for the same v, with independent uniform rotations, has 1/N of
     the variance of one.
+    Statement (eden.unbiased): With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.
     Kind: identity.
+    Kind (eden.unbiased): identity.
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1=d(d-2)\int_0^\infty
     t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1
     Latex (workers): \mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2
+    Latex (eden.unbiased): \mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v
     Attained: everywhere
     Proof: ||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x) dt.
     Proof (workers): The errors are independent, with mean 0.
+    Proof (eden.unbiased): Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v>
+    = ||v||^2.
     Source: [vargaftik2022eden] (the operator); the law is derived: a Gaussian g = ||g|| u has E 1/||g||^2 = 1/(d - 2),
     independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
     Source (workers): derived; stated in [vargaftik2021drive].
+    Source (eden.unbiased): derived; stated in [vargaftik2022eden].
 
     Returns
     -------
@@ -216,7 +221,7 @@ def qjl_variance(d: int) -> float:
     return math.pi / 2.0 - 1.0 / d
 
 
-@formula("bits >= 1")
+@formula(f"1 <= bits <= {MOST_BITS + 1}")
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     r"""Relative variance of TurboQuant's unbiased quantizer.
 
@@ -249,7 +254,6 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     >>> turboquant_prod_variance(2), turboquant_prod_variance(3), turboquant_prod_variance(4)
     (0.5708, 0.1845, 0.0543)
     """
-    require(bits <= MOST_BITS + 1, "bits", bits, f"an integer from 1 to {MOST_BITS + 1}")
     factor = math.pi / 2.0 if d == math.inf else qjl_variance(int(d))
     return factor * lloyd_max_distortion(bits - 1)
 
@@ -274,8 +278,3 @@ def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
     (1120, 1096, 2144)
     """
     return 96 + int(bits) * (int(d) if uniform else 1 << (int(d) - 1).bit_length())
-
-
-def _power_of_two(d: int) -> None:
-    whole(1, d=d)
-    require(int(d) & (int(d) - 1) == 0, "d", d, "a power of two")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from ..core import require
 from .closed_form import formula
 
 ROUNDS = {
@@ -16,7 +15,7 @@ ROUNDS = {
 }
 
 
-@formula("samples >= 1", "samples >= workers")
+@formula("samples >= 1", "samples >= workers", f"method in {tuple(ROUNDS)}")
 def rounds_order(method: str, samples: int, workers: int) -> float:
     r"""The order of the number of rounds in which a method keeps its rate, without constants.
 
@@ -36,7 +35,6 @@ def rounds_order(method: str, samples: int, workers: int) -> float:
     >>> [rounds_order(name, 10_000, 1) for name in ("parallel SGD", "local SGD", "local SGD, non-convex")]
     [10000.0, 100.0, 1000.0]
     """
-    require(method in ROUNDS, "method", method, " or ".join(map(repr, ROUNDS)))
     T, N = float(samples), float(workers)
     return {
         "parallel SGD": T,

@@ -89,26 +89,26 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     r"""Squared distance to the minimiser with the step size 1/(mu (t + 1)).
 
-    Title (logistic): The last iterate on logistic regression.
+    Title (logistic.last): The last iterate on logistic regression.
     Title (sharp): SGD with the step 1/(mu t), in general.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
     shift=1)``.
     Statement: with Q = G^2/mu^2, E||x_T - x*||^2 is at most sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 +
     ... + 1/T; simple: Q/(T + 1) for T >= 2; paper: 4 Q/(T + 1).
-    Statement (logistic): With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) - f* <=
-    L/2 times that, on logistic regression with an l2 term.
+    Statement (logistic.last): With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T)
+    - f* <= L/2 times that, on logistic regression with an l2 term.
     Statement (sharp): E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), at most G^2/(mu^2 (T + 1)), if
     E||g||^2 <= G^2.
     Kind: rate and upper; the constant 1 of the simple form cannot be improved (see :func:`sgd_inverse_time_exact`).
-    Kind (logistic): upper.
+    Kind (logistic.last): upper.
     Kind (sharp): tight.
     Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}
-    Attained (logistic): nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2
+    Attained (logistic.last): nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2
     Attained (sharp): (mu/2) x^2 at every T, with noise of two values that fills E g^2 up to G^2.
     Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.
     Source: [rakhlin2012making], Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, times t (t
     + 1), telescopes and forgets the start.
-    Source (logistic): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
+    Source (logistic.last): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
     Theorem 1.
     Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
 

@@ -9,6 +9,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
@@ -164,7 +165,7 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
 
 
 @formula("of in ('distance', 'gap')")
-def polyak_ruppert(hessian, covariance, of: str = "distance") -> float:
+def polyak_ruppert(hessian: ArrayLike, covariance: ArrayLike, of: str = "distance") -> float:
     r"""The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
 
     Title (distance): Polyak-Ruppert: the limit of plain averaging, for every constant step.

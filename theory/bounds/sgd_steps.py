@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import non_negative
 from .closed_form import formula, total
 
 
-@formula("accuracy > 0", "second_moment > 0", "0 < floor_share < 1")
+@formula("second_moment > 0", "0 < floor_share < 1", "0 < accuracy <= second_moment / (4 * floor_share * mu ** 2)")
 def sgd_steps_for(
     accuracy: float, *, mu: float, second_moment: float, distance: float, floor_share: float = 0.5
 ) -> tuple[float, int]:
@@ -44,13 +43,6 @@ def sgd_steps_for(
     >>> sgd_steps_for(0.25, mu=1.0, second_moment=1.0, distance=1.0)  # 2 log 8 = 4.16
     (0.25, 5)
     """
-    largest = second_moment / (4.0 * floor_share * mu**2)
-    require(
-        accuracy <= largest * (1 + 1e-12),
-        "accuracy",
-        accuracy,
-        f"a number in (0, M^2/(4 floor_share mu^2)] = (0, {largest:g}]",
-    )
     step = 2.0 * floor_share * accuracy * mu / second_moment
     left = distance / ((1.0 - floor_share) * accuracy)
     return step, math.ceil(math.log(left) / (2.0 * step * mu)) if left > 1 else 0
@@ -159,8 +151,6 @@ def sgd_scaled_inverse_time(
     """
     if form == "quoted":
         require(distance is not None, "distance", distance, "a number, at least 0, for the quoted form")
-    if distance is not None:
-        non_negative(distance=distance)
     Q, T = c**2 * second_moment / mu**2, int(steps)
     if form == "simple":
         return Q * max(2.0, 1.0 / (2.0 * c - 1.0)) / (T + 1.0)

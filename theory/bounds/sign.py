@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-@formula
-def sign_density(v) -> float:
+@formula("some(v)")
+def sign_density(v: ArrayLike) -> float:
     r"""Density of a vector: how near its magnitudes are to being equal.
 
     Title (density.rcv1): Density of real gradients.
@@ -38,7 +38,6 @@ def sign_density(v) -> float:
     (1.0, 0.5)
     """
     sizes = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(sizes)) and sizes.any()), "v", v, "finite numbers, not all 0")
     sizes /= sizes.max()  # so that no square overflows or underflows
     return min(1.0, float(sizes.sum() / math.sqrt(sizes.size * (sizes @ sizes))))
 
@@ -67,7 +66,7 @@ def sign_density_gaussian() -> float:
 
 
 @formula
-def scaled_sign_error(v) -> float:
+def scaled_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_1/d.
 
     Title: Error of the scaled sign.
@@ -89,7 +88,7 @@ def scaled_sign_error(v) -> float:
 
 
 @formula
-def l2_sign_error(v) -> float:
+def l2_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_2/sqrt(d).
 
     Title: Error of the sign with the l2 scale.
@@ -163,8 +162,8 @@ def majority_vote_bits(d: int, workers: int) -> int:
     return int(2 * d * workers)
 
 
-@formula
-def sign_line_floor(A, b) -> float:
+@formula("A > 0", "ndim(A) == 2", "count(A) >= 1", "shape(b) == shape(A)[:1]")
+def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
     r"""Least loss that sign descent can reach on a least-squares problem with positive entries.
 
     Title: One sign pattern, one line.
@@ -190,7 +189,5 @@ def sign_line_floor(A, b) -> float:
     4.5
     """
     A, b = np.asarray(A, float), np.asarray(b, float)
-    require(A.ndim == 2 and A.size > 0 and bool(np.all(A > 0)), "A", A.shape, "(n, d), positive numbers")
-    require(b.shape == A.shape[:1], "b", b.shape, f"({A.shape[0]},)")
     ones = A.sum(axis=1)
     return float((b @ b - (b @ ones) ** 2 / (ones @ ones)) / (2 * len(b)))

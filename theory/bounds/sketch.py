@@ -16,12 +16,20 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     r"""Relative variance of a count sketch whose estimate is the mean of its rows.
 
     Title: Variance of a count sketch.
+    Title (unbiased): A count sketch is unbiased
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
+    Setting (unbiased): any v in R^d; independent uniform signs, buckets that are independent or equally full.
     Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
     counters.
+    Statement (unbiased): With a new hash in every message, the mean or the median of the rows' estimates has the mean
+    v.
     Kind: identity.
+    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
+    Latex (unbiased): \mathbb{E}\,Q(v)=v
+    Proof (unbiased): What collides with v_i enters with independent signs, so its law is symmetric.
     Source: derived from [charikar2002finding]: the estimate of v_i has the variance (||v||^2 - v_i^2)/width.
+    Source (unbiased): [charikar2002finding], section 3.
 
     Returns
     -------

@@ -11,15 +11,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula, total
-from .contractive import in_residual
 
 HASHES = ("fresh", "balanced")
 
 
-@formula
+@formula(f"hash in {(*HASHES, 'linear')}")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     r"""Smallest width at which a memory that is sketched afresh in every step is bounded.
 
@@ -56,8 +56,6 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     >>> [sketch_frontier(1000, 0.9, hash) for hash in ("fresh", "balanced", "linear")]
     [8992, 945, 901]
     """
-    in_residual(residual)
-    require(hash in (*HASHES, "linear"), "hash", hash, "'fresh', 'balanced' or 'linear'")
     if residual == 0:
         return 1
     if hash == "balanced":
@@ -97,7 +95,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 
 
 @formula("k >= 1", "k <= d")
-def block_kept_square(positions, d: int, k: int) -> float:
+def block_kept_square(positions: ArrayLike, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
     Title (kept): How many coordinates of a bucket are sent.

@@ -6,15 +6,14 @@ Throughout, Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independen
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula, total
 
 
-def _sizes(v) -> np.ndarray:
+def _sizes(v: ArrayLike) -> np.ndarray:
     sizes = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(sizes))), "v", v, "finite numbers")
     return sizes
 
 
@@ -46,12 +45,7 @@ def bernoulli_variance(p: float) -> float:
     return 1.0 / p - 1.0
 
 
-def _ultra(d: int, k: float) -> None:
-    whole(1, d=d)
-    require(0 < k < 1, "k", k, "a number between 0 and 1")
-
-
-@formula
+@formula("0 < k < 1")
 def ultra_contraction(d: int, k: float) -> float:
     r"""Contraction factor of ultra-sparsification.
 
@@ -75,11 +69,10 @@ def ultra_contraction(d: int, k: float) -> float:
     >>> ultra_contraction(d=100, k=0.5)
     0.005
     """
-    _ultra(d, k)
     return k / d
 
 
-@formula
+@formula("0 < k < 1")
 def ultra_variance(d: int, k: float) -> float:
     r"""Relative variance of ultra-sparsification with the factor d/k.
 
@@ -95,7 +88,6 @@ def ultra_variance(d: int, k: float) -> float:
     >>> ultra_variance(d=100, k=0.5)
     199.0
     """
-    _ultra(d, k)
     return d / k - 1.0
 
 
@@ -125,8 +117,8 @@ def threshold_contraction(d: int, size: float) -> float:
     return 1.0 / (1.0 + (d - 1) * size**2)
 
 
-@formula("one of budget, variance")
-def optimal_probabilities(v, budget: float | None = None, variance: float | None = None) -> np.ndarray:
+@formula("one of budget, variance", "budget > 0", "variance > 0")
+def optimal_probabilities(v: ArrayLike, budget: float | None = None, variance: float | None = None) -> np.ndarray:
     r"""Probabilities of the optimal independent sparsifier.
 
     Title (closed-form): The optimal probabilities.
@@ -158,7 +150,6 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
     >>> optimal_probabilities([3.0, 1.0], variance=0.6)
     array([0.75, 0.25])
     """
-    positive(**{"budget": budget} if variance is None else {"variance": variance})
     sizes = _sizes(v)
     top = sizes.max(initial=0.0)
     if top == 0.0 or (budget is not None and np.count_nonzero(sizes) <= budget):
@@ -181,7 +172,7 @@ def optimal_probabilities(v, budget: float | None = None, variance: float | None
 
 
 @formula("budget > 0", "rounds >= 1")
-def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
+def greedy_probabilities(v: ArrayLike, budget: float, rounds: int) -> np.ndarray:
     """Probabilities after some rounds of the greedy algorithm.
 
     Setting: as for the budget of optimal_probabilities, with more non-zeros than the budget s.
@@ -211,8 +202,8 @@ def greedy_probabilities(v, budget: float, rounds: int) -> np.ndarray:
     return p
 
 
-@formula
-def sparsifier_variance(v, p) -> float:
+@formula("count(p) == count(v)")
+def sparsifier_variance(v: ArrayLike, p: ArrayLike) -> float:
     r"""Variance of an independent sparsifier at one vector.
 
     Title: The optimal sparsifier, measured.
@@ -229,7 +220,6 @@ def sparsifier_variance(v, p) -> float:
     6.0
     """
     sizes, p = _sizes(v), np.asarray(p, float).ravel()
-    require(p.shape == sizes.shape, "p", p.shape, f"{sizes.shape}, as v")
     used = sizes > 0
     require(bool(np.all((p[used] > 0) & (p[used] <= 1))), "p", p, "numbers in (0, 1] where v is not 0")
     return float(np.sum(sizes[used] ** 2 * ((1.0 - p[used]) / p[used])))
@@ -257,7 +247,7 @@ def optimal_variance(d: int, budget: float) -> float:
 
 
 @formula
-def product_bound(v) -> float:
+def product_bound(v: ArrayLike) -> float:
     r"""Lower bound of the second moment times the expected number of non-zeros.
 
     Title: Second moment times non-zeros.

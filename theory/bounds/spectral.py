@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import positive
 from .closed_form import formula, total
 
 
-def _spectrum(singular_values) -> np.ndarray:
+def _spectrum(singular_values: ArrayLike) -> np.ndarray:
     s = np.asarray(singular_values, float)
-    require(s.ndim == 1 and s.size > 0, "singular_values", s.shape, "a vector of at least one number")
-    require(bool(np.isfinite(s).all() and (s >= 0).all()), "singular_values", s.min(), "finite numbers, at least 0")
     return np.sort(s)[::-1]
 
 
-def _rank(rank, top: int, of: str) -> None:
-    good = 1 <= rank <= top and float(rank).is_integer()
-    require(good, "rank", rank, f"an integer from 1 to {of} = {top}")
-
-
-@formula("rows >= 1", "columns >= 1")
+@formula("rows >= 1", "columns >= 1", "0 < budget <= min(rows, columns)")
 def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     r"""Variance factor of ATOMO on singular values.
 
@@ -44,11 +37,10 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
     4.0
     """
     q = min(rows, columns)
-    require(0.0 < budget <= q, "budget", budget, f"a number above 0, at most min(rows, columns) = {q}")
     return q / budget - 1.0
 
 
-@formula("rows >= 1", "columns >= 1")
+@formula("rows >= 1", "columns >= 1", "1 <= rank <= min(rows, columns)")
 def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     r"""Contraction factor of the best approximation of a given rank.
 
@@ -70,12 +62,11 @@ def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     >>> best_rank_contraction(rows=64, columns=10, rank=2)
     0.2
     """
-    _rank(rank, min(rows, columns), "min(rows, columns)")
     return rank / min(rows, columns)
 
 
-@formula
-def best_rank_error(singular_values, rank: int) -> float:
+@formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values)")
+def best_rank_error(singular_values: ArrayLike, rank: int) -> float:
     """Squared error of the best approximation of a given rank.
 
     Setting: a matrix X with these singular values.
@@ -90,12 +81,11 @@ def best_rank_error(singular_values, rank: int) -> float:
     5.0
     """
     s = _spectrum(singular_values)
-    _rank(rank, s.size, "the number of singular values")
     return float(np.sum(s[rank:] ** 2))
 
 
-@formula
-def power_sgd_cold_error(singular_values, rank: int) -> float:
+@formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values)")
+def power_sgd_cold_error(singular_values: ArrayLike, rank: int) -> float:
     r"""Error of PowerSGD from a fresh random start.
 
     Title: PowerSGD from a fresh start contracts.
@@ -115,13 +105,14 @@ def power_sgd_cold_error(singular_values, rank: int) -> float:
     3.0
     """
     s = _spectrum(singular_values)
-    _rank(rank, s.size, "the number of singular values")
     own = int(np.count_nonzero(s))
     return float(max(0.0, 1.0 - rank / own) * np.sum(s**2)) if own else 0.0
 
 
-@formula("rank >= 3")
-def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> float:
+@formula(
+    "vector(singular_values)", "singular_values >= 0", "3 <= rank <= count(singular_values)", "1 <= target <= rank - 2"
+)
+def power_sgd_halko(singular_values: ArrayLike, rank: int, target: int | None = None) -> float:
     r"""Error of PowerSGD from a fresh random start, where the spectrum decays.
 
     Title: PowerSGD from a fresh start, where the spectrum decays.
@@ -140,17 +131,14 @@ def power_sgd_halko(singular_values, rank: int, target: int | None = None) -> fl
     6.0
     """
     s = _spectrum(singular_values)
-    _rank(rank, s.size, "the number of singular values")
     if target is None:
         return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
-    good = 1 <= target <= rank - 2 and float(target).is_integer()
-    require(good, "target", target, f"an integer from 1 to rank - 2 = {rank - 2}")
     tail = float(np.sum(s[target:] ** 2))
     return total(best=tail, excess=target / (rank - target - 1) * tail)
 
 
-@formula
-def power_sgd_warm_factor(singular_values, rank: int) -> float:
+@formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values) - 1")
+def power_sgd_warm_factor(singular_values: ArrayLike, rank: int) -> float:
     r"""Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
 
     Title: A warm start finds the best rank.
@@ -169,13 +157,12 @@ def power_sgd_warm_factor(singular_values, rank: int) -> float:
     0.0625
     """
     s = _spectrum(singular_values)
-    _rank(rank, s.size - 1, "the number of singular values - 1")
     require(s[rank - 1] > 0.0, "rank", rank, "at most the number of singular values above 0")
     return float((s[rank] / s[rank - 1]) ** 4)
 
 
-@formula("rows >= 1", "columns >= 1")
-def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) -> float:
+@formula("rows >= 1", "columns >= 1", "vector(singular_values)", "singular_values >= 0", "some(entries)")
+def spectral_beats_entrywise(singular_values: ArrayLike, entries: ArrayLike, rows: int, columns: int) -> float:
     r"""Whether singular triplets or entries are the better atoms, at the same number of floats.
 
     Title: When singular triplets are better than entries.
@@ -201,5 +188,4 @@ def spectral_beats_entrywise(singular_values, entries, rows: int, columns: int) 
     0.8165
     """
     s, total = _spectrum(singular_values), float(np.sum(np.abs(entries)))
-    positive(entries=total)
     return float(s.sum()) * float(np.sqrt(rows + columns)) / total

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 
 
 def _form(form: str, batch: int, n: int | None) -> float:
     """The superfluous term of the printed conditions: 1/(n - 1) for B > 1."""
-    require(form in ("derived", "printed"), "form", form, "'derived' or 'printed'")
     if form == "derived":
         return 0.0
     require(n is not None and n >= 2, "n", n, "the number of rows, at least 2, for the printed form")
     assert n is not None
-    whole(2, n=n)
     return 1.0 / (n - 1) if batch > 1 else 0.0
 
 
@@ -29,7 +26,7 @@ def _printed_limit(batch: int, mu: float) -> float:
     return 1.0 / (2.0 * mu * batch) if mu > 0 else math.inf
 
 
-@formula("smoothness > 0", "batch_bound >= 1 - 1e-12", "0 <= mu <= smoothness")
+@formula("smoothness > 0", "batch_bound >= 1 - 1e-12", "0 <= mu <= smoothness", "form in ('derived', 'printed')")
 def stability_step(
     smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:
@@ -105,7 +102,7 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     return 2.0 * step * lipschitz**2 * gradients / n
 
 
-@formula("n >= 1", "lipschitz >= 0")
+@formula("n >= 1", "lipschitz >= 0", "smoothness >= mu")
 def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smoothness: float | None = None) -> float:
     r"""Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
@@ -129,12 +126,11 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     """
     if smoothness is None:
         return 4.0 * lipschitz**2 / (mu * n)
-    require(smoothness >= mu, "smoothness", smoothness, f"None, or a number, at least mu = {mu}")
     unit = 2.0 * lipschitz**2 / n
     return total(least_curvature=unit / mu, largest_curvature=unit / smoothness)
 
 
-@formula("smoothness > 0", "0 <= mu <= smoothness")
+@formula("smoothness > 0", "0 <= mu <= smoothness", "form in ('derived', 'printed')")
 def stability_batch_bound(
     smoothness: float, *, batch: int, step: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:

@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
-from ._domain import whole
 from .closed_form import formula, total
 from .sgd import sgd_constant_step_floor
 
 MOST_WORKERS = 20  # for sums over all subsets
 
 
-def _order(n: int, k: int) -> None:
-    whole(1, n=n)
-    require(1 <= k <= n and float(k).is_integer(), "k", k, f"an integer from 1 to n = {n}")
-
-
-@formula("shift >= 0", "rate > 0")
+@formula("shift >= 0", "rate > 0", "1 <= k <= n")
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
     r"""Mean of the k-th smallest of n shifted exponential times.
 
@@ -37,11 +32,10 @@ def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> floa
     >>> exponential_order_mean(2, 2, shift=1.0, rate=0.5)  # 1 + (1/2 + 1)/0.5
     4.0
     """
-    _order(n, k)
     return total(shift=shift, waiting=math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate)
 
 
-@formula("rate > 0")
+@formula("rate > 0", "1 <= k <= n")
 def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
     """Variance of the k-th smallest of n (shifted) exponential times.
 
@@ -55,7 +49,6 @@ def exponential_order_variance(n: int, k: int, *, rate: float) -> float:
     >>> exponential_order_variance(2, 2, rate=0.5)  # (1/4 + 1)/0.25
     5.0
     """
-    _order(n, k)
     return math.fsum(1.0 / (n - j + 1) ** 2 for j in range(1, k + 1)) / rate**2
 
 
@@ -66,7 +59,7 @@ def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> 
     return scale**power * math.prod((n - j + 1) / (n - j + 1 - power / shape) for j in range(1, k + 1))
 
 
-@formula("shape > 0", "scale > 0")
+@formula("shape > 0", "scale > 0", "1 <= k <= n")
 def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     r"""Mean of the k-th smallest of n Pareto times.
 
@@ -86,11 +79,10 @@ def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> fl
     >>> pareto_order_mean(2, 1, shape=1.0), pareto_order_mean(2, 2, shape=1.0)  # 2/(2 - 1), and too heavy a tail
     (2.0, inf)
     """
-    _order(n, k)
     return _pareto_moment(n, k, 1.0, shape, scale)
 
 
-@formula("shape > 0", "scale > 0")
+@formula("shape > 0", "scale > 0", "1 <= k <= n")
 def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     """Variance of the k-th smallest of n Pareto times.
 
@@ -110,12 +102,11 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     >>> pareto_order_variance(1, 1, shape=4.0)  # 2 - (4/3)^2
     0.2222
     """
-    _order(n, k)
     second = _pareto_moment(n, k, 2.0, shape, scale)
     return second - _pareto_moment(n, k, 1.0, shape, scale) ** 2 if math.isfinite(second) else math.inf
 
 
-@formula("shift_rate >= 0")
+@formula("0 <= shift_rate < inf")
 def fastest_fraction(shift_rate: float) -> float:
     r"""Optimal fraction of the workers to wait for, with many workers.
 
@@ -144,7 +135,6 @@ def fastest_fraction(shift_rate: float) -> float:
     >>> fastest_fraction(1.0)  # 0.682/0.318 + log(0.318) = 1.00
     0.6822
     """
-    require(math.isfinite(shift_rate), "shift_rate", shift_rate, "a finite number, at least 0")
     low, high = 0.0, shift_rate + 1.0 + 2.0 * math.sqrt(shift_rate)  # of y = -log(1 - kappa): e^y - 1 - y = s mu
     for _ in range(200):
         mid = 0.5 * (low + high)
@@ -223,8 +213,8 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0 else 1.0
 
 
-@formula
-def inclusion_probabilities(k: int, rates) -> np.ndarray:
+@formula("vector(rates)", "rates > 0", f"count(rates) <= {MOST_WORKERS}")
+def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     r"""Probability of each worker to be among the k fastest.
 
     Title (inclusion): Who is among the fastest.
@@ -255,15 +245,7 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
     (array([0.25, 0.75]), array([1., 1.]))
     """
     rates = np.asarray(rates, float)
-    require(
-        rates.ndim == 1 and 1 <= rates.size <= MOST_WORKERS,
-        "rates",
-        f"shape {rates.shape}",
-        f"a vector of 1 to {MOST_WORKERS} rates",
-    )
-    require(bool(np.isfinite(rates).all() and (rates > 0).all()), "rates", float(rates.min()), "finite numbers above 0")
     n = rates.size
-    _order(n, k)
     sets = {0: 1.0}
     for _ in range(int(k)):
         grown: dict[int, float] = {}
@@ -276,8 +258,8 @@ def inclusion_probabilities(k: int, rates) -> np.ndarray:
     return np.array([math.fsum(p for chosen, p in sets.items() if chosen >> i & 1) for i in range(n)])
 
 
-@formula
-def horvitz_thompson_weights(probabilities) -> np.ndarray:
+@formula("vector(probabilities)", "0 < probabilities <= 1 + 1e-12")
+def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
     r"""Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
 
     Title (horvitz-thompson): The cure of the bias.
@@ -307,6 +289,4 @@ def horvitz_thompson_weights(probabilities) -> np.ndarray:
     array([2., 1.])
     """
     pi = np.asarray(probabilities, float)
-    good = pi.ndim == 1 and pi.size >= 1 and bool(((pi > 0) & (pi <= 1 + 1e-12)).all())
-    require(good, "probabilities", probabilities, "a vector of numbers in (0, 1]")
     return 1.0 / (pi.size * pi)

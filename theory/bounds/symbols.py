@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["SYMBOLS", "Symbol"]
-
 
 class Symbol(NamedTuple):
     """A common argument: what it means, and its domain."""

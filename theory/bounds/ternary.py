@@ -6,33 +6,33 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 
 
-def _sizes(v, scale: float | None = None) -> np.ndarray:
+def _sizes(v: ArrayLike, scale: float | None = None) -> np.ndarray:
     size = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.all(np.isfinite(size))), "v", v, "finite numbers")
-    if scale is not None:
-        fine = scale > 0 and scale >= size.max(initial=0.0)
-        require(fine, "scale", scale, "a number above 0, and at least the largest magnitude in v")
     return size
 
 
-@formula
-def ternary_variance_exact(v, scale: float) -> float:
+@formula("scale > 0", "scale >= largest(v)")
+def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
     Title: Variance and non-zeros of ternary quantization.
     Title (digits): One random binary digit.
+    Title (unbiased): Ternary quantization is unbiased
     Setting: any scale C >= max|v_i|.
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
     Statement (digits): Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the
     variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.
+    Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.
     Kind: identity.
+    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
     Latex (digits): \mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2
+    Latex (unbiased): \mathbb{E}\,Q(v) = v
     Attained (digits): everywhere.
     Attained: everywhere.
     Proof: E Q_i^2 = C^2 |v_i|/C.
@@ -40,6 +40,7 @@ def ternary_variance_exact(v, scale: float) -> float:
     dependent.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
     Source (digits): derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability.
+    Source (unbiased): derived.
     scale: C, above 0 and at least ``max|v_i|``.
 
     >>> ternary_variance_exact([3.0, 4.0], scale=5.0), ternary_variance_exact([3.0, 4.0], scale=4.0)
@@ -49,8 +50,8 @@ def ternary_variance_exact(v, scale: float) -> float:
     return float(scale * size.sum() - size @ size)
 
 
-@formula
-def ternary_nonzeros_exact(v, scale: float) -> float:
+@formula("scale > 0", "scale >= largest(v)")
+def ternary_nonzeros_exact(v: ArrayLike, scale: float) -> float:
     """Expected number of non-zeros of ternary quantization at one vector.
 
     Setting: any scale C >= max|v_i|.
@@ -66,7 +67,7 @@ def ternary_nonzeros_exact(v, scale: float) -> float:
 
 
 @formula
-def ternary_product(v) -> float:
+def ternary_product(v: ArrayLike) -> float:
     r"""Second moment times expected non-zeros of ternary quantization: the same for every scale.
 
     Title (product): No scale is better than another.

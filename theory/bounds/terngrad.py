@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula, total
 
 
@@ -33,8 +33,8 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
     return total(distance=distance, growth=here, descent=-2.0 * step * descent, noise=noise)
 
 
-@formula("offset >= 0", "slope >= mu ** 2")
-def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: float) -> float:
+@formula("offset >= 0", "slope >= mu ** 2", "steps > 0", "count(steps) >= 1")
+def terngrad_distance(steps: ArrayLike, distance: float, mu: float, offset: float, slope: float) -> float:
     r"""Expected squared distance to the minimum after many steps of TernGrad.
 
     Title: TernGrad converges.
@@ -55,7 +55,6 @@ def terngrad_distance(steps, distance: float, mu: float, offset: float, slope: f
     0.7255
     """
     sizes = np.asarray(steps, float).ravel()
-    require(sizes.size > 0 and bool(np.all(sizes > 0)), "steps", steps, "at least one number, all above 0")
     after = np.cumprod((1.0 - 2.0 * sizes * mu + sizes**2 * slope)[::-1])[::-1]
     later = np.append(after[1:], 1.0)
     return total(start=distance * after[0], noise=offset * float(np.sum(sizes**2 * later)))

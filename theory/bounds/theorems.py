@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from .domains import Domain
 from .symbols import SYMBOLS
 
-__all__ = ["FIELDS", "KINDS", "Theorem", "completed", "parts", "theorem"]
-
 FIELDS = ("Title", "Setting", "Statement", "Kind", "Latex", "Attained", "Proof", "Source", "Known")
 KINDS = ("identity", "tight", "upper", "lower", "rate")
 RAISED = "Raises\n------\nValueError\n    If an argument is outside its domain."
@@ -92,7 +90,7 @@ def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
 
 def parts(function: Callable[..., Any]) -> list[str]:
     """The forms about which a docstring says something of their own."""
-    return [part for part in _fields(inspect.unwrap(function)) if part]
+    return [part for part in _fields(inspect.unwrap(getattr(function, "func", function))) if part]
 
 
 def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
@@ -195,6 +193,6 @@ def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]])
             text = SYMBOLS[argument.name].meaning
         said = argument.said() if group == argument.name else ""
         meaning = f"{text.rstrip('.')}, {said[:1].lower()}{said[1:]}" if text and said else text or said
-        lines.append(f"{group} : {kind or argument.kind or 'array_like'}")
+        lines.append(f"{group} : {kind or argument.kind.replace('ArrayLike', 'array_like') or 'array_like'}")
         lines += [f"    {meaning if meaning.endswith('.') else f'{meaning}.'}"] if meaning else []
     return lines

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ..core import require
-from ._domain import positive
 from .averages import averaged_variance
 from .closed_form import formula, total
 
@@ -30,7 +28,7 @@ class FewestIterations(NamedTuple):
     iterations: float
 
 
-@formula("second_moment > 0")
+@formula("second_moment > 0", "0 < accuracy <= second_moment / (2 * mu ** 2)")
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
     r"""Steps with a constant step size that are enough for an accuracy.
 
@@ -55,16 +53,13 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
     >>> sgd_iterations(0.5, mu=1.0, second_moment=2.0, distance=math.e / 4)  # 2 log(e)
     2.0
     """
-    most = second_moment / (2.0 * mu**2)
-    require(0 < accuracy <= most, "accuracy", accuracy, f"a number in (0, M^2/(2 mu^2)] = (0, {most}]")
     if distance <= accuracy:
         return 0.0
     return second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
 
 
-def _law(mu, step, variance, omega, workers, batch):
+def _law(mu: float, step: float, variance: float, omega: float, workers: int, batch: int) -> tuple[float, float]:
     """(r, noise of a step) of a_{t+1} = r a_t + noise."""
-    positive(mu=mu, step=step)
     noise = step**2 * averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
     return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
 
@@ -180,7 +175,7 @@ def fewest_iterations(
     FewestIterations(step=0.5, iterations=2.0)
     """
 
-    def taken(step):
+    def taken(step: float) -> float:
         return iterations_to_accuracy(
             accuracy, mu=mu, step=step, variance=variance, distance=distance, workers=workers, batch=batch, omega=omega
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 from .sparsifiers import product_bound
 
 
-@formula("nonzeros > 0")
-def least_variance(v, nonzeros: float) -> float:
+@formula("nonzeros > 0", "some(v)")
+def least_variance(v: ArrayLike, nonzeros: float) -> float:
     r"""Least relative variance of an unbiased compressor that keeps k coordinates in expectation.
 
     Title: Variance and non-zeros cannot both be small.
@@ -31,10 +31,9 @@ def least_variance(v, nonzeros: float) -> float:
     >>> least_variance([1.0, 1.0, 1.0, 1.0], nonzeros=2)
     1.0
     """
-    v = np.abs(np.asarray(v, float).ravel())
-    require(bool(np.isfinite(v).all()) and bool(v.any()), "v", v, "finite numbers, not all zero")
-    v = v / v.max()  # so that no square overflows
-    return max(0.0, product_bound(v) / (nonzeros * float(v @ v)) - 1.0)
+    sizes = np.abs(np.asarray(v, float).ravel())
+    sizes = sizes / sizes.max()  # so that no square overflows
+    return max(0.0, product_bound(sizes) / (nonzeros * float(sizes @ sizes)) - 1.0)
 
 
 @formula("0 <= delta <= 1")
@@ -90,7 +89,7 @@ def least_unbiased_bits(d: int, omega: float) -> float:
     return math.inf if omega == 0 else 0.5 * d * math.log1p(1.0 / omega) / math.log(2.0)
 
 
-@formula
+@formula("rounding in ('coin', 'shared')")
 def uniform_levels_gap(rounding: str = "coin") -> float:
     r"""Excess bits per coordinate of uniform, dense levels with an entropy coder over the lower bound.
 
@@ -128,5 +127,4 @@ def uniform_levels_gap(rounding: str = "coin") -> float:
     (0.755, 0.255)
     """
     parts = {"coin": 6.0, "shared": 12.0}
-    require(rounding in parts, "rounding", rounding, " or ".join(map(repr, parts)))
     return 0.5 * math.log2(2.0 * math.pi * math.e / parts[rounding])

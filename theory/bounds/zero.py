@@ -7,20 +7,19 @@ nobody else has it, so no stage divides it.
 
 from __future__ import annotations
 
-from ..core import require
-from ._domain import positive, whole
 from .closed_form import formula, total
 
 STAGES = (0, 1, 2, 3)
 
 
-def _check(parameters: float, workers: int, stage: int) -> None:
-    positive(parameters=parameters)
-    whole(1, workers=workers)
-    require(stage in STAGES, "stage", stage, "0 (data parallelism), 1, 2 or 3")
-
-
-@formula("memory >= 0", "optimizer_bytes >= 0", "gradient_bytes >= 0", "parameter_bytes >= 0")
+@formula(
+    "memory >= 0",
+    "optimizer_bytes >= 0",
+    "gradient_bytes >= 0",
+    "parameter_bytes >= 0",
+    "parameters > 0",
+    f"stage in {STAGES}",
+)
 def zero_memory(
     parameters: float,
     workers: int,
@@ -58,7 +57,6 @@ def zero_memory(
     >>> round(zero_memory(7.5e9, 64, 3, memory=4.0) / 1e9, 1)
     31.9
     """
-    _check(parameters, workers, stage)
     part = parameters / workers
     return total(
         parameters=parameter_bytes * (part if stage >= 3 else parameters),
@@ -68,7 +66,7 @@ def zero_memory(
     )
 
 
-@formula("0 <= ratio <= 1")
+@formula("0 <= ratio <= 1", "parameters > 0", f"stage in {STAGES}")
 def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 1.0) -> float:
     """Numbers that a worker sends in a step under data parallelism and ZeRO, with compressed gradients.
 
@@ -89,7 +87,6 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
     >>> zero_volume(100.0, 2, 3) / zero_volume(100.0, 2), zero_volume(100.0, 2, 3, ratio=0.0) / zero_volume(100.0, 2)
     (1.5, 1.0)
     """
-    _check(parameters, workers, stage)
     one = parameters * (workers - 1) / workers
     gathered = (ratio, 1.0, 1.0, 2.0)[stage]
     return total(gradients=ratio * one, gathered=gathered * one)

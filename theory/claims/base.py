@@ -33,13 +33,11 @@ from typing import Any
 
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
 from ..bounds.bibliography import source_known as known_as
-from ..bounds.theorems import KINDS, Theorem, theorem
+from ..bounds.theorems import KINDS, Theorem, parts, theorem
 from .checks import Check, Context
 from .display import claim_card
 
-__all__ = ["Claim", "claim", "find_claim", "list_claims"]
-
-TEXTS = ("in print", "quoted", "reading")
+REFUTED = ("in print", "quoted", "reading")
 CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
@@ -62,7 +60,7 @@ class Claim:
     proof: str = ""
     of: Callable | None = None
     mutants: Mapping[str, Any] = field(default_factory=dict)
-    text: str = ""
+    refuted: str = ""
     quote: str = ""
     see: tuple[str, ...] = ()
     certificate: str = ""
@@ -97,7 +95,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.text else ("holds", "holds, slack", "holds, loose", "vacuous")
+        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", "vacuous")
 
     @property
     def formula(self) -> str:
@@ -140,18 +138,23 @@ class Claim:
 REGISTRY: dict[str, Claim] = {}  # those that are loaded; `registered` has all
 
 
-def _origin(measure) -> str:
+def _origin(measure: Callable) -> str:
     """The file that defines a claim and may redefine it; the cells of a notebook, files for Python, count as one."""
     code = getattr(measure, "__code__", None)
     return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
 
 
 def _place() -> tuple[str, int]:
-    """File and line of the statement that registers a claim, outside this file and the factories."""
+    """File and line of the statement that registers a claim: not in this file, nor in a factory."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
         frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    if frame is None:
+        return "", 0
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    while frame is not None and frame.f_code.co_filename == file:
+        line, frame = frame.f_lineno, frame.f_back
+    return file, line
 
 
 OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")
@@ -173,13 +176,13 @@ def claim(
     source_known: str = "",
     bibtex: str = "",
     mutants: Mapping[str, Any] | None = None,
-    text: str = "",
+    refuted: str = "",
     quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
     measured_by: str = "",
     version: int = 1,
-):
+) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
     r"""Register a claim: a decorator for the function that measures it.
 
     Parameters
@@ -192,7 +195,8 @@ def claim(
         The closed form that the claim is about, from :mod:`theory.bounds`, or a `functools.partial` that fixes its
         form; or your own, for a claim outside the package.  What it states is the record in its docstring.
     part : str
-        The part of that record that is claimed, such as a consequence; by default the form that ``of`` has.
+        The part of that record that is claimed, such as a consequence; by default the one that has the claim's id as
+        its name, or the id without its topic, and if there is none, the form that ``of`` has.
     title, statement, kind, latex, attained, proof : str
         Of a claim without ``of``: a few words, for tables; one sentence; "identity", "tight", "upper", "lower" or
         "rate"; the formula; where a bound is attained; a short sketch.
@@ -205,7 +209,7 @@ def claim(
         A BibTeX entry of your own, for a source that the bibliography does not have.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
-    text : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading"}
         Not empty: the numbers refute the statement, and what holds instead is a separate claim, named in ``see``.  It
         says how the statement is known: its text was read; it is quoted by others or remembered; or it is one reading
         of a text that can be read in another way, too.
@@ -238,7 +242,7 @@ def claim(
         ("kind", facts["kind"], KINDS),
         ("certificate", certificate, ("", *CERTIFICATES)),
         ("source_known", facts["source_known"], tuple(KNOWLEDGE)),
-        ("text", text, ("", *TEXTS)),
+        ("refuted", refuted, ("", *REFUTED)),
     ):
         if value not in allowed:
             raise ValueError(f"{name}: got {value!r}, allowed: {', '.join(filter(None, allowed))}")
@@ -247,14 +251,14 @@ def claim(
             raise ValueError(f"source: got [{key}], allowed: a key of the bibliography")
     if bibtex and bibtex not in entries() and not bibtex.lstrip().startswith("@"):
         raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry; a source of the bibliography is [its key]")
-    if text == "in print" and not quote:
-        raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or text='quoted' without it")
+    if refuted == "in print" and not quote:
+        raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or refuted='quoted' without it")
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
     place = _place()
 
-    def decorate(measure):
+    def decorate(measure: Callable[[Context], Iterable[Check | str]]) -> Claim:
         known = REGISTRY.get(id) if Path(place[0]).is_relative_to(PACKAGE) else _loaded(id)
         if known is not None and _origin(known.measure) != _origin(measure):
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
@@ -264,7 +268,7 @@ def claim(
             subject=subject,
             of=of,
             mutants=dict(mutants or {}),
-            text=text,
+            refuted=refuted,
             quote=quote,
             see=tuple(see),
             certificate=certificate,
@@ -281,6 +285,8 @@ def claim(
 
 def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> dict[str, str]:
     """What a claim states: the record of its formula, or what it says itself."""
+    if of is not None and not part:
+        part = next((name for name in (id, id.partition(".")[2]) if name in parts(of)), "")
     record = theorem(of, part) if of is not None else Theorem("")
     if record.statement and hasattr(getattr(of, "func", of), "theorem"):
         for name in OWN:

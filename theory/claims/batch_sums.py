@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..compressors.identity import Identity
 from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
-
-__all__ = ["YIN", "not_scaled", "one_for_all", "path", "shorter", "sums", "thrice"]
+from .checks import Context
 
 YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
 
@@ -38,8 +40,10 @@ def thrice(batch: int, step: float, average: str = "last") -> ParallelSGD:
     return sums(batch, 3.0 * step, average)
 
 
-def path(context, problem, start, *, batch: int, step: float, rounds: int, replicas: int) -> np.ndarray:
-    """F(w_k) of runs of the claim's subject: a row for each round from 0, a column for each replica."""
+def path(
+    context: Context, problem: Any, start: ArrayLike, *, batch: int, step: float, rounds: int, replicas: int
+) -> np.ndarray:
+    """Values F(w_k) of runs of the claim's subject: a row for each round from 0, a column for each replica."""
     return context.run(
         context.subject(batch, step),
         problem,

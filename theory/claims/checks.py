@@ -6,18 +6,16 @@ function from a level to an `Interval`.  ``verify`` counts those that vary and m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..bounds.closed_form import Value
 from ..core.random import key
 from ..measure import LEVEL, Interval, exactly, mean_interval
-
-__all__ = ["Check", "Context", "Measurement", "assumption", "equality", "identity", "lower", "rate", "upper"]
-
 
 UNSETTLED = exactly(float("nan"))
 SURE = 1.0 - (1.0 - LEVEL) / 1000.0  # level of an estimate that a theorem then assumes
@@ -76,7 +74,15 @@ class Check(NamedTuple):
         return self._replace(interval=found, measured=origin)
 
 
-def _check(label, rule, measured, predicted, tolerance, trivial=None, assumed=False) -> Check:
+def _check(
+    label: str,
+    rule: str,
+    measured: Any,
+    predicted: float,
+    tolerance: float,
+    trivial: float | None = None,
+    assumed: bool = False,
+) -> Check:
     predicted = predicted if isinstance(predicted, Value) else float(predicted)
     check = Check(label, rule, measured, predicted, tolerance, trivial, assumed)
     waits = callable(measured) or (not isinstance(measured, Interval) and np.ndim(measured) > 0)
@@ -252,7 +258,7 @@ class Measurement:
         Checks, and remarks as strings.
     """
 
-    def __init__(self, yielded: Iterable[Check | str]):
+    def __init__(self, yielded: Iterable[Check | str]) -> None:
         found = list(yielded)
         checks = sorted((one for one in found if isinstance(one, Check)), key=lambda check: check.assumed)
         level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
@@ -300,18 +306,41 @@ class Context:
         """A seed for the purpose ``path``; another effort gives new random numbers."""
         return int(key(self.seed, "claim", self.name, self.effort, *path))
 
-    def normal(self, size, *path: int | str) -> np.ndarray:
+    def normal(self, size: int | tuple[int, ...], *path: int | str) -> np.ndarray:
         """Standard normal numbers, the same at every effort: test vectors."""
         return np.random.default_rng(int(key(self.seed, "vector", self.name, *path))).standard_normal(size)
 
-    def run(self, method, problem, *path: int | str, **options):
+    def run(self, method: Any, problem: Any, *path: int | str, **options: Any) -> Any:
         """The package's run; without a ``seed``, with one for the purpose ``path``."""
         from ..cluster.run import run
 
         self.used.add("run")
         return run(method, problem, **{"seed": self.stream(*path)} | options)
 
-    def moments(self, compressor, v, samples: int, *path: int | str, **options):
+    def run64(self, method: Any, problem: Any, *path: int | str, steps: int, **options: Any) -> Any:
+        """`run` with messages in float64, on one worker and recorded at the end, unless the options say otherwise."""
+        usual = {"workers": 1, "record_every": steps, "wire_dtype": np.float64}
+        return self.run(method, problem, *path, steps=steps, **usual | options)
+
+    def iterates(
+        self,
+        method: Any,
+        problem: Any,
+        *path: int | str,
+        steps: int,
+        of: Callable[[Any], Any] = lambda result: result.last,
+        **options: Any,
+    ) -> list:
+        """x_0, ..., x_T of `run64`, or what ``of`` reads from the result at each; fewer if it diverges."""
+        seen: list = []
+
+        def see(intermediate_result: Any) -> None:
+            seen.append(of(intermediate_result))
+
+        self.run64(method, problem, *path, steps=steps, callback=see, **{"record_every": 1} | options)
+        return seen
+
+    def moments(self, compressor: Any, v: ArrayLike, samples: int, *path: int | str, **options: Any) -> Any:
         """Samples of a compressor's error, bits and non-zeros at the vector v, for the purpose ``path``.
 
         In place of a compressor, a wrong one may be a function ``(v, samples, rng)``; see `theory.measure.moments`.

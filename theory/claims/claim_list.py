@@ -10,8 +10,6 @@ from types import ModuleType
 from .base import Claim, registered
 from .display import formula, table
 
-__all__ = ["ClaimTable", "browse", "topic_of"]
-
 WIDTH = 118  # characters of a line
 
 
@@ -40,7 +38,7 @@ class ClaimTable(list[Claim]):
                 f"<code>{escape(claim.id)}</code>",
                 f"{escape(claim.title)}<br/>{formula(claim.latex) or escape(claim.statement)}",
                 escape(claim.cited),
-                escape(claim.kind + (f", refuted ({claim.text})" if claim.text else "")),
+                escape(claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else "")),
             )
             for claim in self
         ]

@@ -18,8 +18,6 @@ from ..compressors.codec import compress
 from ..core import require
 from ..core.random import derive, generator, key
 
-__all__ = ["Case", "Pair", "diagnose", "draw", "is_biased", "pairs_of", "shares_its_coins"]
-
 DRAWS = 400  # messages that are compared in each case
 FAR = 6.0  # standard errors; at 400 draws of d = 1000 coordinates a right compressor stays below
 CLOSE = 1e-7  # relative difference of numbers that are equal but for the order of rounding
@@ -64,7 +62,7 @@ def draw(c: Any, v: np.ndarray, draws: int, seed: int) -> np.ndarray:
 # --- two samples ------------------------------------------------------------------------------------------------------
 
 
-def _apart(a: np.ndarray, b: np.ndarray, scale) -> float:
+def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
     """The largest distance of two means in standard errors, over the columns; differences by rounding do not count."""
     reach = np.maximum(a.max(axis=0), b.max(axis=0)) - np.minimum(a.min(axis=0), b.min(axis=0))
     noise = np.zeros(a.shape[1])
@@ -94,20 +92,20 @@ def _sums(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
     )
 
 
-def _same_coordinates(a, b, v) -> bool:
+def _same_coordinates(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> bool:
     """Whether each coordinate, and the means of all sums, agree."""
     scale = math.sqrt(float(v @ v) / v.size)
     return _apart(a, b, scale) < FAR and _apart(_sums(a, v), _sums(b, v), 1.0) < FAR
 
 
-def _same_spread(a, b, v) -> bool:
+def _same_spread(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> bool:
     """Whether the sums vary equally much between messages, as they do if the coordinates are drawn alike."""
     first, second = (_sums(rows, v) for rows in (a, b))
     squares = [(sums - sums.mean(axis=0)) ** 2 for sums in (first, second)]
     return _apart(squares[0], squares[1], np.maximum(CLOSE, squares[1].mean(axis=0))) < FAR
 
 
-def _same(a, b, v) -> bool:
+def _same(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> bool:
     return _same_coordinates(a, b, v) and _same_spread(a, b, v)
 
 
@@ -191,7 +189,9 @@ def _suspicions(truth: Callable, mutants: dict[str, Callable], cases: Sequence[C
                 yield Suspicion(f"it measures as if {name} were {name} {sign} 1", partial(_changed, truth, name, by))
 
 
-def _fits(suspicion: Suspicion, cases, found, right, seed: int) -> bool:
+def _fits(
+    suspicion: Suspicion, cases: Sequence[Case], found: Sequence[np.ndarray], right: Sequence[np.ndarray], seed: int
+) -> bool:
     """Whether the suspicion agrees with the messages in all cases."""
     for case, rows, wanted in zip(cases, found, right, strict=True):
         try:
@@ -203,7 +203,7 @@ def _fits(suspicion: Suspicion, cases, found, right, seed: int) -> bool:
     return True
 
 
-def _equivalent(samples, v) -> bool:
+def _equivalent(samples: Sequence[np.ndarray], v: np.ndarray) -> bool:
     """Whether messages without chance are equally good: of entries of equal magnitude any may be kept."""
     sums = [_sums(rows[:1], v) for rows in samples]
     return all(map(_still, samples)) and all(np.allclose(one, sums[0], rtol=0.0, atol=1e-9) for one in sums[1:])
@@ -290,14 +290,14 @@ def diagnose(
     return _described(found, right, cases)
 
 
-def _one_of(row, rows, v) -> bool:
+def _one_of(row: np.ndarray, rows: np.ndarray, v: np.ndarray) -> bool:
     """Whether a message could be one of these: no sum is outside their range by more than their spread."""
     sums, known = _sums(row[None], v)[0], _sums(rows, v)
     spread = known.std(axis=0)
     return bool(np.all(np.abs(sums - known.mean(axis=0)) <= FAR * spread + CLOSE))
 
 
-def _described(found, right, cases) -> list[str]:
+def _described(found: Sequence[np.ndarray], right: Sequence[np.ndarray], cases: Sequence[Case]) -> list[str]:
     """The first case that differs, in numbers."""
     for rows, wanted, case in zip(found, right, cases, strict=True):
         ours, theirs = _sums(rows, case.v), _sums(wanted, case.v)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from ..reporting.formulas import FormulaError, mathml
 from .judgement import judge
 
-__all__ = ["bar", "checks_table", "claim_card", "formula", "table", "verdict"]
+if TYPE_CHECKING:
+    from .base import Claim
+    from .checks import Check
 
 SIGNS = {"upper": "≤", "lower": "≥", "rate": "≈"}
 COLOURS = {"holds": "#009E73", "refuted": "#D55E00", "undecided": "#CC79A7"}
@@ -55,7 +59,7 @@ def verdict(word: str, text: str = "") -> str:
     return f'<span style="color:{colour}">{MARKS.get(first, "")} {escape(word + expected)}</span>'
 
 
-def table(heads, rows, caption: str = "") -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """A table of cells that are HTML already, aligned left."""
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     head = "".join(f"<th {LEFT}>{escape(name)}</th>" for name in heads)
@@ -63,7 +67,7 @@ def table(heads, rows, caption: str = "") -> str:
     return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def checks_table(checks) -> str:
+def checks_table(checks: Iterable[Check]) -> str:
     """Measured and predicted numbers, the ratio as a bar."""
     rows = []
     for check in checks:
@@ -84,11 +88,11 @@ def checks_table(checks) -> str:
     return table(("check", "measured", "predicted", "measured / predicted", ""), rows)
 
 
-def claim_card(claim, more=()) -> str:
+def claim_card(claim: Claim, more: Sequence[tuple[str, str]] = ()) -> str:
     """A claim: its title, its formula and the facts about it; ``more`` are pairs of names and HTML."""
     facts = [
         ("statement", escape(claim.statement)),
-        ("kind", escape(claim.kind + (f", refuted ({claim.text})" if claim.text else ""))),
+        ("kind", escape(claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else ""))),
         ("tight", escape(claim.attained)),
         ("proof", escape(claim.proof)),
         ("mutants", escape("; ".join(claim.mutants))),

@@ -104,12 +104,12 @@ def measured(
     """
     begin, used = time.perf_counter(), set[str]()
 
-    def attempt(subject, effort: int, used: set[str]) -> Attempt:
+    def attempt(subject: Any, effort: int, used: set[str]) -> Attempt:
         with watch():
             found = Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
         return Attempt(effort, found.checks, found.note, int(found.samples))
 
-    def settled(subject, efforts: Iterable[int], used: set[str]) -> Attempt:
+    def settled(subject: Any, efforts: Iterable[int], used: set[str]) -> Attempt:
         for effort in efforts:
             found = attempt(subject, effort, used)
             if overall(found.checks) != "undecided":

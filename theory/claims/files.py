@@ -7,8 +7,6 @@ from pathlib import Path
 from ..reporting.files import FileRefused, run_file
 from .base import REGISTRY, registered
 
-__all__ = ["load_claims"]
-
 
 def load_claims(path: str | Path) -> list[str]:
     """Run a Python file and return the ids of the claims that it registers.

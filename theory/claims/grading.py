@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ..measure import moments
@@ -21,8 +22,6 @@ from .checks import Check, Context, Measurement
 from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
 from .judgement import judge, overall
 from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
-
-__all__ = ["Grade", "grade"]
 
 EFFORTS = (1, 4, 16)  # as in `verify`
 SHARED = (
@@ -86,7 +85,7 @@ class Recording(Context):
 
     cases: list[Case] = field(default_factory=list)
 
-    def moments(self, compressor, v, samples: int, *path, **options):
+    def moments(self, compressor: Any, v: ArrayLike, samples: int, *path: int | str, **options: Any) -> Any:
         """A few samples of a message, as the numbers do not matter."""
         if isinstance(compressor, Watched):
             v, settings = np.array(v, float), compressor.settings
@@ -106,7 +105,7 @@ class Watched:
 
 
 def _watched(claim: Claim) -> Callable:
-    def make(*args, **kwargs):
+    def make(*args: Any, **kwargs: Any) -> Watched:
         return Watched(claim.subject(*args, **kwargs), settings_of(claim, args, kwargs), (args, kwargs))
 
     return make
@@ -133,7 +132,7 @@ def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Chec
     """The checks of the cases that the settings allow; elsewhere the right compressor is measured, and not counted."""
     own: list[bool] = []
 
-    def subject(*args, **kwargs):
+    def subject(*args: Any, **kwargs: Any) -> Any:
         settings = settings_of(claim, args, kwargs)
         case = Case("", np.empty(0), settings, (args, kwargs))
         own.append(_fits(case, handed.settings))
@@ -165,7 +164,7 @@ def _known_errors(claim: Claim) -> dict[str, Callable]:
 # --- the grade --------------------------------------------------------------------------------------------------------
 
 
-def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
+def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     """Grade a compressor of your own by a claim, and name what is wrong with it.
 
     Parameters
@@ -213,7 +212,7 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
     known = "; ".join(dict.fromkeys(shown(case.settings) for case in cases))
     require(wanted, "settings", shown(given or settings), f"those of a case of the claim: {known}")
 
-    def subject(*args, **kwargs):
+    def subject(*args: Any, **kwargs: Any) -> Any:
         return handed.made(settings_of(claim, args, kwargs), args, kwargs)
 
     try:
@@ -235,7 +234,7 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings) -> Grade:
     return Grade(claim.id, not found, tuple(found), checks)
 
 
-def _headline(checks, verdict: str) -> list[str]:
+def _headline(checks: Sequence[Check], verdict: str) -> list[str]:
     """What is known of a compressor whose messages look right: the check that failed."""
     worst = next((c for c in checks if judge(c) == verdict), checks[0])
     ratio = worst.interval.estimate / float(worst.predicted) if worst.predicted else math.nan

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from .checks import Check
 
-__all__ = ["VERDICTS", "graded", "judge", "overall", "resolves"]
-
 RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
 WIDEST = 0.2  # relative width of the interval of an equality
 VERDICTS = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..measure import loglog_slope
 from .base import Claim, claim
-from .checks import Context, equality, lower, upper
-
-__all__ = ["Input", "compressor_law", "equal_magnitudes", "gaussian", "spike"]
+from .checks import Check, Context, equality, lower, rate, upper
 
 RULES = {"equality": equality, "upper": upper, "lower": lower}
 
@@ -40,6 +40,52 @@ def spike(d: int) -> Input:
     return Input(f"one spike, d={d}", lambda context: np.eye(1, d)[0])
 
 
+def loglog_rate(
+    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float, **window: Any
+) -> Check:
+    """A rate: the slope of the logarithm of E y in that of x, with a column of samples of y for each x.
+
+    Parameters
+    ----------
+    label : str
+        What was measured, and where.
+    x : array_like, shape (n,)
+        Such as numbers of steps or of workers, above 0.
+    samples : array_like, shape (m, n), or list of n arrays of m samples
+        Independent rows.
+    predicted, tolerance : float
+        The slope, and the largest distance of the interval's ends from it.
+    **window
+        As for `theory.measure.loglog_slope`: between which values of x.
+
+    Returns
+    -------
+    Check
+        To be yielded by the claim's measurement.
+
+    Examples
+    --------
+    >>> loglog_rate("of 1/N", [1, 2, 4], [[1.0] * 3, [0.5] * 3, [0.25] * 3], -1.0, 0.1).predicted
+    -1.0
+    """
+    rows = np.stack(samples, axis=1) if isinstance(samples, list) else samples
+    return rate(label, lambda level: loglog_slope(x, rows, level=level, **window), predicted, tolerance)
+
+
+def crossing(low: float, high: float, below: Callable[[float], bool], halvings: int) -> float:
+    """Where ``below`` stops to hold, between ``low`` and ``high``, by bisection: the last point at which it held.
+
+    Examples
+    --------
+    >>> round(crossing(0.0, 2.0, lambda x: x * x < 2.0, 40), 6)
+    1.414214
+    """
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low
+
+
 def compressor_law(
     id: str,
     make: Callable,
@@ -65,7 +111,7 @@ def compressor_law(
         "variance" is E||Q(v) - v||^2/||v||^2, "bias" ||E Q(v) - v||^2/||v||^2; the others as in `moments`.
     formula : callable, optional
         Its prediction, from the vector and the settings.  By default the formula that the claim is about (``of``),
-        called with those of v, d and the settings that are its arguments; 0 without one.
+        called with those of v, d and the settings that are its arguments; 0 without one, and for the bias.
     samples, quick : int
         Number of draws for a case.
     mutants : dict
@@ -83,9 +129,10 @@ def compressor_law(
     >>> find_claim("randk.variance").formula
     'rand_k_variance'
     """
-    predict = formula or (_prediction(facts["of"], quantity) if facts.get("of") else None)
+    about = facts.get("of") if quantity != "bias" else None  # E Q(v) = v: there is nothing to compute
+    predict = formula or (_prediction(about, quantity) if about else None)
 
-    def measure(context: Context):
+    def measure(context: Context) -> Iterator[Check]:
         for number, (vector, settings, *rule) in enumerate(at):
             v = vector.make(context)
             found = context.moments(context.subject(**settings), v, context.samples(samples, quick), number)
@@ -102,7 +149,7 @@ def _prediction(of: Callable[..., float], quantity: str) -> Callable[..., float]
     """A formula as a function of the vector and the settings; per ||v||^2 if it is that of one vector."""
     names = inspect.signature(of).parameters
 
-    def predicted(v, **settings):
+    def predicted(v: np.ndarray, **settings: Any) -> float:
         given = {name: value for name, value in ({"v": v, "d": v.size} | settings).items() if name in names}
         return of(**given) / (float(v @ v) if "v" in names and quantity in ("variance", "bias") else 1.0)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..bounds.bibliography import KNOWLEDGE
 from .base import find_claim, list_claims
 from .claim_list import browse, topic_of
 from .display import claim_card
 from .verification import Verification
-
-__all__ = ["Explanation", "exit_code", "explain", "formula_table", "ledger", "resolution"]
 
 HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "blind to", "mutants", "seconds")
 
@@ -64,7 +62,7 @@ def explain(id: str) -> Explanation:
         return of_topic
     claim = find_claim(id)
     lines = [f"{claim.id}: {claim.title}", ""]
-    kind = claim.kind + (f", refuted ({claim.text})" if claim.text else "")
+    kind = claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else "")
     for title, text in (
         ("statement", claim.statement),
         ("formula", claim.latex),
@@ -100,7 +98,7 @@ def row(result: Verification) -> tuple[str, ...]:
     """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
     identity = result.checks[0].rule == "identity"
-    verdict = result.verdict + (f" ({result.text})" if result.text else "")
+    verdict = result.verdict + (f" ({result.refuted})" if result.refuted else "")
     mutants = f"{len(result.mutants) - len(result.survivors)}/{len(result.mutants)}" if result.mutants else "-"
     return (
         result.id,
@@ -115,7 +113,7 @@ def row(result: Verification) -> tuple[str, ...]:
     )
 
 
-def _laid_out(rows, left) -> list[str]:
+def _laid_out(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
     """Rows as lines with columns, a rule below the first; the columns ``left`` are of text."""
     widths = [max(len(line[i]) for line in rows) for i in range(len(rows[0]))]
     lines = [
@@ -174,7 +172,7 @@ def resolution(results: Iterable[Verification]) -> str:
     >>> resolution([verify("randk.variance", quick=True)])
     '1 of 1 claims (100 %) would notice a formula that is wrong by 25 % or lacks a summand; 1 a factor of 1.25'
     """
-    counted = [result for result in results if not result.text]
+    counted = [result for result in results if not result.refuted]
     good = sum(result.resolved for result in counted)
     factor = sum(result.verdict == "holds" for result in counted)
     return (

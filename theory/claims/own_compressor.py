@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import check, quantize
+from ..compressors.base import quantize
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import FunctionCompressor
 from ..core import require
 from .base import Claim
 from .diagnosis import Case, draw
-
-__all__ = ["Fault", "Handed", "handed_in", "look_at", "settings_of", "shown"]
 
 
 class Fault(Exception):
@@ -32,7 +31,7 @@ class Handed(NamedTuple):
     factory: Any
     settings: dict[str, Any]
 
-    def made(self, case_settings: dict[str, Any], args, kwargs) -> Any:
+    def made(self, case_settings: dict[str, Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """What is measured in a case."""
         if self.factory is not None:
             made = self.factory(*args, **kwargs)
@@ -67,7 +66,7 @@ def _parameters(function: Callable) -> list[inspect.Parameter]:
 def _many(once: Callable) -> Callable:
     """A function of one message as one of many, as `moments` takes it."""
 
-    def messages(v, samples, rng):
+    def messages(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         return np.array([np.asarray(once(v.copy(), rng), float) for _ in range(samples)])
 
     messages.once = once  # type: ignore[attr-defined]
@@ -94,7 +93,7 @@ def _names(claim: Claim) -> list[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def settings_of(claim: Claim, args, kwargs) -> dict[str, Any]:
+def settings_of(claim: Claim, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments with which a claim calls its subject, by name."""
     names = [name for name in _names(claim) if name not in kwargs]
     return {**dict(zip(names, args, strict=False)), **kwargs}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,19 @@ from ..methods.local_sgd import LocalSGD
 from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
 from ..problems.numpy_function import function
+from .checks import Context
 from .mutants.shared import LeakyFeedback
-
-__all__ = ["follow", "local_steps_path"]
 
 
 def follow(
-    compressor, gradient: Callable, start, step: float, steps: int, kept: float = 1.0, every: int = 1, context=None
+    compressor: Any,
+    gradient: Callable,
+    start: np.ndarray,
+    step: float,
+    steps: int,
+    kept: float = 1.0,
+    every: int = 1,
+    context: Context | None = None,
 ) -> list:
     """(x_t, e_t) of error feedback on one worker, for every ``every``-th t from 0 to T.
 
@@ -43,14 +50,26 @@ def follow(
     return path
 
 
-def local_steps_path(slope, *, steps, local_steps, step, workers, deviation, replicas, start, seed, exchange=True):
+def local_steps_path(
+    slope: Callable[[np.ndarray], np.ndarray],
+    *,
+    steps: int,
+    local_steps: int,
+    step: Any,
+    workers: int,
+    deviation: float,
+    replicas: int,
+    start: float,
+    seed: int,
+    exchange: bool = True,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Local SGD in one dimension: each step, the mean iterate, the spread of the workers around it, and g^2.
 
     The replicas are the coordinates of one run; ``deviation`` is that of the noise, ``step`` a step size.
     """
     seen, squares = [], []
 
-    def gradient(x, rng):
+    def gradient(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         g = slope(x) + deviation * rng.standard_normal(x.size)
         seen.append(x.copy())
         squares.append(np.mean(g * g))

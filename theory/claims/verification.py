@@ -13,9 +13,8 @@ from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
 from .judgement import graded, judge, overall, resolves
+from .proofs.proof import Checked, certificate, secured
 from .wrong_formulas import Blind, blind_spots, formula_mutants
-
-__all__ = ["Verification", "Verifications", "judged", "verify"]
 
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 
@@ -43,7 +42,7 @@ def _number(value: float | None, digits: int = 5) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
 
 
-def _plain(value):
+def _plain(value: float | None) -> float | None:
     """A number in JSON form."""
     return None if value is None or not math.isfinite(value) else float(value)
 
@@ -88,7 +87,7 @@ class Verification:
         Time, including mutants.
     note : str
         A remark of the measurement.
-    text : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading"}
         If not empty, "refuted" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
@@ -99,7 +98,10 @@ class Verification:
     blind : Blind or None
         The factors and summands that nothing would have noticed.
     certificate : str
-        How the statement is secured: identity, exact witness, composition, semidefinite program, measured, conjecture.
+        How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
+        program, measured, conjecture.
+    proof : Checked or None
+        What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
         The package's run, a loop of its own, or another closed form.
     source_known : {"read", "quoted", "remembered", "derived"}
@@ -119,7 +121,7 @@ class Verification:
     samples: int
     seconds: float
     note: str
-    text: str
+    refuted: str
     seed: int
     quick: bool
     effort: int
@@ -129,6 +131,7 @@ class Verification:
     certificate: str = "measured"
     measured_by: str = ""
     source_known: str = ""
+    proof: Checked | None = None
 
     @property
     def tightness(self) -> float | None:
@@ -148,7 +151,7 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.text else self.verdict.startswith(("holds", "vacuous"))
+        expected = self.verdict == "refuted" if self.refuted else self.verdict.startswith(("holds", "vacuous"))
         return expected and not self.survivors
 
     @property
@@ -177,12 +180,13 @@ class Verification:
             if self.blind is None
             else {"low": self.blind.low, "high": self.blind.high, "terms": list(self.blind.terms)},
             "certificate": self.certificate,
+            "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
             "source_known": self.source_known,
             "samples": int(self.samples),
             "seconds": float(self.seconds),
             "note": self.note,
-            "text": self.text,
+            "refuted": self.refuted,
             "ok": self.ok,
             "seed": int(self.seed),
             "quick": self.quick,
@@ -192,10 +196,11 @@ class Verification:
     def _repr_html_(self) -> str:
         mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
         said = [
-            ("verdict", verdict_html(self.verdict, self.text)),
+            ("verdict", verdict_html(self.verdict, self.refuted)),
             ("mutants", escape(mutants)),
             ("a wrong formula", escape(str(self.blind)) if self.blind is not None else ""),
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
+            ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
             ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
         ]
@@ -207,7 +212,7 @@ class Verification:
         return f"{head}{shown}{checks_table(self.checks)}<table><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        expected = f", as expected ({self.text})" if self.text and self.verdict == "refuted" else ""
+        expected = f", as expected ({self.refuted})" if self.refuted and self.verdict == "refuted" else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
@@ -224,6 +229,8 @@ class Verification:
         if self.blind is not None:
             lines.append(f"  a wrong formula: {self.blind}")
         lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
+        if self.proof is not None:
+            lines.append(f"  proof: {self.proof}")
         if self.note:
             lines.append(f"  note: {self.note}")
         lines.append(f"  {self.samples} samples, level 1 - 1e-6, seed {self.seed}, {self.seconds:.2f} s")
@@ -257,7 +264,7 @@ class Verifications(list[Verification]):
                 f"{result.measured:.5g}",
                 f"{result.predicted:.5g}",
                 f"{bar(result.tightness)} {'' if result.tightness is None else f'{result.tightness:.4g}'}",
-                verdict_html(result.verdict, result.text),
+                verdict_html(result.verdict, result.refuted),
                 f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "",
             )
             for result in self
@@ -272,7 +279,7 @@ def verify(id: str | Claim, *, seed: int = ..., quick: bool = ..., data: Any = .
 def verify(
     id: list[Any] | tuple[Any, ...], *, seed: int = ..., quick: bool = ..., data: Any = ...
 ) -> Verifications: ...
-def verify(id, *, seed=0, quick=False, data=None):
+def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> Any:
     """Measure a claim and its mutants; or several.
 
     Parameters
@@ -325,6 +332,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
     """
     truth, wrong_formulas, blind = evidence.truth, {}, None
     verdict, headline = overall(truth.checks), truth.checks[0]
+    proved = certificate(claim.id)
     fates = {}
     for name, found in evidence.mutants.items():
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
@@ -349,14 +357,15 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         samples=truth.samples,
         seconds=evidence.seconds,
         note=truth.note,
-        text=claim.text,
+        refuted=claim.refuted,
         seed=evidence.seed,
         quick=evidence.quick,
         effort=truth.effort,
         mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate=claim.certificate or _certificate(truth.checks, blind),
+        certificate=secured(proved) or claim.certificate or _certificate(truth.checks, blind),
+        proof=proved,
         measured_by=_measured_by(claim, truth.checks, evidence.used),
         source_known=claim.source_known,
     )

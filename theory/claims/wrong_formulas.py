@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from ..bounds.closed_form import Value
 from ..measure import exactly
 from .checks import Check
 from .judgement import judge
-
-__all__ = ["Blind", "blind_spots", "formula_mutants"]
 
 SMALL, LARGE = 1e-6, 1e6  # factors beyond which nobody asks
 FACTORS = (0.8, 1.25)
@@ -47,7 +45,7 @@ class Blind(NamedTuple):
         return factor + (f", and without {', '.join(self.terms)}" if self.terms else "")
 
 
-def _of(number, formula: str) -> TypeGuard[Value]:
+def _of(number: Any, formula: str) -> TypeGuard[Value]:
     return isinstance(number, Value) and (not formula or number.formula == formula)
 
 
@@ -82,11 +80,11 @@ def changed(check: Check, formula: str, factor: float = 1.0, without: str = "") 
     return check if without else check._replace(predicted=factor * check.predicted)
 
 
-def _notices(checks, formula: str, factor: float) -> bool:
+def _notices(checks: Sequence[Check], formula: str, factor: float) -> bool:
     return any(judge(changed(check, formula, factor)) == "refuted" for check in checks)
 
 
-def _edge(checks, formula: str, far: float) -> float:
+def _edge(checks: Sequence[Check], formula: str, far: float) -> float:
     """The factor nearest to ``far``, between it and 1, that nobody notices."""
     if not _notices(checks, formula, far):
         return far
@@ -97,7 +95,7 @@ def _edge(checks, formula: str, far: float) -> float:
     return near
 
 
-def _terms(checks, formula: str) -> list[str]:
+def _terms(checks: Sequence[Check], formula: str) -> list[str]:
     """The summands of the formula that are positive somewhere."""
     found: dict[str, None] = {}
     for check in checks:
@@ -112,7 +110,7 @@ def _has(check: Check, formula: str, term: str) -> bool:
     return number is not None and term in number.terms
 
 
-def _sides(checks) -> tuple[bool, bool]:
+def _sides(checks: Sequence[Check]) -> tuple[bool, bool]:
     """Whether a formula that is too small, and one that is too large, is a wrong statement of this kind."""
     rules = {check.rule for check in checks}
     both = bool(rules - {"upper", "lower"})

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..core import require
 from ..core.waiting import IN_ROUNDS, wait
 from ..methods.rows import weighted_sum
 from .cost_model import Network, gather_seconds, gathering, reduce_seconds
-from .machines import crowded
+from .machines import oversubscribed
 from .mpi import Reduction
 
 __all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
@@ -67,7 +68,7 @@ class Calibration(NamedTuple):
         Median of ``|predicted - measured| / measured``.
     ranks : int
         Number of ranks.
-    crowded : bool
+    oversubscribed : bool
         Whether there were more ranks than processors: then the model is out of its domain.
     samples : list of Sample
         The measured operations that were fitted.
@@ -81,12 +82,12 @@ class Calibration(NamedTuple):
     r2: float
     median_error: float
     ranks: int
-    crowded: bool
+    oversubscribed: bool
     samples: list[Sample]
     held_out: list[HeldOut]
 
 
-def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
+def fit_network(samples: list[Sample], ranks: int = 2, oversubscribed: bool = False) -> Calibration:
     """Least squares of relative errors: of the logarithms of the times, so that factors of 1/2 and 2 are equally wrong.
 
     Parameters
@@ -95,7 +96,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
         With times above 0; at least four.
     ranks : int
         Number of ranks.
-    crowded : bool
+    oversubscribed : bool
         Whether there were more ranks than processors.
 
     Returns
@@ -128,7 +129,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
     first = nnls(relative * scale, np.ones(taken.size))[0]
     unit = design * scale
 
-    def residuals(logs):
+    def residuals(logs: np.ndarray) -> np.ndarray:
         return np.log(unit @ np.exp(logs) / taken)
 
     fit = least_squares(residuals, np.log(np.maximum(first, 1e-6)), xtol=1e-14, ftol=1e-14, gtol=1e-14)
@@ -142,7 +143,7 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
     network = Network(*(float(f"{v:.12g}") for v in found))
     error = float(np.median(np.abs(predicted / taken - 1.0)))
     low, high = tuple((found / half).tolist()), tuple((found * half).tolist())
-    return Calibration(network, low, high, r2, error, int(ranks), bool(crowded), samples, [])
+    return Calibration(network, low, high, r2, error, int(ranks), bool(oversubscribed), samples, [])
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------
@@ -151,10 +152,10 @@ def fit_network(samples, ranks: int = 2, crowded: bool = False) -> Calibration:
 class _Clock:
     """Times a call on all ranks: time of the slowest rank from a barrier on, median over turns."""
 
-    def __init__(self, comm, turns):
+    def __init__(self, comm: Any, turns: int) -> None:
         self.comm, self.turns = comm, turns
 
-    def slowest(self, call, calls) -> float:
+    def slowest(self, call: Callable[[], object], calls: int) -> float:
         from mpi4py import MPI
 
         wait(self.comm.Ibarrier(), IN_ROUNDS)
@@ -165,25 +166,25 @@ class _Clock:
         wait(self.comm.Iallreduce(mine, worst, op=MPI.MAX), IN_ROUNDS)
         return float(worst[0])
 
-    def median(self, call) -> float:
+    def median(self, call: Callable[[], object]) -> float:
         first = max(self.slowest(call, 2), 1e-9)  # the same number on all ranks
         calls = int(min(MOST_CALLS, max(1, SPELL / first)))
         turns = self.turns if calls > 1 else min(self.turns, 3)  # slow calls need fewer turns, as they vary less
         return float(np.median([self.slowest(call, calls) for _ in range(turns)]))
 
 
-def _ping(comm, size, gives_way):
+def _ping(comm: Any, size: int, yields: bool) -> Any:
     """Ping-pong between two ranks while the others are idle: a call takes twice a message's time."""
     other = comm.Get_size() - 1
     rank, buffer = comm.Get_rank(), np.zeros(size, np.uint8)
 
-    def receive(source):
-        wait(comm.Irecv(buffer, source), IN_ROUNDS) if gives_way else comm.Recv(buffer, source)
+    def receive(source: int) -> None:
+        wait(comm.Irecv(buffer, source), IN_ROUNDS) if yields else comm.Recv(buffer, source)
 
-    def send(target):
-        wait(comm.Isend(buffer, target), IN_ROUNDS) if gives_way else comm.Send(buffer, target)
+    def send(target: int) -> None:
+        wait(comm.Isend(buffer, target), IN_ROUNDS) if yields else comm.Send(buffer, target)
 
-    def call():
+    def call() -> None:
         if rank == 0:
             send(other)
             receive(other)
@@ -194,13 +195,13 @@ def _ping(comm, size, gives_way):
     return call
 
 
-def _gather(comm, size, gives_way):
+def _gather(comm: Any, size: int, yields: bool) -> Any:
     mine, everybody = np.zeros(size, np.uint8), np.empty(comm.Get_size() * size, np.uint8)
     counts = np.full(comm.Get_size(), size)
     target = [everybody, (counts, None)]
 
-    def call():
-        if gives_way:
+    def call() -> None:
+        if yields:
             wait(comm.Iallgatherv(mine, target), IN_ROUNDS)
         else:
             comm.Allgatherv(mine, target)
@@ -208,19 +209,19 @@ def _gather(comm, size, gives_way):
     return call
 
 
-def _add(ranks, size):
+def _add(ranks: int, size: int) -> Any:
     numbers, out = np.ones((ranks, max(1, size // 4)), np.float32), np.empty(max(1, size // 4), np.float32)
     weight = np.ones(ranks)
     return lambda: weighted_sum(numbers, weight, out)
 
 
-def _gathered(comm, size, gives_way):
+def _gathered(comm: Any, size: int, yields: bool) -> Any:
     """The exchange of gathered messages: their sizes, then the messages."""
     sizes, everybody = np.full(1, size), np.empty(comm.Get_size(), np.int64)
-    messages = _gather(comm, size, gives_way)
+    messages = _gather(comm, size, yields)
 
-    def call():
-        if gives_way:
+    def call() -> None:
+        if yields:
             wait(comm.Iallgather(sizes, everybody), IN_ROUNDS)
         else:
             comm.Allgather(sizes, everybody)
@@ -229,19 +230,19 @@ def _gathered(comm, size, gives_way):
     return call
 
 
-def _reduced(comm, size, gives_way):
+def _reduced(comm: Any, size: int, yields: bool) -> Any:
     """The exchange of messages that are added."""
     numbers, ranks = size // 4, comm.Get_size()
     exchange = Reduction(comm, 1, numbers, np.full(ranks, 1.0 / ranks), np.dtype(np.float32))
     rows, out = np.ones((1, numbers), np.float32), np.empty(numbers, np.float32)
 
-    def call():
-        exchange.combine(rows, out, False, gives_way)
+    def call() -> None:
+        exchange.combine(rows, out, False, yields)
 
     return call
 
 
-def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
+def calibrate(comm: Any, sizes: Any = SIZES, turns: int = TURNS) -> Calibration:
     """Fit alpha, beta and gamma to times of messages, all-gathers and additions on the ranks of ``comm``.
 
     Parameters
@@ -267,20 +268,20 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
     fitting = len(sizes) >= 2 and all(isinstance(s, (int, np.integer)) and s >= 4 and s % 4 == 0 for s in sizes)
     require(fitting, "sizes", sizes, "at least two numbers of bytes, multiples of 4")
     require(isinstance(turns, int) and turns >= 1, "turns", turns, "an integer, at least 1")
-    ranks, gives_way, samples = comm.Get_size(), crowded(comm), []
+    ranks, yields, samples = comm.Get_size(), oversubscribed(comm), []
     clock = _Clock(comm, turns)
     for size in sizes:
         cost = allgather_cost(gathering(ranks, size), ranks, size)
         samples += [
-            Sample("message", size, 1.0, size, 0.0, clock.median(_ping(comm, size, gives_way)) / 2.0),
-            Sample("all-gather", size, cost.starts, cost.words, 0.0, clock.median(_gather(comm, size, gives_way))),
+            Sample("message", size, 1.0, size, 0.0, clock.median(_ping(comm, size, yields)) / 2.0),
+            Sample("all-gather", size, cost.starts, cost.words, 0.0, clock.median(_gather(comm, size, yields))),
         ]
         if size >= LONG_ENOUGH or size == max(sizes):
             samples.append(Sample("addition", size, 0.0, 0.0, ranks * size, clock.median(_add(ranks, size))))
-    found, whole = fit_network(samples, ranks, gives_way), []
+    found, whole = fit_network(samples, ranks, yields), []
     for size in sizes:
         for kind, make, model in (("gathered", _gathered, gather_seconds), ("reduced", _reduced, reduce_seconds)):
-            seconds = clock.median(make(comm, size, gives_way))
+            seconds = clock.median(make(comm, size, yields))
             whole.append(HeldOut(kind, size, seconds, model(found.network, ranks, size)))
     return found._replace(held_out=whole)
 
@@ -288,7 +289,7 @@ def calibrate(comm, sizes=SIZES, turns: int = TURNS) -> Calibration:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def save_calibration(path, calibration: Calibration) -> Path:
+def save_calibration(path: str | Path, calibration: Calibration) -> Path:
     """Write a calibration as JSON, atomically.
 
     Parameters
@@ -312,7 +313,7 @@ def save_calibration(path, calibration: Calibration) -> Path:
     return path
 
 
-def load_network(path) -> Network:
+def load_network(path: str | Path) -> Network:
     """Load the network from a file of :func:`save_calibration` or ``calibrate --out FILE``.
 
     Parameters

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..core import require
 from ..core.bound_calls import EXCHANGE, Call, Owners, bind
-from ..methods.rates import Rate, Rates
+from ..methods.rates import Column, Rate, Rates
 
-__all__ = ["Calls", "is_always"]
+__all__ = ["Calls", "in_round", "is_always", "list_calls", "trace_calls"]
 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
 KEPT = 4096  # maximum number of cached calls; a round function that makes new arrays in every round would fill memory
@@ -29,7 +29,7 @@ class Calls:
     active: Owners
     heard: Owners
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._copies: set[int] = set()  # arrays with a row for every worker, by their ids
         self._made: dict[Any, Any] = {}  # cache of `once`: the same line gives the same object in every round
         self._bound: dict[Any, Call] = {}  # cache of calls, by operation and arguments
@@ -37,13 +37,13 @@ class Calls:
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
         self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
-    def once(self, key, make):
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
-    def call(self, operation, owners: Owners | None = None) -> None:
+    def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation for these owners, by default the active workers, or list it for later."""
         if self.tracing is not None:
             self.tracing.append((_stack_of_text(), type(operation).__name__))
@@ -72,47 +72,14 @@ class Calls:
         call(self.rates.now())
         self.nanoseconds[call.kind] += time.perf_counter_ns() - begin
 
-    def trace(self, text: Callable[[Any], object]) -> list[tuple]:
-        """The operations of a round function, each with the lines that call it; nothing is compiled or executed."""
-        self.tracing = []
-        try:
-            with self.present(0):  # a round function may use the number of the round
-                text(self)
-            return self.tracing
-        finally:
-            self.tracing = None
+    def _column(self, scale: Any) -> Column:
+        if not isinstance(scale, Rate):
+            number = isinstance(scale, (int, float, np.number))
+            require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
+            scale = self.rates.constant(float(scale))
+        return scale.column()
 
-    def list(self, text: Callable[[Any], object]) -> list[Call]:
-        """The calls of a round function, in order; nothing is executed."""
-        self.listing = []
-        try:
-            text(self)
-            return self.listing
-        finally:
-            self.listing = None
-
-    @contextlib.contextmanager
-    def present(self, t: int) -> Iterator[None]:
-        """Context in which operations are executed at once, for round t."""
-        self.rates.round = t
-        try:
-            yield
-        finally:
-            self.rates.round = None
-
-    def _column(self, rate):
-        if not isinstance(rate, Rate):
-            require(
-                isinstance(rate, (int, float, np.number)),
-                "rate",
-                type(rate).__name__,
-                "a number, or a rate such as run.eta",
-                TypeError,
-            )
-            rate = self.rates.constant(float(rate))
-        return rate.column()
-
-    def _check_rows(self, operation, owners: Owners) -> None:
+    def _check_rows(self, operation: Any, owners: Owners) -> None:
         """Reject arrays that are not rows of these owners: kernels check no bounds."""
         several, shared = owners.index.size, type(operation).shared
         for name, rows in zip(operation._fields, operation, strict=True):
@@ -139,7 +106,38 @@ class Calls:
             )
 
 
-def is_always(rate, number: float) -> bool:
+def trace_calls(run: Calls, text: Callable[[Any], object]) -> list[tuple]:
+    """The operations of a round function, each with the lines that call it; nothing is compiled or executed."""
+    run.tracing = []
+    try:
+        with in_round(run, 0):  # a round function may use the number of the round
+            text(run)
+        return run.tracing
+    finally:
+        run.tracing = None
+
+
+def list_calls(run: Calls, text: Callable[[Any], object]) -> list[Call]:
+    """The calls of a round function, in order; nothing is executed."""
+    run.listing = []
+    try:
+        text(run)
+        return run.listing
+    finally:
+        run.listing = None
+
+
+@contextlib.contextmanager
+def in_round(run: Calls, t: int) -> Iterator[None]:
+    """Context in which operations are executed at once, for round t."""
+    run.rates.round = t
+    try:
+        yield
+    finally:
+        run.rates.round = None
+
+
+def is_always(rate: Any, number: float) -> bool:
     """Whether a rate equals this number in every step."""
     if isinstance(rate, Rate):
         return rate.constant == number
@@ -150,7 +148,7 @@ def _stack_of_text() -> tuple:
     """File and number of the lines that call an operation, outermost first, without the driver's."""
     stack = []
     frame = sys._getframe(2)
-    while frame.f_code.co_name != "trace" and frame.f_back is not None:
+    while frame.f_code.co_name != "trace_calls" and frame.f_back is not None:
         if frame.f_globals.get("__name__", "").rpartition(".")[0] != __package__:
             stack.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back

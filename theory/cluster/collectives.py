@@ -7,8 +7,10 @@ round costs one start-up and the words of its longest message; its additions are
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..bounds.collectives import CollectiveCost
 from ..core import require
@@ -19,10 +21,10 @@ __all__ = ["ALLGATHERS", "ALLREDUCES", "Machine", "simulate_allgather", "simulat
 class Machine:
     """Counts start-ups, words and additions on the critical path, and rejects rounds that ranks cannot do at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.starts, self.words, self.adds = 0, 0, 0
 
-    def round(self, messages) -> dict[int, np.ndarray]:
+    def round(self, messages: Any) -> dict[int, np.ndarray]:
         """Deliver messages ``(source, target, words)`` at once; return what each target received."""
         for name, ends in (("sources", [m[0] for m in messages]), ("targets", [m[1] for m in messages])):
             require(len(set(ends)) == len(ends), name, ends, "each rank once in a round")
@@ -30,13 +32,13 @@ class Machine:
         self.words += max(m[2].size for m in messages)
         return {target: words.copy() for _, target, words in messages}
 
-    def one_link(self, messages) -> list[np.ndarray]:
+    def one_link(self, messages: Any) -> list[np.ndarray]:
         """Deliver messages to or from one rank: start-ups overlap, words are sequential."""
         self.starts += 1
         self.words += sum(m[2].size for m in messages)
         return [words.copy() for _, _, words in messages]
 
-    def add(self, pairs) -> None:
+    def add(self, pairs: Any) -> None:
         """``a += b`` on several ranks at once."""
         for a, b in pairs:
             a += b
@@ -47,12 +49,12 @@ class Machine:
         return CollectiveCost(self.starts, self.words, self.adds)
 
 
-def _pieces(vectors):
+def _pieces(vectors: np.ndarray) -> Any:
     """Split every rank's vector into p pieces."""
     return [np.array_split(v, len(vectors)) for v in vectors]
 
 
-def _ring(machine, vectors):
+def _ring(machine: Machine, vectors: np.ndarray) -> None:
     p, pieces = len(vectors), _pieces(vectors)
     for step in range(p - 1):  # the sum of piece j travels from rank j + 1 around to rank j
         got = machine.round([(r, (r + 1) % p, pieces[r][(r - step) % p]) for r in range(p)])
@@ -63,13 +65,13 @@ def _ring(machine, vectors):
             pieces[r][(r - step) % p][:] = got[r]
 
 
-def _fold(p):
+def _fold(p: int) -> tuple[int, list[int]]:
     """Number of pairs of ranks to merge, so that a power of two remains, and the remaining ranks."""
     extra = p - (1 << (p.bit_length() - 1))
     return extra, [2 * i for i in range(extra)] + list(range(2 * extra, p))
 
 
-def _recursive_doubling(machine, vectors):
+def _recursive_doubling(machine: Machine, vectors: np.ndarray) -> None:
     p = len(vectors)
     extra, left = _fold(p)
     if extra:
@@ -85,7 +87,7 @@ def _recursive_doubling(machine, vectors):
             vectors[r][:] = words
 
 
-def _rabenseifner(machine, vectors):
+def _rabenseifner(machine: Machine, vectors: np.ndarray) -> None:
     p, n = len(vectors), vectors[0].size
     extra, left = _fold(p)
     if extra:
@@ -122,7 +124,7 @@ def _rabenseifner(machine, vectors):
             vectors[r][:] = words
 
 
-def _tree(machine, vectors):
+def _tree(machine: Machine, vectors: np.ndarray) -> None:
     p, distance = len(vectors), 1
     while distance < p:
         got = machine.round([(r, r - distance, vectors[r]) for r in range(distance, p, 2 * distance)])
@@ -136,7 +138,7 @@ def _tree(machine, vectors):
             vectors[r][:] = words
 
 
-def _server(machine, vectors):
+def _server(machine: Machine, vectors: np.ndarray) -> None:
     p, total = len(vectors), None
     for r in range(p):
         words = machine.round([(r, p, vectors[r])])[p]
@@ -148,7 +150,7 @@ def _server(machine, vectors):
         vectors[r][:] = machine.round([(p, r, total)])[r]
 
 
-def _server_overlapped(machine, vectors):
+def _server_overlapped(machine: Machine, vectors: np.ndarray) -> None:
     p = len(vectors)
     total, *others = machine.one_link([(r, p, vectors[r]) for r in range(p)])
     for words in others:
@@ -157,7 +159,7 @@ def _server_overlapped(machine, vectors):
         vectors[r][:] = words
 
 
-def _server_sharded(machine, vectors):
+def _server_sharded(machine: Machine, vectors: np.ndarray) -> None:
     p, pieces = len(vectors), _pieces(vectors)
     for step in range(1, p):
         got = machine.round([(r, (r + step) % p, pieces[r][(r + step) % p]) for r in range(p)])
@@ -180,7 +182,7 @@ ALLREDUCES: dict[str, Callable] = {
 }
 
 
-def _gather_ring(machine, blocks):
+def _gather_ring(machine: Machine, blocks: np.ndarray) -> None:
     p = len(blocks)
     for step in range(p - 1):
         got = machine.round([(r, (r + 1) % p, blocks[r][(r - step) % p]) for r in range(p)])
@@ -188,7 +190,7 @@ def _gather_ring(machine, blocks):
             blocks[r][(r - 1 - step) % p] = got[r]
 
 
-def _gather_doubling(machine, blocks):
+def _gather_doubling(machine: Machine, blocks: np.ndarray) -> None:
     """Bruck's algorithm: in the j-th round a rank receives up to 2^j blocks from the rank 2^j further on."""
     p, have = len(blocks), 1
     while have < p:
@@ -205,13 +207,13 @@ def _gather_doubling(machine, blocks):
 ALLGATHERS: dict[str, Callable] = {"ring": _gather_ring, "doubling": _gather_doubling}
 
 
-def _checked(vectors):
+def _checked(vectors: Any) -> Any:
     rows = np.array(vectors, float)
     require(rows.ndim == 2 and rows.shape[0] >= 1, "vectors", f"shape {rows.shape}", "(ranks, words), ranks >= 1")
     return list(rows)
 
 
-def simulate_allreduce(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
+def simulate_allreduce(algorithm: str | Callable, vectors: ArrayLike) -> tuple[np.ndarray, CollectiveCost]:
     """Add the vectors of all ranks, message by message.
 
     Parameters
@@ -239,7 +241,7 @@ def simulate_allreduce(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     >>> bool((results == 4).all()), cost
     (True, CollectiveCost(starts=6, words=12, adds=6))
     """
-    if not callable(algorithm):
+    if isinstance(algorithm, str):
         require(algorithm in ALLREDUCES, "algorithm", algorithm, ", ".join(map(repr, ALLREDUCES)))
         algorithm = ALLREDUCES[algorithm]
     rows, machine = _checked(vectors), Machine()
@@ -247,7 +249,7 @@ def simulate_allreduce(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     return np.stack(rows), machine.cost()
 
 
-def simulate_allgather(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
+def simulate_allgather(algorithm: str | Callable, vectors: ArrayLike) -> tuple[np.ndarray, CollectiveCost]:
     """Give every rank the vectors of all, message by message.
 
     Parameters
@@ -273,7 +275,7 @@ def simulate_allgather(algorithm, vectors) -> tuple[np.ndarray, CollectiveCost]:
     >>> simulate_allgather("doubling", np.ones((5, 2)))[1]
     CollectiveCost(starts=3, words=8, adds=0)
     """
-    if not callable(algorithm):
+    if isinstance(algorithm, str):
         require(algorithm in ALLGATHERS, "algorithm", algorithm, ", ".join(map(repr, ALLGATHERS)))
         algorithm = ALLGATHERS[algorithm]
     rows, machine = _checked(vectors), Machine()

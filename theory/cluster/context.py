@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,20 +24,21 @@ from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
-from .calls import is_always
+from ..methods.types import Scale, Setup, Vector
+from .calls import in_round, is_always
 from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
 from .shard import Shard
 
-__all__ = ["PURPOSES", "Run"]
+__all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
 ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
 
 
 @kernel
-def fill_stream_keys(purposes, replica, first, out):
+def fill_stream_keys(purposes: np.ndarray, replica: int, first: int, out: np.ndarray) -> None:
     """Compute the keys of the workers from ``first`` on, for every purpose and the replicas from ``replica`` on."""
     for p in range(out.shape[0]):
         for r in range(out.shape[1]):
@@ -51,72 +53,72 @@ class Run(GraphRows):
     Attributes
     ----------
     problem : problem
-    workers, here, first : int
+    workers, workers_here, first_here : int
         Number of workers, number in this process, and the index of the first of these.
     x : ndarray, shape (replicas, models, d)
         The model; or one per worker if the method has ``models = "workers"``.
-    eta, inside, outside : Rate
-        The step size, and its parts before and after compression.
-    l2, own_l2 : float
-        The weight of the regularizer in the compressed vector, and the one that every worker applies locally.
+    eta, eta_sent, eta_received : Rate
+        The step size, and its factors: of what is sent (1 without a memory), and of what was received.
+    l2, local_l2 : float
+        The weight of the regularizer in what is sent, and the one that every worker applies locally.
     """
 
     sparse = False  # whether the rows are sparse
 
-    def __init__(self, setup, transport, replicas: int = 1, replica: int = 0):
+    def __init__(self, setup: Setup, transport: Any, replicas: int = 1, replica: int = 0) -> None:
         here = setup.workers // transport.ranks
-        several = getattr(setup.method, "models", "one") == "workers"
-        super().__init__(setup, replicas, here, here * transport.rank, several)
+        own_models = getattr(setup.method, "models", "one") == "workers"
+        super().__init__(setup, replicas, here, here * transport.rank, own_models)
         self.setup, self.transport, self.problem = setup, transport, setup.problem
-        self.l2, self.own_l2, self.weight = setup.l2, setup.own_l2, setup.shards.weight.copy()
+        self.l2, self.local_l2, self.weight = setup.l2, setup.local_l2, setup.shards.weight.copy()
         self.start = setup.start
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
         self._chooses = False  # whether some workers may be inactive
         self._counts_each = False  # whether there is an average of the iterates for each worker
-        self._keys = np.empty((len(PURPOSES), replicas, self.here), np.uint64)
+        self._keys = np.empty((len(PURPOSES), replicas, self.workers_here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
         self.sent = self.array("sent", (replicas, COUNTERS), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
-        self.inside, self.outside = setup.method.step_factors(self)
+        self.eta_sent, self.eta_received = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
         order = new_order(setup.shards, here)
         self.order = np.zeros((replicas, *order.shape), order.dtype)
-        self._rows = np.zeros((replicas, self.here, int(setup.batches.max())), np.int64)
+        self._rows = np.zeros((replicas, self.workers_here, int(setup.batches.max())), np.int64)
         self.x = self._make_model()
         self.restart(replica)
 
-    def _make_model(self):
-        x, self.mean = self.model(".x"), self.model(".mean")  # names that no round function will choose
+    def _make_model(self) -> Vector:
+        x, self.mean = self.vector(".x"), self.vector(".mean")  # names that no round function will choose
         self.total = self.array("total", x.shape[:2], np.float64)
         return x
 
     def _start_model(self) -> None:
-        mine = slice(self.first, self.first + self.here) if self.start.shape[0] > 1 else slice(0, 1)
+        mine = slice(self.first_here, self.first_here + self.workers_here) if self.start.shape[0] > 1 else slice(0, 1)
         self.x[:] = self.start[mine]
 
-    def vectors(self):
-        """Vectors of the workers that are compressed and then discarded."""
+    def scratch(self) -> Vector:
+        """A vector for each local worker, for one round; the same at every call."""
         return self.rows(".p")
 
-    def memory(self):
+    def memory(self) -> Vector:
         """The workers' error memories, initially 0."""
         return self.rows(".error")
 
-    def local(self):
+    def local(self) -> tuple[Vector, Vector]:
         """The workers' local models, and their gradients there."""
         return self.rows(".y"), self.rows(".g")
 
-    def read(self, memory) -> np.ndarray:
-        """The workers' memories, as plain arrays."""
-        return memory.copy()
+    def read(self, memory: Vector, factor: float = 1.0) -> np.ndarray:
+        """The workers' memories times a factor, as plain arrays."""
+        return memory * factor
 
-    def last(self):
+    def last(self) -> Vector:
         """The model, as a plain array; the mean if there are several."""
-        return self._mean_of(self.x, 1.0) if self.several else self.x
+        return self._mean_of(self.x, 1.0) if self.own_models else self.x
 
     def restart(self, replica: int) -> None:
         """Restart, with the replicas from ``replica`` on."""
@@ -126,7 +128,7 @@ class Run(GraphRows):
         everybody = np.arange(self.workers)
         self._act(everybody, self.setup.shards.weight)
         self._listen()
-        fill_stream_keys(self.setup.purposes, replica, self.first, self._keys)
+        fill_stream_keys(self.setup.purposes, replica, self.first_here, self._keys)
         for purpose, name in self._named:
             self._fill_named(purpose, name)
         for phase in self.phases.values():
@@ -187,12 +189,12 @@ class Run(GraphRows):
         self._some_act()
         self.python(lambda t: self._act_as_given(chosen, weights, t), "act", OTHER)
 
-    def _act_as_given(self, chosen, weights, t: int) -> None:
+    def _act_as_given(self, chosen: Any, weights: np.ndarray, t: int) -> None:
         mine = self._known(chosen, t)
         self._act(mine, weights[mine])
         self._count_absent(t)
 
-    def _known(self, chosen, t: int) -> np.ndarray:
+    def _known(self, chosen: Any, t: int) -> np.ndarray:
         require(t < len(chosen), "chosen", f"{len(chosen)} rounds", f"the workers of each round, here of round {t}")
         mine = np.asarray(chosen[t])
         known = mine.ndim == 1 and mine.dtype.kind in "iu" and bool((np.diff(mine) > 0).all())
@@ -204,8 +206,8 @@ class Run(GraphRows):
         )
         return mine
 
-    def _act(self, chosen, weights) -> None:
-        here = chosen[(chosen >= self.first) & (chosen < self.first + self.here)] - self.first
+    def _act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
+        here = chosen[(chosen >= self.first_here) & (chosen < self.first_here + self.workers_here)] - self.first_here
         for owners, index in ((self.heard, chosen), (self.active, here)):
             owners.index[: index.size], owners.count[0] = index, index.size
         self.weight[:] = 0.0
@@ -252,36 +254,33 @@ class Run(GraphRows):
             "'last' where workers are chosen: each would average other steps",
         )
 
-    @contextlib.contextmanager
-    def after(self, t: int) -> Iterator[None]:
-        """Context in which operations are executed at once, after t rounds, for all workers."""
-        active, heard, weight = self.active, self.heard, self.weight.copy()
-        self.active, self.heard = self.once("all", self._all)
-        self.weight[:] = self.setup.shards.weight
-        try:
-            with self.present(t):
-                yield
-        finally:
-            self.active, self.heard = active, heard
-            self.weight[:] = weight
-
     def _all(self) -> tuple[Owners, Owners]:
-        return Owners.first(self.here), Owners.first(self.workers)
+        return Owners.first(self.workers_here), Owners.first(self.workers)
 
     # --- gradients -------------------------------------------------------------------------------------------------
 
-    def gradient(self, X, P, rate=1.0, again: bool = False) -> None:
-        """P = P + rate (the mean of the losses' gradients over each worker's batch, at X).
+    def set_gradient(self, g: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
+        """Set g = scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        self.set(g, at, scale * self.l2)
+        self.add_loss_gradient(g, at=at, scale=scale)
 
-        ``again``: reuse the last batch.
+    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
+        """Add: p = p + scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        self.add(p, at, scale * self.l2)
+        self.add_loss_gradient(p, at=at, scale=scale)
+
+    def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
+        """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
+
+        ``same_batch``: of the batch before, not of a new one.
         """
-        check_apart(X, P, "P")
+        check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
-        if not again:
+        if not same_batch:
             shards, all_here = self.setup.shards, self.once("all", self._all)[0]
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
-            self.call(Draw(shards, self.order, self.sampling_keys, self.first, size, before, batch), owners)
-        self.call(Gradient(self.problem, X, P, self._column(rate), batch, self.noise_keys, size, before))
+            self.call(Draw(shards, self.order, self.sampling_keys, self.first_here, size, before, batch), owners)
+        self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager
     def _at(self, shift: int) -> Iterator[None]:
@@ -310,16 +309,16 @@ class Run(GraphRows):
 
     # --- the result ------------------------------------------------------------------------------------------------
 
-    def average(self, X) -> None:
+    def add_to_average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
             fitting = X.shape == self.mean.shape and id(X) not in self._copies
             require(fitting, "X", f"shape {X.shape}", f"shape {self.mean.shape}, as run.x has it")
-            self._counts_each |= self.several
+            self._counts_each |= self.own_models
             self._check_average()
             self.call(Average(X, self.mean, self.total, self.average_weight.column()), self._of(X))
 
-    def count_local(self, Y) -> None:
+    def add_local_to_average(self, Y: Vector) -> None:
         """Add every worker's Y to the average of the iterates; see `averaged_local`."""
         if not is_always(self.average_weight, 0.0):
             self._counts_each = True
@@ -327,12 +326,12 @@ class Run(GraphRows):
             sums, totals = self._sums()
             self.call(Count(Y, sums, totals, self.average_weight.column()))
 
-    def averaged(self):
+    def averaged(self) -> Vector:
         """The average of the iterates, or the model if there is none; the mean if there are several."""
         averaged = self.mean if self.total[0, 0] > 0.0 else self.x
-        return self._mean_of(averaged, 1.0) if self.several else averaged
+        return self._mean_of(averaged, 1.0) if self.own_models else averaged
 
-    def averaged_local(self):
+    def averaged_local(self) -> Vector:
         """The average of all workers' iterates, or the model if there is none."""
         if is_always(self.average_weight, 0.0):
             return self.x
@@ -341,15 +340,7 @@ class Run(GraphRows):
             return self.x
         return self._mean_of(sums, totals[0, 0])
 
-    def consensus(self) -> np.ndarray:
-        """For each replica, the sum over the models of ||x_w - mean||^2."""
-        mean = self._mean_of(self.x, 1.0)
-        squares = np.empty((self.replicas, self.here))
-        for r, w in np.ndindex(squares.shape):
-            squares[r, w] = np.square((self.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
-        return self.transport.every(squares).sum(axis=1)
-
-    def _mean_of(self, rows, total: float) -> np.ndarray:
+    def _mean_of(self, rows: np.ndarray, total: float) -> np.ndarray:
         """The mean of all workers' rows, divided by ``total``."""
         shape = (self.replicas, 1, self.d)
         sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
@@ -357,7 +348,30 @@ class Run(GraphRows):
         out[:] = sums / total
         return out
 
-    def _sums(self):
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """The weighted sum of the iterates of each worker here, and the sum of the weights."""
-        shape = (self.replicas, self.here, self.d)
+        shape = (self.replicas, self.workers_here, self.d)
         return self.array("sums", shape, np.float64), self.array("sums, weights", shape[:2], np.float64)
+
+
+@contextlib.contextmanager
+def after_rounds(run: Run, t: int) -> Iterator[None]:
+    """Context in which operations are executed at once, after t rounds, for all workers."""
+    active, heard, weight = run.active, run.heard, run.weight.copy()
+    run.active, run.heard = run.once("all", run._all)
+    run.weight[:] = run.setup.shards.weight
+    try:
+        with in_round(run, t):
+            yield
+    finally:
+        run.active, run.heard = active, heard
+        run.weight[:] = weight
+
+
+def consensus_of(run: Run) -> np.ndarray:
+    """For each replica, the sum over the models of ||x_w - mean||^2."""
+    mean = run._mean_of(run.x, 1.0)
+    squares = np.empty((run.replicas, run.workers_here))
+    for r, w in np.ndindex(squares.shape):
+        squares[r, w] = np.square((run.x[r, w] - mean[r, 0]).astype(np.float64)).sum()
+    return run.transport.every(squares).sum(axis=1)

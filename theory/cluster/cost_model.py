@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..bounds.collectives import CollectiveCost, allgather_cost, allreduce_cost
 from ..core import require, setting
@@ -53,7 +54,7 @@ class Network(NamedTuple):
     beta: float
     gamma: float = 0.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         for name in self._fields:
             number = getattr(self, name)
@@ -72,19 +73,19 @@ def _seconds(network: Network, cost: CollectiveCost) -> float:
     return cost.seconds(network.alpha, network.beta, network.gamma)
 
 
-def _checked(network, ranks, **sizes) -> None:
+def _checked(network: Any, ranks: Any, **sizes: Any) -> None:
     require(isinstance(network, Network), "network", network, "a Network(alpha, beta, gamma)", TypeError)
     _whole(ranks=ranks)
     _size(**sizes)
 
 
-def _whole(**numbers) -> None:
+def _whole(**numbers: Any) -> None:
     for name, number in numbers.items():
         good = isinstance(number, Real) and float(number) >= 1 and float(number).is_integer()
         require(good, name, number, "an integer, at least 1")
 
 
-def _size(**sizes) -> None:
+def _size(**sizes: Any) -> None:
     for name, size in sizes.items():
         require(isinstance(size, Real) and 0 <= float(size) < math.inf, name, size, "a finite number, at least 0")
 
@@ -208,13 +209,13 @@ def reduce_seconds(network: Network, ranks: int, size: float, workers: int | Non
 
 def round_seconds(
     network: Network,
-    method,
+    method: Any,
     d: int,
     *,
     ranks: int,
     workers: int | None = None,
     message_bytes: float | None = None,
-    wire_dtype=np.float32,
+    wire_dtype: DTypeLike = np.float32,
 ) -> float:
     """Time of the exchange of one round of a method, as :func:`theory.run` does it on MPI ranks.
 

@@ -47,7 +47,7 @@ COSTS = (
 
 
 def catalyst(
-    problem,
+    problem: Any,
     *,
     workers: int,
     samples: int,
@@ -57,7 +57,7 @@ def catalyst(
     step: float | None = None,
     seed: int = 0,
     x0: ArrayLike | None = None,
-    comm=None,
+    comm: Any = None,
     compressor: NamedTuple = FULL,
     wire_dtype: DTypeLike = np.float32,
     record_every: int | None = None,
@@ -182,7 +182,7 @@ def catalyst(
     )
 
 
-def start_at(problem, x0) -> np.ndarray:
+def start_at(problem: Any, x0: ArrayLike | None) -> np.ndarray:
     """A checked copy of x_0."""
     check_problem(problem)
     y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
@@ -191,7 +191,7 @@ def start_at(problem, x0) -> np.ndarray:
     return y
 
 
-def _kept(rows, record_every: int | None) -> list:
+def _kept(rows: Any, record_every: int | None) -> list:
     """The first row, and each at least ``record_every`` steps after the previous kept one."""
     kept = rows[:1]
     for row in rows[1:]:
@@ -200,7 +200,7 @@ def _kept(rows, record_every: int | None) -> list:
     return kept
 
 
-def after(spent, row):
+def after(spent: Any, row: Any) -> Any:
     """A row of the history of an inner run, plus the costs before it."""
     row = row.copy()
     if isinstance(spent, np.void):

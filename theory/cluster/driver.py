@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
-from ..core.bound_calls import GRADIENT, replay
+from ..core.bound_calls import GRADIENT, Call, replay
 from ..methods.fast import fast_loop
+from ..methods.types import Setup
+from .calls import in_round, list_calls
 from .context import Run
 from .sparse_run import SparseRun
 
 __all__ = ["Driver", "make_run"]
 
 
-def make_run(setup, transport, replicas: int = 1, replica: int = 0) -> Run:
+def make_run(setup: Setup, transport: Any, replicas: int = 1, replica: int = 0) -> Run:
     """Make the rows of a run, sparse if that is enough for a step."""
     return (SparseRun if setup.sparse else Run)(setup, transport, replicas, replica)
 
@@ -32,12 +35,12 @@ class Driver:
         run.
     """
 
-    def __init__(self, run: Run, listed: bool = True):
+    def __init__(self, run: Run, listed: bool = True) -> None:
         self.run, self._method, self._time = run, run.setup.method, np.empty(2, np.int64)
         listed = listed and may_be_listed(self._method)
         self._loop = fast_loop(run) if listed else None
         # calls keep their arguments alive
-        self._calls = run.list(self._method.round) if listed and self._loop is None else []
+        self._calls = list_calls(run, self._method.round) if listed and self._loop is None else []
         self._pieces = merged(self._calls)
 
     def advance(self, start: int, stop: int) -> None:
@@ -54,7 +57,7 @@ class Driver:
                 self._carry_out(start, end)
             start = end
 
-    def _replay(self, pieces, start, end) -> None:
+    def _replay(self, pieces: list, start: int, end: int) -> None:
         if len(pieces) == 1 and isinstance(pieces[0], np.ndarray):
             replay(pieces[0], start, end, self._time, self.run.nanoseconds)
             return
@@ -67,24 +70,24 @@ class Driver:
                     piece(t)
                     self.run.nanoseconds[piece.kind] += time.perf_counter_ns() - begin
 
-    def _carry_out(self, start, end) -> None:
+    def _carry_out(self, start: int, end: int) -> None:
         for t in range(start, end):
-            with self.run.present(t):
+            with in_round(self.run, t):
                 self._method.round(self.run)
 
 
-def may_be_listed(method) -> bool:
+def may_be_listed(method: Any) -> bool:
     """Whether the functions of a method and of its parts call only operations of the run."""
     parts = (getattr(method, name, None) for name in ("feedback", "server", "topology"))  # a server may contain another
     own = getattr(method, "listed", _ours(type(method)))
     return own and all(part is None or may_be_listed(part) for part in parts)
 
 
-def _ours(cls) -> bool:
+def _ours(cls: type) -> bool:
     return cls.__module__.split(".")[0] == __name__.split(".")[0]
 
 
-def merged(calls) -> list:
+def merged(calls: list[Call]) -> list:
     """Merge consecutive compiled calls into one array of addresses."""
     pieces: list = []
     for compiled, group in groupby(calls, key=lambda call: call.addresses is not None):

@@ -6,16 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import (
-    check,
-    new_symbols,
-    opening,
-    opening_is_maximum,
-    quantize,
-    quantize_rest,
-    state_size,
-    summed,
-)
+from ..compressors.base import new_symbols, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
+from ..compressors.closed_forms import check
 from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
@@ -42,10 +34,11 @@ from ..methods.messages import (
     SymbolRows,
     payload_bytes,
 )
+from ..methods.types import Scale, Vector
 from ..wire.frame import header_template, overhead
+from .calls import is_always
 from .rows import Rows, same_setting
 
-MESSAGES = "what run.gather, run.reduce or run.broadcast returns"
 COMPRESSED = "what run.compress returns"
 
 __all__ = ["Exchange", "Messages", "Phase", "Stored"]
@@ -121,12 +114,13 @@ class Exchange(Rows):
     _fill_keys: Any
     _check_all_send: Any
 
-    def __init__(self, *rows):
+    def __init__(self, *rows: Any) -> None:
         super().__init__(*rows)
         self.phases: dict[str, Phase] = {}
         self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
+        self._compressed: tuple = ()  # what was compressed last, and places in the list: see _in_one_pass
 
-    def apply(self, compressor, P, keys, name: str):
+    def _apply(self, compressor: Any, P: Vector, keys: np.ndarray, name: str) -> tuple[Any, Vector]:
         """Apply a compressor written in Python to P; return the result and the compressor that encodes it.
 
         For other compressors, return P itself.  The keys are those of the senders: the workers or the model.
@@ -137,70 +131,125 @@ class Exchange(Rows):
         self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
         return WIRE, values
 
-    def compress(self, compressor, P, *, rest: bool = False, reduce: bool = False, phase: str = "up") -> Phase:
-        """Q(P), a message for each worker; with ``rest``, P - Q(P) remains in P.
+    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Phase:
+        """Q(p), a message for each worker; `add` with the scale -1 subtracts it from p.
 
         ``reduce``: the messages will be summed before they are decoded.  Every exchange of a round is a ``phase`` with
         its own name; in the phase "down" the model sends to all workers.
         """
-        require(
-            not rest or phase != "down",
-            "rest",
-            rest,
-            "False in the phase 'down': accumulate what was broadcast, with the rate -1",
-        )
-        p = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
-        same = same_setting(compressor, self._compressors[phase]) and reduce == (p.high > p.low)
+        made = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
+        same = same_setting(compressor, self._compressors[phase]) and reduce == (made.high > made.low)
         require(same, "phase", phase, f"another name: {self._compressors[phase]} uses this one")
-        owners = self.active if p.up else self.single
-        if not p.up and self.transport.rank > 0:
-            return p  # rank 0 compresses for all models
-        self.call(Keys(p.keys, p.round_keys), owners)
-        if p.numbers.shape[2]:
-            self._combine_numbers(p, P)
-        compressor, source = self.apply(compressor, P, p.round_keys, phase)
-        fused = rest and source is P and type(compressor) in quantize_rest.table
-        make = QuantizeRest if fused else Quantize
-        self.call(make(compressor, source, p.symbols, p.states, p.round_keys, p.first), owners)
-        if rest and not fused:
-            self.restore(P, -1.0, phase)
-        if p.name == "up" and self.watched.size:
-            self._watch(p, P, rest)
-        if p.high == p.low:
-            column = BITS if p.up else DOWN_BITS
-            self.call(
-                Measure(compressor, p.symbols, p.states, p.first, self.d, p.frame, p.lengths, self.sent, column), owners
-            )
-        return p
+        owners = self.active if made.up else self.single
+        if not made.up and self.transport.rank > 0:
+            return made  # rank 0 compresses for all models
+        self.call(Keys(made.keys, made.round_keys), owners)
+        if made.numbers.shape[2]:
+            self._combine_numbers(made, p)
+        compressor, source = self._apply(compressor, p, made.round_keys, phase)
+        place = len(self._listed())
+        self.call(Quantize(compressor, source, made.symbols, made.states, made.round_keys, made.first), owners)
+        watched = phase == "up" and self.watched.size > 0
+        if watched:
+            self._watch(made, p)
+        if made.high == made.low:
+            column, counted = BITS if made.up else DOWN_BITS, (made.states, made.first, self.d, made.frame)
+            self.call(Measure(compressor, made.symbols, *counted, made.lengths, self.sent, column), owners)
+        fused = source is p and type(compressor) in quantize_rest.table and not watched
+        self._compressed = (id(made), id(p), place, len(self._listed())) if fused else ()
+        return made
 
-    def restore(self, P, rate, phase: str = "up") -> None:
-        """P = P + rate Q, each worker's own message."""
-        require(
-            phase in self.phases and phase != "down",
-            "phase",
-            phase,
-            "one in which the workers have compressed something",
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0; x is one of the vectors or messages of `add`.
+
+        If y is what `stored` gave, C(x) is stored there.
+        """
+        if isinstance(y, Stored):
+            base, keys = y.keys
+            self.call(Keys(base, keys))
+            compressor, source = self._apply(y.compressor, x, keys, "stored")
+            self.call(Store(compressor, y.packed, source, keys))
+        elif isinstance(x, (Phase, Messages, Stored)):
+            super().set(y, 0.0)
+            self.add(y, x, scale)
+        else:
+            super().set(y, x, scale)
+
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add: y = keep y + scale x.
+
+        x is a vector, or the message of each worker (from `compress`), or the mean of the messages that were received
+        (from `gather`, `reduce`, `broadcast` or `hear`), or what is stored compressed (`stored`).  If y has copies of
+        the vectors of all workers, each sender's row gets its own message, not the mean.
+
+        With ``minus`` y = y + x - minus; with ``weights`` y_i = y_i + scale (the sum over j of weights[i, j] x_j), for
+        each row i of all workers or models, and all rows j of x.
+        """
+        if not isinstance(x, (Phase, Messages, Stored)):
+            super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
+            return
+        require(minus is None and weights is None, "minus and weights", (minus, weights), "not with messages")
+        self.scale(y, keep)
+        if isinstance(x, Messages):
+            self._add_received(y, x, scale)
+        elif isinstance(x, Stored):
+            compressor = WIRE if isinstance(x.compressor, FunctionCompressor) else x.compressor
+            self.call(AddStored(compressor, x.packed, y, self._column(scale)))
+        elif not (is_always(scale, -1.0) and self._in_one_pass(x, y)):
+            each = x.up and (not isinstance(y, np.ndarray) or y.shape[1] == x.keys.shape[1])
+            require(each, "y", f"shape {getattr(y, 'shape', ())}", f"a vector for each of {x.keys.shape[1]} senders")
+            weight = self.once("ones", lambda: np.ones(self.workers_here))
+            self.call(Accumulate(x.compressor, x.symbols, y, self._column(scale), weight, x.first))
+
+    def _add_received(self, y: Vector, received: Messages, scale: Scale) -> None:
+        """Add the mean of the messages; or each to its sender's row, if y has copies."""
+        copies = id(y) in self._copies
+        single = copies or not isinstance(y, np.ndarray) or not (self.own_models and id(y) in self._models)
+        require(single, "y", "a vector of each worker", "one beside the model, or run.copies(name)")
+        weight = self.once("ones of all", lambda: np.ones(self.workers)) if copies else received.weight
+        self.call(
+            Accumulate(received.compressor, received.symbols, y, self._column(scale), weight, 0), received.senders
         )
-        p = self.phases[phase]
-        each = not isinstance(P, np.ndarray) or P.shape[1] == p.keys.shape[1]
-        require(each, "P", f"shape {getattr(P, 'shape', ())}", f"a vector for each of {p.keys.shape[1]} senders")
-        weight = self.once("ones", lambda: np.ones(self.here))
-        self.call(Accumulate(p.compressor, p.symbols, P, self._column(rate), weight, p.first))
 
-    def _watch(self, p: Phase, P, rest: bool) -> None:
+    def _listed(self) -> list:
+        """The list to which calls are added; empty while they are executed."""
+        return self.tracing if self.tracing is not None else self.listing or []
+
+    def _in_one_pass(self, message: Phase, p: Vector) -> bool:
+        """Let the calls of Q(p), if listed last, leave p - Q(p) in p, with the same bits; whether they do."""
+        listed, place = self._listed(), self._compressed[2] if self._compressed else -1
+        if not listed or self._compressed != (id(message), id(p), place, len(listed)):
+            return False
+        self.call(
+            QuantizeRest(message.compressor, p, message.symbols, message.states, message.round_keys, message.first)
+        )
+        made = listed.pop()
+        listed[place] = made if self.tracing is None else (listed[place][0], *made[1:])
+        return True
+
+    def _watch(self, phase: Phase, p: Vector) -> None:
         """Measure the compression error in the rounds that are watched."""
-        shape = (self.replicas, self.here, self.d)
-        V = self.array("restored", shape, self.dtype)
-        self.call(RestoreMessages(p.compressor, p.symbols, V, self.watched, p.first))
-        self.call(CompareMessages(P, V, self.watched, self.errors, rest))
+        shape = (self.replicas, self.workers_here, self.d)
+        restored = self.array("restored", shape, self.dtype)
+        self.call(RestoreMessages(phase.compressor, phase.symbols, restored, self.watched, phase.first))
+        self.call(CompareMessages(p, restored, self.watched, self.errors))
 
-    def _phase(self, name, compressor, reduce) -> Phase:
+    def _phase(self, name: str, compressor: Any, reduce: bool) -> Phase:
         self._check_compressor(compressor)
         require(not reduce or name != "down", "reduce", reduce, "False in the phase 'down', in which one sends")
         self._compressors[name] = compressor
         c = WIRE if isinstance(compressor, FunctionCompressor) else compressor
         R, d, wire, up = self.replicas, self.d, self.wire.dtype, name != "down"
-        here = self.here if up else 1
+        here = self.workers_here if up else 1
         low, high = (int(end) for end in summed(c, d)) if reduce else (0, 0)
         require(
             not reduce or high > low,
@@ -208,10 +257,10 @@ class Exchange(Rows):
             reduce,
             f"False: messages of {type(c).__name__} cannot be added before they are decoded",
         )
-        rows, first = (here, 0) if reduce or not up else (self.workers, self.first)
-        one = self.symbols(c)
+        rows, first = (here, 0) if reduce or not up else (self.workers, self.first_here)
+        one = new_symbols(c, d, self.wire)
 
-        def messages(m):
+        def messages(m: int) -> SymbolRows:
             count, index, value, level = (np.zeros((R, m, a.size), a.dtype) for a in one[:4])
             return SymbolRows(count, index, value, level, one.scratch)
 
@@ -241,7 +290,7 @@ class Exchange(Rows):
         self._fill_keys(phase, self.replica)
         return phase
 
-    def _check_compressor(self, compressor) -> None:
+    def _check_compressor(self, compressor: Any) -> None:
         """Check a compressor that `run` did not check: a second one."""
         require(
             quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)", TypeError
@@ -249,10 +298,10 @@ class Exchange(Rows):
         check_parts("compressor", compressor)
         check(compressor, self.d)
 
-    def _combine_numbers(self, p: Phase, P) -> None:
+    def _combine_numbers(self, p: Phase, P: Vector) -> None:
         maximum, n = bool(opening_is_maximum(p.compressor)), p.numbers.shape[2]
         if p.up:
-            bits = 8 * p.numbers.itemsize * n * self.workers // self.here
+            bits = 8 * p.numbers.itemsize * n * self.workers // self.workers_here
             self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, bits))
             self.transport.combine(self, p.numbers, p.combined, 0, n, maximum)
             self.call(Settle(p.compressor, p.states, p.combined, self.d))
@@ -305,43 +354,14 @@ class Exchange(Rows):
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
 
-    def accumulate(self, heard: Messages, X, rate=1.0) -> None:
-        """X = X + rate (the mean of the vectors restored from the messages)."""
-        require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
-        single = not isinstance(X, np.ndarray) or not (self.several and id(X) in self._models or id(X) in self._copies)
-        require(single, "X", "a vector of each worker", "one beside the model; or accumulate_each, for copies")
-        arguments = Accumulate(heard.compressor, heard.symbols, X, self._column(rate), heard.weight, 0)
-        self.call(arguments, heard.senders)
-
-    def accumulate_each(self, heard: Messages, copies, rate=1.0) -> None:
-        """Each sender's row of ``copies`` = that row + rate (the vector restored from its message)."""
-        require(isinstance(heard, Messages), "received", type(heard).__name__, MESSAGES, TypeError)
-        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
-        ones = self.once("ones of all", lambda: np.ones(self.workers))
-        self.call(Accumulate(heard.compressor, heard.symbols, copies, self._column(rate), ones, 0), heard.senders)
-
-    def stored(self, name: str, compressor) -> Stored:
+    def stored(self, name: str, compressor: Any) -> Stored:
         """A vector for each local worker, stored as the compressor's messages; initially 0."""
         self._check_compressor(compressor)
-        shape = (self.replicas, self.here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
+        shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload, bits = self.array(name, shape, np.uint8), self.array(f"{name}, bits", shape[:2], np.int64, -1)
-        packed = self.once(("packed", name), lambda: Packed(payload, bits, self.symbols(compressor), np.empty(0)))
+        packed = self.once(
+            ("packed", name), lambda: Packed(payload, bits, new_symbols(compressor, self.d, self.wire), np.empty(0))
+        )
         made = self.once(("stored", name), lambda: Stored(compressor, packed, self._memory_keys(name)))
         require(same_setting(compressor, made.compressor), "name", name, f"another one: {made.compressor} uses this")
         return made
-
-    def symbols(self, compressor):
-        """Symbols for one message of a compressor."""
-        return new_symbols(compressor, self.d, self.wire)
-
-    def store(self, stored: Stored, P) -> None:
-        """Store C(P), replacing what was stored."""
-        base, keys = stored.keys
-        self.call(Keys(base, keys))
-        compressor, source = self.apply(stored.compressor, P, keys, "stored")
-        self.call(Store(compressor, stored.packed, source, keys))
-
-    def add_stored(self, stored: Stored, P, rate=1.0) -> None:
-        """P = P + rate (the stored vector)."""
-        compressor = WIRE if isinstance(stored.compressor, FunctionCompressor) else stored.compressor
-        self.call(AddStored(compressor, stored.packed, P, self._column(rate)))

@@ -9,6 +9,7 @@ import numpy as np
 from ..core import require
 from ..methods.graphs import Mixing, mixing
 from ..methods.messages import CountLinks
+from ..methods.types import Scale, Vector
 from .exchange import Exchange, Messages, Phase
 from .rows import same_setting
 
@@ -32,15 +33,15 @@ class GraphRows(Exchange):
     start: np.ndarray
     _chooses: bool
 
-    def __init__(self, *rows):
+    def __init__(self, *rows: Any) -> None:
         super().__init__(*rows)
         self.links: Mixing | None = None
         self._graph: Any = None
 
-    def mixing(self, graph) -> Mixing:
+    def mixing(self, graph: Any) -> Mixing:
         """The mixing matrix of a graph; from here on workers hear only their neighbours."""
         if self.links is None:
-            require(self.several, "models", "one", "'workers' on a graph: each has a model of its own")
+            require(self.own_models, "models", "one", "'workers' on a graph: each has a model of its own")
             self._graph, self.links = graph, mixing(graph, self.workers)
             self._listen()
         require(same_setting(graph, self._graph), "graph", graph, f"one for all exchanges of a round: {self._graph}")
@@ -50,7 +51,7 @@ class GraphRows(Exchange):
         """Restrict what is heard here to the workers of this process and their neighbours."""
         if self.links is not None:
             require(not self._chooses, "graph", self._graph, "without choosing workers: the mean would move")
-            known = np.flatnonzero(self.links.hears[self.first : self.first + self.here].any(axis=0))
+            known = np.flatnonzero(self.links.hears[self.first_here : self.first_here + self.workers_here].any(axis=0))
             self.heard.index[: known.size], self.heard.count[0] = known, known.size
 
     def hear(self, phase: Phase, W: Mixing) -> Messages:
@@ -60,18 +61,19 @@ class GraphRows(Exchange):
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         self.transport.hear(self, phase, W)
         hearers = self.once("hearers", lambda: W.hears.sum(axis=0) - 1)
-        self.call(CountLinks(phase.lengths, hearers, self.sent, phase.frame, self.first))
+        self.call(CountLinks(phase.lengths, hearers, self.sent, phase.frame, self.first_here))
         return self.once(
             ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
         )
 
-    def replace_each(self, heard: Messages, copies) -> None:
-        """Each heard sender's row of ``copies`` = the vector restored from its message."""
-        self.scale(copies, 0.0)
-        self.accumulate_each(heard, copies)
+    def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
+        super()._add_weighted(y, x, scale, weights)
+        if self.links is not None:  # on a rank, the copies of others are not up to date
+            self.once(("weights", id(weights)), lambda: self._check_heard(weights))
 
-    def gossip(self, X, copies, W: Mixing, rate=1.0) -> None:
-        """X_i = X_i + rate (the sum over j of W_ij (copies_j - copies_i)), in the order of the workers."""
-        require(W is self.links, "W", type(W).__name__, "what run.mixing(graph) returns")
-        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
-        self.combine(X, copies, W.laplacian, rate)
+    def _check_heard(self, weights: np.ndarray) -> np.ndarray:
+        heard = self.links is not None and not weights[~self.links.hears].any()
+        require(
+            heard, "weights", "not 0 for a pair that is no edge", "on a graph those of neighbours, W.minus_identity"
+        )
+        return weights

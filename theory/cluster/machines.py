@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..core.waiting import wait
 
-__all__ = ["crowded", "in_turn"]
+__all__ = ["oversubscribed", "in_turn"]
 
 
 class Place(NamedTuple):
@@ -18,13 +19,13 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    crowded : bool
+    oversubscribed : bool
         Whether some machine of the job has more ranks than processors available to them.
     turn : int
         0 for rank 0, 1 for one rank of every other machine, 2 for all others.
     """
 
-    crowded: bool
+    oversubscribed: bool
     turn: int
 
 
@@ -54,12 +55,12 @@ def _place(comm: Any) -> Place:
     return found
 
 
-def crowded(comm) -> bool:
+def oversubscribed(comm: Any) -> bool:
     """Whether some machine of this job has more ranks than processors available to them."""
-    return _place(comm).crowded
+    return _place(comm).oversubscribed
 
 
-def in_turn(comm, work):
+def in_turn(comm: Any, work: Callable[[], Any]) -> Any:
     """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load); return its result.
 
     On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,

@@ -11,15 +11,19 @@ import contextlib
 import sys
 import time
 import traceback
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
 from ..core.waiting import AT_RECORDS, IN_ROUNDS, wait
+from ..methods.graphs import Mixing
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
-from .machines import crowded
+from ..methods.types import Phase, Run
+from .machines import oversubscribed
 from .neighbours import Neighbourhood
 from .sealed import Sealed
 from .shard import slice_edges
@@ -28,7 +32,7 @@ MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
 
 
 @contextlib.contextmanager
-def abort_on_error(comm):
+def abort_on_error(comm: Any) -> Any:
     """Abort the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
 
     Without it, a rank that raises leaves the others waiting forever.  If all ranks raise the same error, only the
@@ -62,7 +66,7 @@ def abort_on_error(comm):
         comm.Abort(1)
 
 
-def agree(comm, digest: str) -> None:
+def agree(comm: Any, digest: str) -> None:
     """Raise ``ValueError`` on every rank unless the digests of the arguments agree on all ranks."""
     mine = np.frombuffer(bytes.fromhex(digest), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
@@ -72,7 +76,7 @@ def agree(comm, digest: str) -> None:
         raise ValueError(f"comm: ranks {other} were given other arguments or data than rank 0; all must be the same")
 
 
-def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int, str]:
+def share_report(comm: Any, row: np.ndarray, status: int, message: str) -> tuple[int, str]:
     """Broadcast rank 0's ``row`` (in place), status and message to every rank."""
     buffer = np.zeros(row.nbytes + 8 + MESSAGE_BYTES, np.uint8)
     split = row.nbytes + 8
@@ -88,7 +92,7 @@ def share_report(comm, row: np.ndarray, status: int, message: str) -> tuple[int,
 
 
 @kernel
-def _place(sizes, here, offset, counts, displacements):
+def _place(sizes: np.ndarray, here: int, offset: np.ndarray, counts: np.ndarray, displacements: np.ndarray) -> int:
     """Place the messages, and those of each rank with ``here`` workers, in the inbox; return their total bytes."""
     total = 0
     for rank in range(counts.size):
@@ -117,7 +121,7 @@ class Reduction:
         Type of the numbers.
     """
 
-    def __init__(self, comm, here, length, weight, dtype):
+    def __init__(self, comm: Any, here: int, length: int, weight: np.ndarray, dtype: DTypeLike) -> None:
         ranks, rank = comm.Get_size(), comm.Get_rank()
         self.comm, self.here, self.weight = comm, here, weight
         edges = np.array([r * length // ranks for r in range(ranks + 1)])
@@ -127,21 +131,21 @@ class Reduction:
         self.inbox = np.empty((ranks * here, self.mine), dtype)
         self.stretch = np.empty(self.mine, dtype)
 
-    def combine(self, rows, out, maximum: bool, gives_way: bool) -> None:
+    def combine(self, rows: np.ndarray, out: np.ndarray, maximum: bool, yields: bool) -> None:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
-        self.scatter(rows, maximum, gives_way)
-        if gives_way:
+        self.scatter(rows, maximum, yields)
+        if yields:
             wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
 
-    def scatter(self, rows, maximum: bool, gives_way: bool) -> np.ndarray:
+    def scatter(self, rows: np.ndarray, maximum: bool, yields: bool) -> np.ndarray:
         """The same, of which each rank gets its piece."""
         for begin, end in zip(self.edges, self.edges[1:], strict=False):  # every rank's piece, concatenated
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
-        if gives_way:
+        if yields:
             wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), IN_ROUNDS)
         else:
             self.comm.Alltoallv([self.outbox, (counts, None)], received)
@@ -156,10 +160,10 @@ class Reduction:
 class Gathering(Sealed):
     """The messages of all workers, for every worker."""
 
-    def __init__(self, comm, run, phase, gives_way):
-        super().__init__(comm, run, phase, gives_way, run.here, run.workers)
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool) -> None:
+        super().__init__(comm, run, phase, yields, run.workers_here, run.workers)
         inbox = np.empty(run.workers * self.outbox.shape[1], np.uint8)  # untouched pages cost nothing
-        self.received = self.receive_in(inbox, run.first, run.here)
+        self.received = self.receive_in(inbox, run.first_here, run.workers_here)
         self.counts = np.zeros(comm.Get_size(), np.int64)  # bytes from each rank, and their offsets
         self.displacements = np.zeros_like(self.counts)
         self.message = np.empty(0, np.uint8)
@@ -170,20 +174,20 @@ class Gathering(Sealed):
         self.run.python(self.exchange, "Allgatherv", EXCHANGE)
         self.unpack(self.run.heard, BITS)
 
-    def exchange(self, t=0) -> None:
+    def exchange(self, t: int = 0) -> None:
         """All-gather the messages."""
-        if self.run.here == 1:
+        if self.run.workers_here == 1:
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(self.mine, self.sizes), IN_ROUNDS)
         else:
             self.comm.Allgather(self.mine, self.sizes)
         received = self.received
-        _place(self.sizes, self.run.here, received.offset, self.counts, self.displacements)
+        _place(self.sizes, self.run.workers_here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
         else:
             self.comm.Allgatherv(self.message, target)
@@ -194,8 +198,8 @@ class Broadcast(Sealed):
 
     NAME = "the model's message"
 
-    def __init__(self, comm, run, phase, gives_way):
-        super().__init__(comm, run, phase, gives_way, 1, 1)
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool) -> None:
+        super().__init__(comm, run, phase, yields, 1, 1)
         self.sizes = self.mine
         self.received = self.receive_in(self.outbox[0], 0, 0)
 
@@ -208,11 +212,11 @@ class Broadcast(Sealed):
         if elsewhere:
             self.unpack(self.run.single, DOWN_BITS)
 
-    def exchange(self, t=0) -> None:
+    def exchange(self, t: int = 0) -> None:
         """Send the length of the message, then the message."""
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Ibcast(part, root=0), IN_ROUNDS)
             else:
                 self.comm.Bcast(part, root=0)
@@ -226,24 +230,24 @@ class Ranks:
     comm : mpi4py communicator
     """
 
-    def __init__(self, comm):
+    def __init__(self, comm: Any) -> None:
         self.comm, self.ranks, self.rank = comm, comm.Get_size(), comm.Get_rank()
-        self.gives_way, self.graph = crowded(comm), None
+        self.yields, self.graph = oversubscribed(comm), None
 
-    def gather(self, run, phase) -> None:
+    def gather(self, run: Run, phase: Phase) -> None:
         """Send every worker the messages of all."""
         self.gathering(run, phase).list()
 
-    def gathering(self, run, phase) -> Gathering:
+    def gathering(self, run: Run, phase: Phase) -> Gathering:
         """The gathering of a phase, made once."""
-        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.gives_way))
+        return run.once(("gathering", phase.name), lambda: Gathering(self.comm, run, phase, self.yields))
 
-    def hear(self, run, phase, W) -> None:
+    def hear(self, run: Run, phase: Phase, W: Mixing) -> None:
         """Send every worker the messages of its neighbours."""
         if self.ranks > 1:
             run.once(("neighbourhood", phase.name), lambda: Neighbourhood(self, run, phase, W)).list()
 
-    def neighbours(self, sources, destinations):
+    def neighbours(self, sources: Any, destinations: Any) -> Any:
         """The communicator of the graph, made at its first use, by all ranks together."""
         if self.graph is None:
             self.graph = self.comm.Create_dist_graph_adjacent(sources, destinations)
@@ -255,13 +259,13 @@ class Ranks:
             self.graph.Free()
             self.graph = None
 
-    def total(self, run) -> np.ndarray:
+    def total(self, run: Run) -> np.ndarray:
         """The counters: those of the links, which the senders' ranks count, summed over the ranks."""
         if run.links is None:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallreduce(mine, links), IN_ROUNDS)
         else:
             self.comm.Allreduce(mine, links)
@@ -276,46 +280,48 @@ class Ranks:
         """An array of the same shape from each rank, in their order."""
         mine = np.ascontiguousarray(numbers)
         found = np.empty((self.ranks, *mine.shape), mine.dtype)
-        if self.gives_way:
+        if self.yields:
             wait(self.comm.Iallgather(mine, found), IN_ROUNDS)
         else:
             self.comm.Allgather(mine, found)
         return found
 
-    def broadcast(self, run, phase) -> None:
+    def broadcast(self, run: Run, phase: Phase) -> None:
         """Send every worker the model's message, which rank 0 made."""
-        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.gives_way)).list()
+        run.once(("broadcast", phase.name), lambda: Broadcast(self.comm, run, phase, self.yields)).list()
 
-    def combine(self, run, numbers, total, low, high, maximum) -> None:
+    def combine(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int, maximum: bool) -> None:
         """total[0, 0] = mean or maximum of all workers' numbers in ``low`` <= i < ``high``."""
         reduction = run.once(
-            ("reduction", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+            ("reduction", id(numbers)),
+            lambda: Reduction(self.comm, run.workers_here, high - low, run.weight, numbers.dtype),
         )
         rows, out = numbers[0, :, low:high], total[0, 0, low:high]
-        run.python(lambda t: reduction.combine(rows, out, maximum, self.gives_way), "Alltoallv, Allgatherv", EXCHANGE)
+        run.python(lambda t: reduction.combine(rows, out, maximum, self.yields), "Alltoallv, Allgatherv", EXCHANGE)
 
-    def scatter(self, run, numbers, total, low, high) -> None:
+    def scatter(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int) -> None:
         """total[0, 0] = the mean of all workers' numbers in this rank's piece of ``low`` <= i < ``high``."""
         reduction = run.once(
-            ("scattering", id(numbers)), lambda: Reduction(self.comm, run.here, high - low, run.weight, numbers.dtype)
+            ("scattering", id(numbers)),
+            lambda: Reduction(self.comm, run.workers_here, high - low, run.weight, numbers.dtype),
         )
         rows, (first, last) = numbers[0, :, low:high], reduction.edges[self.rank : self.rank + 2]
         out = total[0, 0, low + first : low + last]
 
         def scatter(t: int) -> None:
-            out[:] = reduction.scatter(rows, False, self.gives_way)
+            out[:] = reduction.scatter(rows, False, self.yields)
 
         run.python(scatter, "Alltoallv", EXCHANGE)
 
-    def gather_slices(self, run) -> None:
+    def gather_slices(self, run: Run) -> None:
         """Gather the model, each rank's slices from that rank."""
-        edges = slice_edges(run.d, run.workers)[:: run.here]
+        edges = slice_edges(run.d, run.workers)[:: run.workers_here]
         pieces, x = np.diff(edges), run.x[0, 0]
         mine = np.empty(pieces[self.rank], x.dtype)
 
         def gather(t: int) -> None:
             mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
-            if self.gives_way:
+            if self.yields:
                 wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), IN_ROUNDS)
             else:
                 self.comm.Allgatherv(mine, [x, (pieces, None)])

@@ -7,11 +7,14 @@ neighbour on.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
 from ..core.waiting import IN_ROUNDS, wait
 from ..methods.graphs import Mixing
+from ..methods.types import Phase, Run
 from .sealed import Sealed
 
 __all__ = ["Neighbourhood"]
@@ -28,10 +31,10 @@ class Neighbourhood(Sealed):
     W : Mixing
     """
 
-    def __init__(self, transport, run, phase, W: Mixing):
-        super().__init__(transport.comm, run, phase, transport.gives_way, run.here, run.workers)
+    def __init__(self, transport: Any, run: Run, phase: Phase, W: Mixing) -> None:
+        super().__init__(transport.comm, run, phase, transport.yields, run.workers_here, run.workers)
         self.transport = transport
-        ranks, rank, here = transport.ranks, transport.rank, run.here
+        ranks, rank, here = transport.ranks, transport.rank, run.workers_here
         hosted = np.asarray(
             W.hears.reshape(ranks, here, run.workers).any(axis=1)
         )  # what each rank hears, a row for each
@@ -59,7 +62,7 @@ class Neighbourhood(Sealed):
         self.run.python(self.exchange, "Neighbor_alltoallv", EXCHANGE)
         self.unpack(self.others)
 
-    def exchange(self, t=0) -> None:
+    def exchange(self, t: int = 0) -> None:
         """Send the sizes, then the messages; a message alone for its rank is sent from where it was packed."""
         sizes, theirs = self.mine[self.order], self.theirs
         self._call((sizes, self.per_destination, self.send_places), (theirs, self.per_source, self.receive_places))
@@ -77,11 +80,11 @@ class Neighbourhood(Sealed):
         self._call(sent, (self.received.inbox, expected, places))
         self.sizes[self.heard], self.received.offset[self.heard] = theirs, offset
 
-    def _call(self, sent, received) -> None:
+    def _call(self, sent: Any, received: Any) -> None:
         """Buffers with their counts and places, one of each for a neighbour."""
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
-        if self.gives_way:
+        if self.yields:
             wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), IN_ROUNDS)
         else:
             comm.Neighbor_alltoallv([outgoing, those], [incoming, these])

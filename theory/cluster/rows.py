@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require
 from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
+from ..methods.types import Scale, Setup, Vector
 from .calls import Calls, is_always
 
 __all__ = ["Rows", "check_apart", "same_setting"]
@@ -22,24 +24,24 @@ class Rows(Calls):
     ----------
     setup : Setup
     replicas : int
-    here, first : int
+    workers_here, first_here : int
         Number of workers in this process, and the index of the first of them.
-    several : bool
+    own_models : bool
         Whether each worker has its own model.
     """
 
-    def __init__(self, setup, replicas: int, here: int, first: int, several: bool):
+    def __init__(self, setup: Setup, replicas: int, workers_here: int, first_here: int, own_models: bool) -> None:
         super().__init__()
-        self.replicas, self.here, self.first, self.several = replicas, here, first, several
-        self.models = here if several else 1
+        self.replicas, self.workers_here, self.first_here = replicas, workers_here, first_here
+        self.own_models, self.models = own_models, workers_here if own_models else 1
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
-        self.active, self.heard, self.single = Owners.first(here), Owners.first(self.workers), Owners.first(1)
+        self.active, self.heard, self.single = Owners.first(workers_here), Owners.first(self.workers), Owners.first(1)
         self._models: set[int] = set()  # arrays with one row per model, by their ids
         self._arrays: dict[str, tuple[np.ndarray, Any]] = {}
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
-    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
         if name not in self._arrays:
             self._arrays[name] = np.full(shape, start, dtype), start
@@ -49,16 +51,16 @@ class Rows(Calls):
         return made
 
     def rows(self, name: str) -> np.ndarray:
-        """A vector for each local worker, shape (replicas, workers, d); initially 0."""
-        return self.array(f"{name}, workers here", (self.replicas, self.here, self.d), self.dtype)
+        """A vector for each local worker, kept from round to round, shape (replicas, workers, d); initially 0."""
+        return self.array(f"{name}, workers here", (self.replicas, self.workers_here, self.d), self.dtype)
 
-    def model(self, name: str) -> Any:
-        """A vector for each local model, shape (replicas, models, d); initially 0."""
+    def vector(self, name: str) -> Any:
+        """A vector beside each local model, shape (replicas, models, d); initially 0."""
         made = self.array(f"{name}, models", (self.replicas, self.models, self.d), self.dtype)
         self._models.add(id(made))
         return made
 
-    def copies(self, name: str, start=0) -> np.ndarray:
+    def copies(self, name: str, start: Any = 0) -> np.ndarray:
         """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
         made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype, start)
         self._copies.add(id(made))
@@ -67,94 +69,124 @@ class Rows(Calls):
     def own(self, copies: np.ndarray) -> np.ndarray:
         """The rows of the local workers in ``copies``."""
         require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
-        return self.once(("own", id(copies)), lambda: copies[:, self.first : self.first + self.here])
+        return self.once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
 
-    def _of(self, Y) -> Owners:
+    def _of(self, Y: Vector) -> Owners:
         """The owners of the rows that an operation on Y touches: active workers, local or all, or the models."""
         if id(Y) in self._copies:
             return self.heard
-        return self.single if id(Y) in self._models and not self.several else self.active
+        return self.single if id(Y) in self._models and not self.own_models else self.active
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
-    def mix(self, Y, keep, X, rate=1.0) -> None:
-        """Y = keep Y + rate X."""
-        if is_always(keep, 1.0) and is_always(rate, 0.0):
-            return
-        self.call(Combine(Y, X, self._column(keep), self._column(rate)), self._of(Y))
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0."""
+        self._sum(y, 0.0, *((y, 0.0) if _is_zero(x) else (x, scale)))
 
-    def set(self, Y, X, rate=1.0) -> None:
-        """Y = rate X."""
-        self.mix(Y, 0.0, X, rate)
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add: y = keep y + scale x.
 
-    def add(self, Y, X, rate=1.0) -> None:
-        """Y = Y + rate X."""
-        self.mix(Y, 1.0, X, rate)
-
-    def scale(self, Y, rate) -> None:
-        """Y = rate Y."""
-        self.mix(Y, rate, Y, 0.0)
-
-    def add_difference(self, P, X, Y) -> None:
-        """P = P + (X - Y)."""
-        self.call(Difference(P, X, Y))
-
-    def slow(self, X, V, momentum: float, ahead=0.0, l2=0.0, rate=1.0) -> None:
-        """V = momentum V - l2 X, after X = X - ahead V; later X will be X + rate V."""
-        self.call(Slow(X, V, momentum, self._column(ahead), self._column(l2)), self._of(X))
-
-    def vote(self, V) -> None:
-        """V = the sign of V; of zero, -1."""
-        self.call(Vote(V), self._of(V))
-
-    def project(self, X, radius: float) -> None:
-        """X = the nearest point of the ball of this radius around 0."""
-        self.call(Project(X, radius), self._of(X))
-
-    def moments(self, P, M, V, beta1: float, beta2: float) -> None:
-        """M = beta1 M + (1 - beta1) P, and V = beta2 V + (1 - beta2) P**2."""
-        self.call(Moments(P, M, V, beta1, beta2), self._of(P))
-
-    def adapt(self, U, M, V, beta1: float, beta2: float, eps: float) -> None:
-        """U = m / (sqrt(v) + eps), m = M / (1 - beta1**(t + 1)) and v = V / (1 - beta2**(t + 1)) in round t.
-
-        U is 0 where V is.  With the factors 0 the moments are taken as they are.
+        With ``minus`` y = y + x - minus; with ``weights`` y_i = y_i + scale (the sum over j of weights[i, j] x_j), for
+        each row i of all workers or models, and all rows j of x.
         """
-        self.call(Adapt(U, M, V, beta1, beta2, eps), self._of(U))
+        if weights is not None:
+            require(is_always(keep, 1.0) and minus is None, "keep and minus", (keep, minus), "not with weights")
+            self._add_weighted(y, x, scale, weights)
+        elif minus is not None:
+            plain = is_always(keep, 1.0) and is_always(scale, 1.0)
+            require(plain, "keep and scale", (keep, scale), "1 with minus")
+            self._add_difference(y, x, minus)
+        else:
+            self._sum(y, keep, x, scale)
 
-    def trust(self, U, X, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
-        """Each layer of U, between two ``edges``, times phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
+    def scale(self, y: Vector, factor: Scale) -> None:
+        """Multiply: y = factor y."""
+        self._sum(y, factor, y, 0.0)
 
-        It stays where one of the norms is 0.  ``edges`` are increasing int64, from 0 to at most the length of U.
+    def _sum(self, y: Vector, keep: Scale, x: Vector, scale: Scale) -> None:
+        if not (is_always(keep, 1.0) and is_always(scale, 0.0)):
+            self.call(Combine(y, x, self._column(keep), self._column(scale)), self._of(y))
+
+    def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
+        self.call(Difference(y, x, minus), self._of(y))
+
+    def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
+        owners = self._of(y)
+        first, count = (self.first_here, self.workers) if owners is self.active else (0, owners.index.size)
+        others = x.shape[1] if isinstance(x, np.ndarray) and x.ndim == 3 else 0
+        floats = others and x.dtype.kind == "f" and x.shape == (self.replicas, others, self.d)
+        require(floats, "x", f"shape {getattr(x, 'shape', ())}", f"floats of shape ({self.replicas}, owners, {self.d})")
+        fitting = getattr(weights, "shape", None) == (count, others) and weights.dtype.kind == "f"
+        require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}", f"floats of shape ({count}, {others})")
+        check_apart(y, x, "x", "y")
+        self.call(Mix(y, x, weights, self._column(scale), first), owners)
+
+    # --- what servers do -------------------------------------------------------------------------------------------
+
+    def sign(self, v: Vector) -> None:
+        """Set v to its sign; that of zero is -1."""
+        self.call(Vote(v), self._of(v))
+
+    def project(self, x: Vector, radius: float) -> None:
+        """Move x to the nearest point of the ball of this radius around 0."""
+        self.call(Project(x, radius), self._of(x))
+
+    def damp(
+        self, v: Vector, x: Vector, *, factor: float, l2: Scale = 0.0, undo: Scale = 0.0, step: Scale = 1.0
+    ) -> None:
+        """Begin a step with momentum: v = factor v - l2 x; later, x + step v is the next x.
+
+        With look-ahead x is not where the velocity has led, but ``undo`` v beyond, and goes back: x = x - undo v, with
+        the v of before.
+        """
+        self.call(Slow(x, v, factor, self._column(undo), self._column(l2)), self._of(x))
+
+    def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
+        """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
+        self.call(Moments(of, m, v, beta1, beta2), self._of(of))
+
+    def divide(
+        self, u: Vector, m: Vector, *, by_root_of: Vector, eps: float, unbias: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        """Divide: u = m / (sqrt(v) + eps), where v is ``by_root_of``; 0 where v is.
+
+        In round t, m is first divided by 1 - beta1**(t + 1) and v by 1 - beta2**(t + 1): ``unbias`` has both factors.
+        """
+        self.call(Adapt(u, m, by_root_of, *unbias, eps), self._of(u))
+
+    def trust(self, u: Vector, x: Vector, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
+        """Multiply each layer of u by phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
+
+        A layer lies between two ``edges``: increasing int64, from 0 to at most the length of u.  It stays where one of
+        the norms is 0.
         """
         integers = isinstance(edges, np.ndarray) and edges.dtype == np.int64 and edges.ndim == 1 and edges.size > 0
         fitting = integers and 0 <= edges[0] and edges[-1] <= self.d and bool((np.diff(edges) >= 0).all())
         require(fitting, "edges", edges, f"an array of int64, increasing, from 0 to at most {self.d}")
-        self.call(Trust(U, X, edges, low, high), self._of(U))
-
-    def combine(self, X, Y, weights: np.ndarray, rate=1.0) -> None:
-        """X = X + rate (weights Y): for each row of X, the sum of all rows of Y with its row of the weights.
-
-        ``weights`` has shape (owners of all X, owners of Y).
-        """
-        owners = self._of(X)
-        first, several = (self.first, self.workers) if owners is self.active else (0, owners.index.size)
-        others = Y.shape[1] if isinstance(Y, np.ndarray) and Y.ndim == 3 else 0
-        floats = others and Y.dtype.kind == "f" and Y.shape == (self.replicas, others, self.d)
-        require(floats, "Y", f"shape {getattr(Y, 'shape', ())}", f"floats of shape ({self.replicas}, owners, {self.d})")
-        fitting = getattr(weights, "shape", None) == (several, others) and weights.dtype.kind == "f"
-        require(fitting, "weights", f"shape {getattr(weights, 'shape', ())}", f"floats of shape ({several}, {others})")
-        check_apart(X, Y, "Y")
-        self.call(Mix(X, Y, weights, self._column(rate), first), owners)
+        self.call(Trust(u, x, edges, low, high), self._of(u))
 
 
-def check_apart(X, Y, name: str) -> None:
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, (int, float)) and x == 0
+
+
+def check_apart(written: Vector, read: Vector, name: str, other: str) -> None:
     """Reject rows that would change while they are read."""
-    apart = not (isinstance(X, np.ndarray) and isinstance(Y, np.ndarray)) or not np.may_share_memory(X, Y)
-    require(apart, name, "the array X itself", "another array: X would change while it is read")
+    arrays = isinstance(written, np.ndarray) and isinstance(read, np.ndarray)
+    apart = not arrays or not np.may_share_memory(written, read)
+    require(apart, name, f"the array {other} itself", "another array: it would change while it is read")
 
 
-def same_setting(a, b) -> bool:
+def same_setting(a: Any, b: Any) -> bool:
     """Whether two settings are the same, arrays included."""
     if a is b:
         return True

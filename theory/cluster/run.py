@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -28,11 +29,13 @@ from ..methods.messages import (
 )
 from ..methods.sampling import drawn
 from ..methods.server import server_state
+from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
 from . import mpi
+from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
 from .machines import in_turn
-from .setup import prepare
+from .setup import Setup, prepare
 from .simulator import Memory, replicate
 
 DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
@@ -59,8 +62,8 @@ COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
 
 
 def run(
-    method,
-    problem,
+    method: Any,
+    problem: Any,
     *,
     workers: int,
     steps: int | None = None,
@@ -72,7 +75,7 @@ def run(
     callback: Callable[..., object] | None = None,
     dtype: DTypeLike = np.float64,
     wire_dtype: DTypeLike = np.float32,
-    comm=None,
+    comm: Any = None,
     compression_error: bool = False,
     fast: bool = True,
 ) -> Result:
@@ -185,7 +188,7 @@ def run(
             ),
         )
         transport = mpi.Ranks(comm)
-        driver = in_turn(comm, lambda: _rehearsed(setup, transport, fast))
+        driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
     else:
         driver = Driver(make_run(setup, transport), fast)
     result = _run_once(driver, callback, transport)
@@ -196,41 +199,41 @@ def run(
 # --- one run ----------------------------------------------------------------------------------------------------------
 
 
-def _rehearsed(setup, transport, fast) -> Driver:
+def _warmed_up(setup: Setup, transport: Any, fast: bool) -> Driver:
     """The driver, for which everything that a round calls was compiled (or loaded), without communication."""
     run = make_run(setup, transport)
     driver = Driver(run)
     return driver if fast else Driver(run, fast)
 
 
-def _evaluate(problem, x):
+def _evaluate(problem: Any, x: Vector) -> tuple[float, float]:
     slope = np.empty_like(x)
     found = value_and_gradient(problem, x, slope)
     # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
     return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
 
 
-def _run_once(driver, callback, transport):
+def _run_once(driver: Driver, callback: Callable[..., object] | None, transport: Any) -> Result:
     comm, run, setup = transport.comm, driver.run, driver.run.setup
     history = np.zeros(setup.records.size, HISTORY)
-    consensus = np.zeros(setup.records.size if run.several else 0)
+    consensus = np.zeros(setup.records.size if run.own_models else 0)
     seconds, status, message, done = 0.0, DONE, "all steps done", 0
     for k, record in enumerate(setup.records):
         begin = time.perf_counter()
         driver.advance(done, int(record))
         seconds += time.perf_counter() - begin
         done = int(record)
-        with run.after(done):
+        with after_rounds(run, done):
             x = setup.method.result(run)[0, 0]
-            last = run.last()[0, 0] if callback is not None or run.several else None  # may need all ranks
-            if run.several:
-                consensus[k] = run.consensus()[0]
+            last = run.last()[0, 0] if callback is not None or run.own_models else None  # may need all ranks
+            if run.own_models:
+                consensus[k] = consensus_of(run)[0]
         history[k] = _row(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, seconds)
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
             status, message = _verdict(history, k)
             if status == DONE and callback is not None and last is not None:
-                with run.after(done):
+                with after_rounds(run, done):
                     memory = setup.method.feedback.error(run)[0]
                 intermediate = Result(
                     x=x.copy(),
@@ -239,7 +242,7 @@ def _run_once(driver, callback, transport):
                     fun=history["f"][k],
                     nit=int(history["step"][k]),
                     history=history[: k + 1],
-                    **({"models": run.x[0].copy()} if run.several else {}),
+                    **({"models": run.x[0].copy()} if run.own_models else {}),
                 )
                 try:
                     callback(intermediate_result=intermediate)
@@ -251,11 +254,11 @@ def _run_once(driver, callback, transport):
             history = history[: k + 1]
             break
     status, message = ended(history, status, message)
-    with run.after(done):
+    with after_rounds(run, done):
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
         kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
-    if run.several:
+    if run.own_models:
         more |= {"models": run.x[0].copy(), "consensus": consensus[: history.size]}
     return Result(
         x=x.copy(),
@@ -275,7 +278,7 @@ def _run_once(driver, callback, transport):
     )
 
 
-def _compression_error(run, transport, records: int) -> np.ndarray:
+def _compression_error(run: Run, transport: Any, records: int) -> np.ndarray:
     """The means over all workers that sent a message, in their order."""
     every = run.errors[:records]
     if transport.ranks > 1:
@@ -287,7 +290,7 @@ def _compression_error(run, transport, records: int) -> np.ndarray:
     return found
 
 
-def _row(setup, rounds, sent, nanoseconds, seconds):
+def _row(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray, seconds: float) -> np.ndarray:
     """A row of the history without f: costs are per worker.
 
     A worker receives the messages of all others and of the model, on a graph those of its neighbours; reduced values
@@ -315,7 +318,7 @@ def _row(setup, rounds, sent, nanoseconds, seconds):
     return row
 
 
-def _verdict(history, k):
+def _verdict(history: np.ndarray, k: int) -> tuple[int, str]:
     f = history["f"]
     if np.isfinite(f[k]) and (k == 0 or f[k] <= HOPELESS * (1.0 + abs(f[0]))):
         return DONE, "all steps done"
@@ -324,7 +327,7 @@ def _verdict(history, k):
     return DIVERGED, f"diverged: f {what} at step {step} ({before}); try a smaller step size or more feedback"
 
 
-def ended(history, status, message):
+def ended(history: np.ndarray, status: int, message: str) -> tuple[int, str]:
     """What is said at the end: a run that ends above its start did all its steps, and was no success."""
     f = history["f"]
     if status != DONE or f.size < 2 or history["step"][0] != 0 or f[-1] <= f[0]:
@@ -335,7 +338,7 @@ def ended(history, status, message):
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-def _run_replicas(setup, replicas, fast):
+def _run_replicas(setup: Setup, replicas: int, fast: bool) -> Result:
     begin = time.perf_counter()
     runs = replicate(setup, replicas, fast)
     seconds = time.perf_counter() - begin

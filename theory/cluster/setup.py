@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import check
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.random import key
@@ -35,7 +35,7 @@ RECORDS = 50  # default number of rows of a history
 class Setup(NamedTuple):
     """A checked run with all defaults resolved.
 
-    ``l2`` is the weight of the regularizer in the compressed vector, ``own_l2`` the one that every worker applies
+    ``l2`` is the weight of the regularizer in the compressed vector, ``local_l2`` the one that every worker applies
     locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
     last of which holds for all later steps; the history gets a row after the rounds ``records``; ``watched`` has, for
     each round, the row of the compression errors, or -1.
@@ -46,7 +46,7 @@ class Setup(NamedTuple):
     workers: int
     d: int
     l2: float
-    own_l2: float
+    local_l2: float
     average: NamedTuple
     batches: np.ndarray
     shards: Shards
@@ -62,20 +62,20 @@ class Setup(NamedTuple):
 
 
 def prepare(
-    method,
-    problem,
+    method: Any,
+    problem: Any,
     *,
-    workers,
-    steps=None,
-    seed=0,
-    samples=None,
-    x0=None,
-    replicas=1,
-    record_every=None,
-    dtype=np.float64,
-    wire_dtype=np.float32,
-    comm=None,
-    compression_error=False,
+    workers: Any,
+    steps: Any = None,
+    seed: Any = 0,
+    samples: Any = None,
+    x0: Any = None,
+    replicas: Any = 1,
+    record_every: Any = None,
+    dtype: Any = np.float64,
+    wire_dtype: Any = np.float32,
+    comm: Any = None,
+    compression_error: Any = False,
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
@@ -178,7 +178,7 @@ def prepare(
     )
 
 
-def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarray, int]:
+def plan_batches(batch: Any, steps: Any, samples: Any, local_steps: int = 1) -> tuple[np.ndarray, int]:
     """The batch sizes of the first steps (the last holds for all later steps), and the number of steps.
 
     With ``samples``, as many whole rounds as a worker's budget allows.
@@ -196,7 +196,7 @@ def plan_batches(batch, steps, samples, local_steps: int = 1) -> tuple[np.ndarra
     return sizes[: int(steps)], int(steps)
 
 
-def _growing(batch, steps, samples) -> list[int]:
+def _growing(batch: Any, steps: Any, samples: Any) -> list[int]:
     """The batch sizes of ``steps`` steps, or until a worker's budget is exceeded."""
     sizes: list[int] = []
     spent = 0

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require
+from ..core.bound_calls import Call, Owners
+from ..methods.types import Run, Scale, Vector
+from .exchange import Messages
 from .rows import Rows
 
 __all__ = ["Shard", "slice_edges"]
@@ -29,11 +33,11 @@ class Shard(Rows):
         The run, whose model is a single one.
     """
 
-    def __init__(self, run):
-        require(not run.several, "server", "Sharded", "one that acts on a single model, not on one of each worker")
-        super().__init__(run.setup, run.replicas, run.here, run.first, False)
+    def __init__(self, run: Run) -> None:
+        require(not run.own_models, "server", "Sharded", "one that acts on a single model, not on one of each worker")
+        super().__init__(run.setup, run.replicas, run.workers_here, run.first_here, False)
         edges = slice_edges(run.d, run.workers)
-        self.low, self.high = int(edges[run.first]), int(edges[run.first + run.here])
+        self.low, self.high = int(edges[run.first_here]), int(edges[run.first_here + run.workers_here])
         self.whole, self.d = self.high - self.low == run.d, self.high - self.low
         self._run, self.rates, self.single, self.active = run, run.rates, run.single, run.active
         self.x = self._part(run.x)
@@ -47,26 +51,45 @@ class Shard(Rows):
         self._models.add(id(part))
         return part
 
-    def array(self, name: str, shape, dtype, start=0) -> np.ndarray:
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, which the run restarts."""
         return self._run.array(f"{name}, slice", shape, dtype, start)
 
-    def call(self, operation, owners=None) -> None:
+    def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation, or list it where the run lists its own."""
         self.tracing = self._run.tracing
         super().call(operation, owners)
 
-    def _do(self, call) -> None:
+    def _do(self, call: Call) -> None:
         self._run._do(call)
 
-    def accumulate(self, heard, X, rate=1.0) -> None:
-        """X = X + rate (the mean of the vectors restored from the messages), in these coordinates."""
-        if self.whole:
-            self._run.accumulate(heard, X, rate)
-            return
-        full = self._run.model("gathered")  # messages are restored as a whole
-        part = self._part(full)
-        self._run.scale(full, 0.0)
-        self.set(part, X)
-        self._run.accumulate(heard, full, rate)
-        self.set(X, part)
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0; x may be messages."""
+        if isinstance(x, Messages):
+            super().set(y, 0.0)
+            self.add(y, x, scale)
+        else:
+            super().set(y, x, scale)
+
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add as `Run.add` does, in these coordinates; x may be the mean of messages that were received."""
+        if not isinstance(x, Messages):
+            super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
+        elif self.whole:
+            self._run.add(y, x, scale, keep=keep, minus=minus, weights=weights)
+        else:
+            full = self._run.vector("gathered")  # messages are restored as a whole
+            part = self._part(full)
+            self._run.set(full, 0.0)
+            self.set(part, y, keep)
+            self._run.add(full, x, scale, minus=minus, weights=weights)
+            self.set(y, part)

@@ -6,9 +6,12 @@ import ast
 import inspect
 import linecache
 import textwrap
+from typing import Any
 
 from ..core import require
 from ..methods.fast import LOOPS
+from ..methods.types import Run
+from .calls import trace_calls
 from .driver import make_run
 from .mpi import Ranks
 from .setup import prepare
@@ -19,7 +22,7 @@ __all__ = ["show"]
 WIDTH = 84  # of a line, in front of its operations
 
 
-def show(method, problem=None, *, workers: int | None = None, comm=None) -> None:
+def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: Any = None) -> None:
     """Print the step of a method: its round function, and below each line what it calls in this run.
 
     Lines of the parts (a feedback rule, a topology, a server) are marked by a bar, with the operations on rows that
@@ -56,20 +59,19 @@ def show(method, problem=None, *, workers: int | None = None, comm=None) -> None
         y, g = run.local()
         run.set(y, run.x)  # y = x                                                       -> Combine
         for _ in run.local_steps():
-            run.count_local(y)  # the result counts y
-            run.set(g, y, run.l2)                                                        -> Combine
-            run.gradient(y, g)  # g = gradient at y                                      -> Draw, Gradient
-            run.add(y, g, -run.eta)  # y = y - eta g                                     -> Combine
-        p = self.feedback.load(run, 0.0)  # p = e
-            | run.set(p, run.x, l2)                                                      -> Combine
-        run.add_difference(p, run.x, y)  # p = p + (x - y)                               -> Difference
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-            | return run.compress(compressor, p, rest=rest, reduce=True)                 -> Keys, Quantize
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
-            | return run.reduce(messages)                                                -> First, Combined
+            run.add_local_to_average(y)  # of the workers' iterates
+            run.set_gradient(g, at=y)                                                    -> Combine, Draw, Gradient
+            run.add(y, g, scale=-run.eta)  # y = y - eta g                               -> Combine
+        p = self.feedback.load(run)  # p = e
+            | run.set(p, run.x, scale=l2)                                                -> Combine
+        run.add(p, run.x, minus=y)  # p = p + x - y                                      -> Difference
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+            | return run.compress(compressor, p, reduce=True)                            -> Keys, Quantize
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
+            | return run.reduce(message)                                                 -> First, Combined
         self.server.update(run, received)  # x = x - mean Q(p)
-            | run.accumulate(received, run.x, -run.outside)                              -> Accumulate
+            | run.add(run.x, received, scale=-run.eta_received)                          -> Accumulate
     """
     if problem is None:
         shown = getattr(method, "py_func", method)
@@ -85,13 +87,13 @@ def show(method, problem=None, *, workers: int | None = None, comm=None) -> None
         print("\n".join(_lines(run)))
 
 
-def _steps(method) -> int:
+def _steps(method: Any) -> int:
     """The steps of one round; `prepare` rejects what is not a method."""
     steps = getattr(method, "local_steps", 1)
     return max(1, steps) if isinstance(steps, int) else 1
 
 
-def _lines(run) -> list[str]:
+def _lines(run: Run) -> list[str]:
     """The lines that `show` prints."""
     method = run.setup.method
     text = type(method).round
@@ -99,14 +101,15 @@ def _lines(run) -> list[str]:
         source, first = inspect.getsourcelines(text)
     except OSError:  # typed at the prompt: the source is not available, but the operations are
         source, first = ["def round(self, run):\n"], text.__code__.co_firstlineno
-    below, hidden = _below(run.trace(method.round)), _docstring_lines(source)
+    below, hidden = _below(trace_calls(run, method.round)), _docstring_lines(source)
     if len(source) == 1:
         below = {(text.__code__.co_filename, first): _merged(below)}
+    header = f"def round({', '.join(inspect.signature(text).parameters)}):"  # without the types of the arguments
     rows = ", sparse rows" if run.sparse else ""
     found = [f"{type(method).__name__}, each line for all {run.workers} workers at once{rows}:"]
     for k, line in enumerate(textwrap.dedent("".join(source)).splitlines()):
         if k not in hidden:
-            found.append(line)
+            found.append(header if line.startswith("def round(") else line)
             _write(below.get((text.__code__.co_filename, first + k), {}), len(line) - len(line.lstrip()) + 4, found)
     loop = next((loop for loop in LOOPS if loop.fits(run)), None)
     if loop is not None:
@@ -128,7 +131,7 @@ def _docstring_lines(source: list[str]) -> range:
     return range(first.lineno - 1, first.end_lineno) if known else range(0)
 
 
-def _below(operations) -> dict:
+def _below(operations: list[tuple]) -> dict:
     """For each line, what it calls: a tree of lines with operations as leaves."""
     tree: dict = {}
     for stack, operation in operations:

@@ -8,8 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..methods.gradients import Value
+from ..methods.graphs import Mixing
 from ..methods.messages import COUNTERS
 from ..methods.rows import Combined
+from ..methods.types import Phase, Run, Setup
+from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
 
 __all__ = ["Memory", "replicate"]
@@ -24,16 +27,16 @@ class Memory:
 
     ranks, rank, comm = 1, 0, None
 
-    def gather(self, run, phase) -> None:
+    def gather(self, run: Run, phase: Phase) -> None:
         """Do nothing: every message is already in place."""
 
-    def hear(self, run, phase, W) -> None:
+    def hear(self, run: Run, phase: Phase, W: Mixing) -> None:
         """Do nothing: every message is already in place."""
 
-    def broadcast(self, run, phase) -> None:
+    def broadcast(self, run: Run, phase: Phase) -> None:
         """Do nothing: the message is already in place."""
 
-    def total(self, run) -> np.ndarray:
+    def total(self, run: Run) -> np.ndarray:
         """The counters, of all ranks."""
         return run.sent
 
@@ -44,22 +47,22 @@ class Memory:
     def close(self) -> None:
         """Do nothing: there is no communicator."""
 
-    def combine(self, run, numbers, total, low, high, maximum) -> None:
+    def combine(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int, maximum: bool) -> None:
         """total[r, 0] = mean or maximum of the workers' numbers in ``low`` <= i < ``high``."""
         run.call(Combined(numbers, total, low, high, run.weight, maximum), run.single)
 
-    def scatter(self, run, numbers, total, low, high) -> None:
+    def scatter(self, run: Run, numbers: np.ndarray, total: np.ndarray, low: int, high: int) -> None:
         """The same as the mean of `combine`: all slices are here."""
         self.combine(run, numbers, total, low, high, False)
 
-    def gather_slices(self, run) -> None:
+    def gather_slices(self, run: Run) -> None:
         """Do nothing: all slices are here."""
 
 
 class Replicas:
     """Results of independent runs: arrays whose first axis is the replica."""
 
-    def __init__(self, setup, replicas: int):
+    def __init__(self, setup: Setup, replicas: int) -> None:
         records, shape = setup.records.size, (replicas, setup.d)
         self.values, self.last_values = np.empty((replicas, records)), np.empty((replicas, records))
         self.chosen, self.last = np.empty(shape, setup.x0.dtype), np.empty(shape, setup.x0.dtype)
@@ -70,7 +73,7 @@ class Replicas:
         self.consensus = np.empty((replicas, records if several else 0))
 
 
-def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
+def replicate(setup: Setup, replicas: int, listed: bool = True) -> Replicas:
     """Make ``replicas`` independent runs in threads; the result does not depend on the number of threads."""
     result = Replicas(setup, replicas)
     cores = os.cpu_count() or 1
@@ -83,7 +86,7 @@ def replicate(setup, replicas: int, listed: bool = True) -> Replicas:
     return result
 
 
-def _together(setup, replicas: int) -> int:
+def _together(setup: Setup, replicas: int) -> int:
     """Number of replicas that run as rows of one array: as many as fit in cache."""
     if getattr(setup.method, "one_by_one", False):
         return 1
@@ -91,7 +94,7 @@ def _together(setup, replicas: int) -> int:
     return max(1, min(replicas, MOST, CACHE // size))
 
 
-def _work(setup, jobs, result, listed) -> None:
+def _work(setup: Setup, jobs: list[tuple[int, int]], result: Replicas, listed: bool) -> None:
     """The work of one thread: ranges of replicas, one after the other."""
     driver, values = None, np.empty(0)
     for first, stop in jobs:
@@ -104,17 +107,17 @@ def _work(setup, jobs, result, listed) -> None:
         for k, record in enumerate(setup.records):
             driver.advance(done, int(record))
             done = int(record)
-            with run.after(done):
+            with after_rounds(run, done):
                 x = setup.method.result(run)
                 last = run.last()
                 for model, out in ((x, result.values), (last, result.last_values)):
                     run.call(Value(run.problem, model, values), run.single)
                     out[part, k] = values
-                if run.several:
-                    result.consensus[part, k] = run.consensus()
+                if run.own_models:
+                    result.consensus[part, k] = consensus_of(run)
             result.sent[part, k] = run.sent
         result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
-        if run.several:
+        if run.own_models:
             result.models[part] = run.x
-        with run.after(done):
+        with after_rounds(run, done):
             result.errors[part] = setup.method.feedback.error(run)

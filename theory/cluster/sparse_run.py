@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..core import require
+from ..methods.rates import Rate
 from ..methods.sparse.local import AddDifference, LocalRows, LocalStep
 from ..methods.sparse.memory import AddModel, Begin, GradientRows, MemoryRows, ReadMemory, Touched
 from ..methods.sparse.model import (
@@ -24,6 +28,8 @@ from ..methods.sparse.moving import (
     Velocity,
     start_moving,
 )
+from ..methods.sparse.storage import SparseRows
+from ..methods.types import Vector
 from .context import Run, is_always
 
 __all__ = ["SparseRun"]
@@ -34,8 +40,13 @@ class SparseRun(Run):
 
     sparse = True
 
-    def _make_model(self):
-        R, here, d, how = self.replicas, self.here, self.d, self.setup.sparse
+    @property
+    def _how(self) -> SparseRows:
+        assert self.setup.sparse is not None
+        return self.setup.sparse
+
+    def _make_model(self) -> Vector:
+        R, here, d, how = self.replicas, self.workers_here, self.d, self._how
         workers, several = (here if how.memory else 0), (2 if how.moving else 1)
         u = self.array("u", (R, 0 if is_always(self.average_weight, 0.0) else d), self.dtype)
         reach = self.array("reach", (R, several, blocks_of(d) if how.ranked else 0), np.float64)
@@ -50,14 +61,14 @@ class SparseRun(Run):
         return SparseModel(v, u, scalars, reach, c, h, z, how.bounded)
 
     def _start_model(self) -> None:
-        (start_moving if self.setup.sparse.moving else start_model)(self.x, self.setup.x0)
+        (start_moving if self._how.moving else start_model)(self.x, self.setup.x0)
 
-    def vectors(self) -> GradientRows:
-        """Vectors of the workers that are compressed and then discarded, initially 0."""
-        return self.once("vectors", lambda: self._gradients("p", self.setup.sparse.longest))
+    def scratch(self) -> GradientRows:
+        """A vector for each local worker, for one round; the same at every call; initially 0."""
+        return self.once("scratch", lambda: self._gradients("p", self._how.longest))
 
     def _gradients(self, name: str, longest: int) -> GradientRows:
-        shape, d = (self.replicas, self.here), self.d
+        shape, d = (self.replicas, self.workers_here), self.d
         touched = Touched(
             np.zeros(d, self.dtype),
             np.empty(d, np.uint32),
@@ -74,12 +85,12 @@ class SparseRun(Run):
             touched,
             np.empty(self.x.reach.shape[2]),
             self.x,
-            self.setup.sparse.exact,
+            self._how.exact,
         )
 
     def memory(self) -> MemoryRows:
         """The workers' error memories, initially 0."""
-        x, shape = self.x, (self.replicas, self.here)
+        x, shape = self.x, (self.replicas, self.workers_here)
         return self.once(
             "memory",
             lambda: MemoryRows(
@@ -91,15 +102,17 @@ class SparseRun(Run):
             ),
         )
 
-    def model(self, name: str) -> Velocity:
-        """The vector of the model: its velocity."""
+    def vector(self, name: str) -> Velocity:
+        """The vector beside the model: the one that the server rule keeps."""
+        kept = tuple(getattr(self.setup.method.server, "state", ()))
+        require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
         return self.once("velocity", lambda: Velocity(self.x))
 
-    def local(self):
+    def local(self) -> tuple[Vector, Vector]:
         """The workers' local models, and their gradients there."""
-        how, shape = self.setup.sparse, (self.replicas, self.here)
+        how, shape = self._how, (self.replicas, self.workers_here)
 
-        def make():
+        def make() -> Any:
             touched = np.empty((*shape, how.steps * how.gradient), np.uint32)
             y = LocalRows(
                 self.x.z,
@@ -111,62 +124,70 @@ class SparseRun(Run):
 
         return self.once("local", make)
 
-    def read(self, memory, factor: float = 1.0) -> np.ndarray:
+    def read(self, memory: Vector, factor: float = 1.0) -> np.ndarray:
         """The workers' memories times a factor, as plain arrays."""
-        out = np.empty((self.replicas, self.here, self.d), self.dtype)
+        out = np.empty((self.replicas, self.workers_here, self.d), self.dtype)
         self.call(ReadMemory(memory, factor, out))
         return out
 
-    def set(self, Y, X, rate=1.0) -> None:
-        """Y = rate X.  A local model already equals the model; a gradient there starts with its entries only."""
-        if isinstance(Y, GradientRows):
-            own = isinstance(X, LocalRows)
-            self.call(Begin(Y, self._column(0.0 if own else rate)))
+    def _sum(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
+        """A local model already equals the model; a gradient there starts with its entries only."""
+        if is_always(keep, 0.0):
+            if isinstance(y, GradientRows):
+                self.call(Begin(y, self._column(0.0 if isinstance(x, LocalRows) else scale)))
+        elif isinstance(x, Velocity):
+            self.call(AddVelocity(y, self._column(scale)), self.single)
+        elif isinstance(y, LocalRows):
+            self.call(LocalStep(y, x, self._column(scale), self.l2))
+        elif not is_always(scale, 0.0):
+            self.call(AddModel(y, self._column(scale)))
 
-    def add(self, Y, X, rate=1.0) -> None:
-        """Y = Y + rate X."""
-        if isinstance(X, Velocity):
-            self.call(AddVelocity(Y, self._column(rate)), self.single)
-        elif isinstance(Y, LocalRows):
-            self.call(LocalStep(Y, X, self._column(rate), self.l2))
-        elif not is_always(rate, 0.0):
-            self.call(AddModel(Y, self._column(rate)))
+    def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
+        """Afterwards the local models ``minus`` are x."""
+        self.call(AddDifference(y, x, minus))
 
-    def add_difference(self, P, X, Y) -> None:
-        """P = P + (X - Y), after which Y is X."""
-        self.call(AddDifference(P, X, Y))
+    def scale(self, y: Vector, factor: Rate | float) -> None:
+        """Multiply: y = factor y, for the model."""
+        if not is_always(factor, 1.0):
+            self.call(Scale(y, self._column(factor)), self.single)
 
-    def scale(self, Y, rate) -> None:
-        """Y = rate Y, for the model."""
-        if not is_always(rate, 1.0):
-            self.call(Scale(Y, self._column(rate)), self.single)
+    def damp(
+        self,
+        v: Vector,
+        x: Vector,
+        *,
+        factor: float,
+        l2: Rate | float = 0.0,
+        undo: Rate | float = 0.0,
+        step: Rate | float = 1.0,
+    ) -> None:
+        """Begin a step with momentum: v = factor v - l2 x, after x = x - undo v; later, x + step v is the next x."""
+        columns = self._column(undo), self._column(l2), self._column(step)
+        self.call(SlowModel(x, factor, *columns), self.single)
 
-    def slow(self, X, V, momentum: float, ahead=0.0, l2=0.0, rate=1.0) -> None:
-        """V = momentum V - l2 X, after X = X - ahead V; later X will be X + rate V."""
-        columns = self._column(ahead), self._column(l2), self._column(rate)
-        self.call(SlowModel(X, momentum, *columns), self.single)
+    def project(self, x: Vector, radius: float) -> None:
+        """Move x to the nearest point of the ball of this radius around 0."""
+        server = type(self.setup.method.server).__name__
+        require(self._how.bounded, "project", server, "on sparse rows the server Projected(radius, ...)")
+        self.call((ProjectMoving if self._how.moving else ProjectModel)(x, radius), self.single)
 
-    def project(self, X, radius: float) -> None:
-        """X = the nearest point of the ball of this radius around 0."""
-        self.call((ProjectMoving if self.setup.sparse.moving else ProjectModel)(X, radius), self.single)
-
-    def average(self, X) -> None:
+    def add_to_average(self, X: Vector) -> None:
         """Add X to the average of the iterates."""
         if not is_always(self.average_weight, 0.0):
-            make = AverageMoving if self.setup.sparse.moving else AverageModel
+            make = AverageMoving if self._how.moving else AverageModel
             self.call(make(X, self.average_weight.column()), self.single)
 
-    def count_local(self, Y) -> None:
+    def add_local_to_average(self, Y: Vector) -> None:
         """Never called: local steps with an average have no sparse rows."""
 
-    def averaged(self):
+    def averaged(self) -> Vector:
         """The average of the iterates, or the model if there is none."""
         self.call(ReadOut(self.x, self._last, self.mean), self.single)
         return self.mean
 
     averaged_local = averaged
 
-    def last(self):
+    def last(self) -> Vector:
         """The model, as a plain array."""
         self.averaged()
         return self._last

@@ -11,6 +11,7 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..compressors.identity import Identity
@@ -20,6 +21,7 @@ from ..core.random import derive, key, uniform
 from ..core.result import Result
 from ..methods.custom import method
 from ..methods.schedules import Constant
+from ..methods.types import Run
 from ..problems.base import add_loss_gradient, dimension
 from ..problems.layer_slices import initial_point
 from .run import run
@@ -55,12 +57,12 @@ class ShiftedExponential(NamedTuple):
     shift: float
     rate: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 <= self.shift < math.inf, "shift", self.shift, "a finite number, at least 0")
         require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
 
-    def draw_time(times, u, speed):
+    def draw_time(times: Any, u: float, speed: float) -> float:
         return times.shift - math.log1p(-u) / (times.rate * speed)
 
 
@@ -82,18 +84,18 @@ class Pareto(NamedTuple):
     shape: float
     scale: float = 1.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         for name in self._fields:
             number = getattr(self, name)
             require(0.0 < number < math.inf, name, number, "a finite number above 0")
 
-    def draw_time(times, u, speed):
+    def draw_time(times: Any, u: float, speed: float) -> float:
         return times.scale / speed * math.exp(-math.log1p(-u) / times.shape)
 
 
 @kernel
-def _race(times, speeds, stream, waits, chosen):
+def _race(times: Any, speeds: Any, stream: np.uint64, waits: Any, chosen: np.ndarray) -> None:
     """For every round, the k smallest times in order, and their workers in increasing order."""
     rounds, k = chosen.shape
     for t in range(rounds):
@@ -128,23 +130,23 @@ class FastestK(NamedTuple):
     compress: str = "loss"
     listed, one_by_one = True, True  # type: ignore[misc]
 
-    def round(self, run):
-        """X = x - eta (l2 x + the weighted sum of the messages of the fastest)."""
+    def round(self, run: Run) -> None:
+        """Move x to x - eta (l2 x + the weighted sum of the messages of the fastest)."""
         run.act(self.chosen, self.weights)
-        g = run.vectors()
-        run.scale(g, 0.0)
-        run.gradient(run.x, g)
-        messages = run.compress(self.compressor, g)
+        g = run.scratch()
+        run.set(g, 0.0)
+        run.add_loss_gradient(g, at=run.x)
+        message = run.compress(self.compressor, g)
         if self.delays.size:
-            here = slice(run.first, run.first + run.here)
+            here = slice(run.first_here, run.first_here + run.workers_here)
             run.python(lambda t: time.sleep(self.delays[t, here].max()), "sleep", OTHER)
-        received = run.gather(messages)
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.accumulate(received, run.x, -run.eta)
+        received = run.gather(message)
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.add(run.x, received, scale=-run.eta)
 
 
 @kernel
-def _all_times(times, speeds, stream, out):
+def _all_times(times: Any, speeds: Any, stream: np.uint64, out: np.ndarray) -> None:
     """The time of every worker in every round: those that `_race` compares."""
     for t in range(out.shape[0]):
         clock = derive(stream, t)
@@ -152,7 +154,7 @@ def _all_times(times, speeds, stream, out):
             out[t, w] = draw_time(times, uniform(clock, w), speeds[w])
 
 
-def _speeds(speeds, workers: int) -> np.ndarray:
+def _speeds(speeds: Any, workers: int) -> np.ndarray:
     speeds = np.ones(workers) if speeds is None else np.asarray(speeds, float)
     require(speeds.shape == (workers,), "speeds", f"shape {speeds.shape}", f"shape ({workers},)")
     good = bool(np.isfinite(speeds).all() and (speeds > 0).all())
@@ -160,14 +162,14 @@ def _speeds(speeds, workers: int) -> np.ndarray:
     return speeds
 
 
-def _count(low: int, high: float = math.inf, **numbers) -> None:
+def _count(low: int, high: float = math.inf, **numbers: Any) -> None:
     for name, number in numbers.items():
         good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and low <= number <= high
         require(good, name, number, f"an integer, at least {low}" + (f", at most {high}" if high < 2**62 else ""))
 
 
 def race(
-    times, *, workers: int, fastest: int, rounds: int, seed: int = 0, speeds=None, replica: int = 0
+    times: Any, *, workers: int, fastest: int, rounds: int, seed: int = 0, speeds: Any = None, replica: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw which workers are the fastest, and their times.
 
@@ -212,24 +214,24 @@ def race(
 
 
 def run_fastest_k(
-    problem,
+    problem: Any,
     *,
     workers: int,
     fastest: int,
     rounds: int,
     step: float,
-    times,
-    speeds=None,
+    times: Any,
+    speeds: Any = None,
     weights: str = "plain",
     batch: int = 1,
     shards: str = "shared",
-    x0=None,
+    x0: ArrayLike | None = None,
     seed: int = 0,
     replicas: int = 1,
     record_every: int | None = None,
-    compressor=None,
+    compressor: Any = None,
     delay: float = 0.0,
-    comm=None,
+    comm: Any = None,
 ) -> Result:
     """Run SGD that waits for the fastest k of n workers in every round, on simulated clocks or with real delays.
 

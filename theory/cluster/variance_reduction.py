@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import bounds
-from ..compressors.base import omega
+from ..compressors.closed_forms import omega
 from ..compressors.qsgd import QSGD
 from ..core import require
 from ..core.random import key
 from ..core.result import Result
 from ..methods.custom import method
 from ..methods.schedules import Constant
+from ..methods.types import Run
 from ..problems.base import check_problem, dimension, regularization, rows
 from ..problems.constants import max_lipschitz, strong_convexity
 from ..problems.evaluate import gradient
@@ -57,21 +58,20 @@ class VarianceReduced(NamedTuple):
     full: np.ndarray
     average: str = "uniform"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         y, h = run.once("anchor", lambda: [np.tile(v, (run.replicas, 1, 1)) for v in (self.anchor, self.full)])
-        p = run.vectors()
-        run.set(p, run.x, run.l2)  # p = l2 x
-        run.gradient(run.x, p)  # p = p + grad f_j(x), of the losses
-        run.gradient(y, p, -1.0, again=True)  # p = p - grad f_j(y), the same rows
+        p = run.scratch()
+        run.set_gradient(p, at=run.x)  # p = grad f_j(x)
+        run.add_loss_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = p - grad f_j(y)
         run.add(p, h)  # p = p + grad f(y)
-        messages = run.gather(run.compress(self.compressor, p))  # Q(p) of all
-        run.average(run.x)  # the next y
-        run.accumulate(messages, run.x, -run.eta)  # x = x - eta mean Q(p)
+        received = run.gather(run.compress(self.compressor, p))  # Q(p) of all
+        run.add_to_average(run.x)  # the next y
+        run.add(run.x, received, scale=-run.eta)  # x = x - eta mean Q(p)
 
 
 def qsvrg(
-    problem,
+    problem: Any,
     compressor: NamedTuple | None = None,
     *,
     workers: int,
@@ -80,7 +80,7 @@ def qsvrg(
     step: float | None = None,
     seed: int = 0,
     x0: ArrayLike | None = None,
-    comm=None,
+    comm: Any = None,
     wire_dtype: DTypeLike = np.float32,
 ) -> Result:
     """Run QSVRG: stochastic variance-reduced gradients, quantized without bias.

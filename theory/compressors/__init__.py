@@ -4,14 +4,9 @@ from .base import (
     Symbols,
     accumulate,
     capacity,
-    check,
     compress_into,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
     new_symbols,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -19,7 +14,6 @@ from .base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     restore,
     settle,
     shares_stream,
@@ -29,11 +23,13 @@ from .base import (
     update_state,
 )
 from .bernoulli import Bernoulli, Ultra
+from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from .codec import compress, decode, encode
 from .half_precision import HalfPrecision
 from .identity import Identity
 from .kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
 from .kernels.selection import largest, nonzeros
+from .level_codes import RANS, Elias, Packed
 from .lloyd_max import LloydMax
 from .lossless import Lossless
 from .low_rank import PowerSGD
@@ -77,6 +73,7 @@ __all__ = [
     "ClippedTernGrad",
     "Composed",
     "CountSketch",
+    "Elias",
     "EntropyCoded",
     "HalfPrecision",
     "Identity",
@@ -84,7 +81,9 @@ __all__ = [
     "Natural",
     "NaturalDithering",
     "OptimalSparsifier",
+    "Packed",
     "PowerSGD",
+    "RANS",
     "QuantizedSpectrum",
     "RandK",
     "RandomBlock",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import require, setting
 from ..core.random import integer, uniform
 from ..core.vectors import add_entry, entry, length
-from .base import (
-    accumulate,
-    check,
-)
+from .base import accumulate
 from .checks import check_dimension
+from .closed_forms import check
 from .kernels.coo import entries_bits, read_entries, write_entries
 from .registry import register
 
@@ -38,11 +36,11 @@ class Bernoulli(NamedTuple):
 
     p: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.p <= 1.0, "p", self.p, "a probability in (0, 1]")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         log_lost = math.log1p(-c.p) if c.p < 1.0 else -math.inf
         index, j, draw = np.zeros(0, int), 0, 0
         while (gap := math.log(1.0 - uniform(stream, draw)) / log_lost) < v.size - j:  # number of consecutive failures
@@ -50,6 +48,9 @@ class Bernoulli(NamedTuple):
             index = np.append(index, j)
             j, draw = j + 1, draw + 1
         return index, v[index] / c.p
+
+    def sends_entries(c) -> bool:
+        return True
 
     def capacity(c, d):
         return d, d, 0, 0
@@ -87,10 +88,10 @@ class Bernoulli(NamedTuple):
 
         return bernoulli_variance(p=c.p)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.p * np.count_nonzero(v)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         d = len(v)
         return float(entries_bits(0, d, d, 32) + c.p * d * (entries_bits(1, d, d, 32) - entries_bits(0, d, d, 32)))
 
@@ -121,13 +122,19 @@ class Ultra(NamedTuple):
     k: float
     unbiased: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.k < 1.0, "k", self.k, "a number between 0 and 1 (from 1 on: RandK)")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         index = np.array([integer(stream, 1, v.size)] if uniform(stream, 0) < c.k else [], int)
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
 
     def capacity(c, d):
         return 1, 1, 0, 0
@@ -169,10 +176,10 @@ class Ultra(NamedTuple):
             raise TypeError("Ultra(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
         return ultra_contraction(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         d = len(v)
         return float(entries_bits(0, 1, d, 32) + c.k * (entries_bits(1, 1, d, 32) - entries_bits(0, 1, d, 32)))
 
@@ -188,7 +195,7 @@ def _(c, symbols, weight, out):
 
 @check.register(Bernoulli)
 @check.register(Ultra)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core import require
 from .base import quantize
 
@@ -13,12 +15,12 @@ def check_dimension(d: int) -> None:
     require(isinstance(d, int) and 1 <= d <= LARGEST_D, "d", d, f"an integer from 1 to {LARGEST_D}")
 
 
-def check_kept(c, d: int) -> None:
+def check_kept(c: Any, d: int) -> None:
     """Raise ValueError if the compressor keeps more coordinates than there are."""
     check_dimension(d)
     require(c.k <= d, "k", c.k, f"at most the length of the vector, {d}")
 
 
-def check_compressor(name: str, c) -> None:
+def check_compressor(name: str, c: Any) -> None:
     """Raise an error, with the name of the argument, unless c is a compressor."""
     require(quantize.implements(type(c)), name, c, "a compressor, such as QSGD(7)", TypeError)

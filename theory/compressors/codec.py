@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, require
-from ..wire.frame import WireError, header_template, message_size, open_frame, overhead, seal
+from ..wire.descriptor import WireError
+from ..wire.frame import header_template, message_size, open_frame, overhead, seal
 from .base import (
     buffer_bits,
     capacity,
-    check,
     compress_into,
     decode_into,
     encode_into,
@@ -21,6 +24,7 @@ from .base import (
     state_size,
     unpack,
 )
+from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
 
 __all__ = ["compress", "decode", "encode"]
@@ -43,7 +47,7 @@ def _first_bad(v):
     return -1
 
 
-def _enter(c, v, wire_dtype) -> np.ndarray:
+def _enter(c: Any, v: Any, wire_dtype: Any) -> np.ndarray:
     """Validate vector and compressor; return the vector as a contiguous array."""
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
     check_parts("c", c)
@@ -55,7 +59,7 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
     require(v.dtype in DTYPES, "v", v.dtype.name, allowed, TypeError)
     require(v.ndim == 1, "v", f"{v.ndim} dimensions", "an array of one dimension (flatten with v.ravel())")
     require(np.dtype(wire_dtype) in DTYPES, "wire_dtype", wire_dtype, "float32 or float64")
-    require(v.size > 0, "v", "no number", "at least one")
+    require(v.size > 0, "v", f"shape {v.shape}", "at least one number")
     check(c, v.size)
     v = np.ascontiguousarray(v)
     bad = _first_bad(v)
@@ -63,14 +67,14 @@ def _enter(c, v, wire_dtype) -> np.ndarray:
     return v
 
 
-def _stream(key) -> np.uint64:
+def _stream(key: Any) -> np.uint64:
     """Validate the key of a stream of random numbers."""
     fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
     require(fitting, "key", key, "an integer from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
     return np.uint64(key)
 
 
-def _fits(symbols, out) -> None:
+def _fits(symbols: Any, out: Any) -> None:
     if _first_bad(symbols.value) >= 0:
         raise ValueError(
             f"v: its values or their norm overflow {symbols.value.dtype} on the wire, "
@@ -80,7 +84,9 @@ def _fits(symbols, out) -> None:
         raise ValueError(f"v: the restored vector overflows {out.dtype}, allowed: smaller numbers, or v as float64")
 
 
-def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
+def compress(
+    c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float32, out: np.ndarray | None = None
+) -> np.ndarray:
     """What the receiver restores from the message for ``v``.
 
     Parameters
@@ -123,7 +129,9 @@ def compress(c, v, key, *, wire_dtype=np.float32, out=None) -> np.ndarray:
     return out
 
 
-def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
+def encode_payload(
+    c: Any, state: np.ndarray, v: np.ndarray, stream: Any, symbols: Any, buffer: np.ndarray, cursor: int
+) -> int:
     """Write the payload for v at bit ``cursor``, by the fastest implementation of c; return the cursor behind it."""
     if encode_into.implements(type(c)):
         return encode_into(c, state, v, stream, symbols, buffer, cursor)
@@ -131,7 +139,7 @@ def encode_payload(c, state, v, stream, symbols, buffer, cursor) -> int:
     return pack(c, symbols, v.size, buffer, cursor)
 
 
-def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
+def decode_payload(c: Any, buffer: np.ndarray, cursor: int, end: int, symbols: Any, out: np.ndarray) -> int:
     """Read a payload into ``out``, by the fastest implementation of c; return the cursor behind it, or -1."""
     if decode_into.implements(type(c)):
         return decode_into(c, buffer, cursor, end, symbols, out)
@@ -141,7 +149,7 @@ def decode_payload(c, buffer, cursor, end, symbols, out) -> int:
     return cursor
 
 
-def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
+def encode(c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float32) -> bytes:
     """Encode ``v`` as a message: frame and payload.
 
     Parameters
@@ -184,13 +192,13 @@ def encode(c, v, key, *, wire_dtype=np.float32) -> bytes:
     return buffer[: seal(buffer, header, end - begin)].tobytes()
 
 
-def _room(c, d: int) -> int:
+def _room(c: Any, d: int) -> int:
     """Upper bound on the numbers in the symbols of ``c``, in Python integers."""
     here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
-    return max([here, *(_room(inner, d) for inner in c if isinstance(inner, tuple))])
+    return max([here, *(_room(inner, d) for inner in c if capacity.implements(type(inner)))])
 
 
-def _admit(c, d: int, max_d: int) -> None:
+def _admit(c: Any, d: int, max_d: int) -> None:
     """Check the frame of a foreign message before anything is allocated for it."""
     if d > max_d:
         raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
@@ -203,7 +211,7 @@ def _admit(c, d: int, max_d: int) -> None:
         raise WireError(f"message: its compressor needs {room} numbers, too many for max_d = {max_d}")
 
 
-def decode(message, max_d: int = 10**7, dtype=np.float64) -> np.ndarray:
+def decode(message: Any, max_d: int = 10**7, dtype: DTypeLike = np.float64) -> np.ndarray:
     """Decode a message into its vector.
 
     Parameters

@@ -8,9 +8,10 @@ than it are then rounded to multiples of a fixed spacing.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, setting
 from ..core.random import uniform
@@ -47,7 +48,7 @@ class HalfPrecision(NamedTuple):
     HalfPrecision()
     """
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         top = norm_of(v, np.inf)
         if top == 0.0:
             return np.zeros(v.size)
@@ -113,12 +114,12 @@ class HalfPrecision(NamedTuple):
 
         return half_variance(d)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         v = np.abs(np.asarray(v, float))
         factor = _factor(v, np.empty(0, np.float32))
         return float(np.minimum(1.0, v / (factor * 2.0**-24)).sum()) if factor > 0.0 else 0.0
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 32.0 + 16.0 * len(v)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,12 @@ class Identity(NamedTuple):
 
     sparse: bool = False
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         index = np.flatnonzero(v) if c.sparse else np.arange(v.size)
         return index, v[index]
+
+    def sends_entries(c) -> bool:
+        return c.sparse
 
     def capacity(c, d):
         return (d if c.sparse else 0), d, 0, 0
@@ -115,10 +118,10 @@ class Identity(NamedTuple):
     def delta(c, d: int) -> float:
         return 1.0
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(np.count_nonzero(v))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         d = len(v)
         return float(COUNT_BITS + np.count_nonzero(v) * (bits_for(d) + 32) if c.sparse else 32 * d)
 

@@ -6,9 +6,10 @@ After a random rotation they nearly are, whatever the vector was: see ``wrappers
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..bounds.lloyd_max import MOST_BITS, lloyd_max_levels
 from ..core import kernel, require, setting
@@ -55,11 +56,11 @@ class LloydMax(NamedTuple):
     bits: int
     unbiased: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.bits <= MOST_BITS, "bits", self.bits, f"an integer from 1 to {MOST_BITS}")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         norm = norm_of(v, 2.0)
         if norm == 0.0:
             return np.zeros(v.size)
@@ -129,10 +130,10 @@ class LloydMax(NamedTuple):
     def omega(c, d: int) -> float:
         raise TypeError(f"{c!r} is biased: omega is not defined; see eden({c.bits}, uniform=True)")
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v) if np.any(v) else 0)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(32 + c.bits * len(v))
 
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import kernel, setting
 from ..core.vectors import entry
 from ..wire.bits import bits_for, read, write
-from .base import (
-    accumulate,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    unpack,
-)
+from .base import accumulate, pack, payload_bits, quantize, unpack
+from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega
 from .identity import COUNT_BITS, Identity
 from .registry import register
 
@@ -37,7 +27,7 @@ class Lossless(NamedTuple):
     Lossless()
     """
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         index = np.flatnonzero(v)
         return index, v[index]
 
@@ -72,7 +62,7 @@ class Lossless(NamedTuple):
         cursor = unpack(Identity(sparse), buffer, cursor + 1, end, d, symbols)
         return cursor if sparse == is_sparse(symbols) else -1
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
 
 
@@ -80,7 +70,7 @@ class Lossless(NamedTuple):
 
 
 @kernel
-def is_sparse(symbols) -> bool:
+def is_sparse(symbols: Any) -> bool:
     """Whether the symbols list non-zeros: fewer numbers than coordinates (the length of ``value``)."""
     return symbols.count[1] < symbols.value.size
 

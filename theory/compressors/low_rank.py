@@ -15,9 +15,10 @@ length, which keeps P within the range of the floats, and zero columns (M had lo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, require, setting
 from ..core.normals import normal
@@ -61,13 +62,13 @@ class PowerSGD(NamedTuple):
     rank: int
     warm: bool = True
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         M = v.reshape(c.rows, c.columns).astype(float)
         Q = np.array([normal(stream, j) for j in range(c.columns * c.rank)]).reshape(c.columns, c.rank)
         U, s, _ = np.linalg.svd(M @ Q, full_matrices=False)
@@ -172,7 +173,7 @@ class PowerSGD(NamedTuple):
             )
         return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)  # in expectation, the same number
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 32.0 * (c.rows + c.columns) * c.rank
 
 

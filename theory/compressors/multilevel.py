@@ -6,7 +6,7 @@ differences between neighbours is drawn and sent, divided by its probability: so
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,11 +48,11 @@ class Multilevel(NamedTuple):
 
     k: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         levels = np.split(np.argsort(-np.abs(v), kind="stable"), np.arange(c.k, v.size, c.k))
         norms = np.array([norm_of(v[index], 2.0) for index in levels])
         ends = np.cumsum(norms)

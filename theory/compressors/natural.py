@@ -8,18 +8,17 @@ power of two above the largest float, so that the largest numbers, too, are roun
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, require, setting
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, bits_to_float, read_array, write_array
-from .base import (
-    check,
-)
 from .checks import check_dimension
-from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, shape
+from .closed_forms import check
+from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, level_shape
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .nuqsgd import round_to_levels
@@ -48,7 +47,7 @@ class Natural(NamedTuple):
     Natural()
     """
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         smallest = float(np.finfo(wire).tiny)
         size = np.abs(v.astype(float))
         below = np.where(size < smallest, 0.0, np.ldexp(1.0, np.frexp(size)[1] - 1))  # a power of two, or 0
@@ -123,10 +122,10 @@ class Natural(NamedTuple):
 
         return natural_variance(d)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(np.minimum(1.0, np.abs(np.asarray(v, float)) / 2.0**-126).sum())
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 9.0 * len(v)
 
 
@@ -153,12 +152,12 @@ class NaturalDithering(NamedTuple):
     s: int
     norm: float = 2.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.s <= 120, "s", self.s, "an integer from 1 to 120")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         levels = np.append(0.0, np.ldexp(1.0, np.arange(1 - c.s, 1)))  # 0, 2^(1-s), ..., 1/2, 1
         return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
@@ -167,21 +166,21 @@ class NaturalDithering(NamedTuple):
 
         return bounds.natural_dithering_variance(d=d, s=c.s, norm=c.norm)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         from ..bounds import chord_nonzeros, geometric_levels
 
         return chord_nonzeros(v, geometric_levels(c.s - 1), norm=c.norm)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 32.0 + len(v) * bits_for(2 * c.s + 1)
 
 
 # --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
 
 
-@shape.register(NaturalDithering)
+@level_shape.register(NaturalDithering)
 def _(c):
-    return c.s - 1, 0.5, c.norm, True, False
+    return c.s - 1, 0.5, c.norm, True
 
 
 # --- the fast path: natural compression -------------------------------------------------------------------------------
@@ -222,7 +221,7 @@ def _power(level, value):
 
 @check.register(Natural)
 @check.register(NaturalDithering)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 

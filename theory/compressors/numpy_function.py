@@ -10,21 +10,9 @@ import numpy as np
 from ..core import require, setting
 from ..core.random import generator
 from ..core.settings import wants_two
-from .base import (
-    accumulate,
-    capacity,
-    check,
-    compress_into,
-    delta,
-    max_payload_bits,
-    omega,
-    pack,
-    payload_bits,
-    quantize,
-    restore,
-    unpack,
-)
+from .base import accumulate, capacity, compress_into, max_payload_bits, pack, payload_bits, quantize, restore, unpack
 from .checks import check_dimension
+from .closed_forms import check, delta, omega
 from .lossless import Lossless
 
 __all__ = ["FunctionCompressor", "compressor"]
@@ -50,7 +38,7 @@ class FunctionCompressor(NamedTuple):
     random: bool
     factors: dict
 
-    def apply(self, v, stream) -> np.ndarray:
+    def apply(self, v: np.ndarray, stream: Any) -> np.ndarray:
         """The vector that is sent for v."""
         v = np.array(v)  # the function may modify it
         found = np.asarray(self.function(v, generator(stream)) if self.random else self.function(v), float)
@@ -99,7 +87,7 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     return FunctionCompressor(function, wants_two(function), {"omega": omega, "delta": delta})
 
 
-def check_parts(name: str, c) -> None:
+def check_parts(name: str, c: Any) -> None:
     """Raise ``TypeError`` if a function is inside another compressor, whose kernels cannot call it."""
     for part in c if isinstance(c, tuple) and not isinstance(c, FunctionCompressor) else ():
         require(
@@ -122,8 +110,8 @@ omega.register(FunctionCompressor)(lambda c, d: _stated(c, "omega"))
 delta.register(FunctionCompressor)(lambda c, d: _stated(c, "delta"))
 check.register(FunctionCompressor)(lambda c, d: check_dimension(d))
 
-for question in (capacity, accumulate, payload_bits, max_payload_bits, pack, unpack, restore):
-    question.in_python(FunctionCompressor)(lambda c, *arguments, question=question: question(WIRE, *arguments))
+for function in (capacity, accumulate, payload_bits, max_payload_bits, pack, unpack, restore):
+    function.in_python(FunctionCompressor)(lambda c, *arguments, function=function: function(WIRE, *arguments))
 
 
 @quantize.in_python(FunctionCompressor)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require, setting
-from ..wire.bits import bits_for
-from .base import check
 from .checks import check_dimension
-from .kernels.geometric_levels import geometric, shape
+from .closed_forms import check
+from .kernels.geometric_levels import code_of, geometric, level_shape
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
+from .level_codes import PACKED, Elias, LevelCode, check_code, expected_code_bits
 from .qsgd import round_at_random
 from .registry import register
 
@@ -33,9 +34,9 @@ class NUQSGD(NamedTuple):
         p, in (0, 1); 1/2 in the paper.  :func:`theory.optimal_ratio` minimizes the worst-case variance.
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
-    elias : bool
-        Send the number of non-zeros, then for each the distance from the previous one, the sign and the index of its
-        level (1 for p^s, s + 1 for 1), in Elias omega codes; otherwise all levels in the same number of bits.
+    code : Packed, Elias or RANS
+        How the indices of the levels (1 for p^s, s + 1 for 1), with signs, are sent: all in the same number of bits;
+        the non-zeros in Elias omega codes; or entropy coded.
 
     Notes
     -----
@@ -45,22 +46,23 @@ class NUQSGD(NamedTuple):
     Examples
     --------
     >>> NUQSGD(s=6)
-    NUQSGD(s=6, ratio=0.5, norm=2.0, elias=False)
+    NUQSGD(s=6, ratio=0.5, norm=2.0, code=Packed())
     """
 
     s: int
     ratio: float = 0.5
     norm: float = 2.0
-    elias: bool = False
+    code: LevelCode = PACKED
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0 <= self.s <= 2000, "s", self.s, "an integer from 0 to 2000")
         require(0.0 < self.ratio < 1.0, "ratio", self.ratio, "a number in (0, 1)")
         require(self.ratio**self.s >= 1e-36, "ratio", self.ratio, "such that ratio**s is at least 1e-36")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
+        check_code(self.code)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
         return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
@@ -70,19 +72,16 @@ class NUQSGD(NamedTuple):
         form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
         return form(d=d, s=c.s, ratio=c.ratio)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         from ..bounds import chord_nonzeros, geometric_levels
 
         return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         from ..bounds import chord_positions, geometric_levels
 
-        if c.elias:
-            from ..bounds import expected_elias_bits
-
-            return 32.0 + expected_elias_bits(chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm))
-        return 32.0 + len(v) * bits_for(2 * c.s + 3)
+        position = chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm)
+        return 32.0 + expected_code_bits(c.code, position, c.s + 1, c.s + 1)
 
 
 @geometric
@@ -108,11 +107,11 @@ class NUQSGDReleased(NamedTuple):
 
     bits: int = 4
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(2 <= self.bits <= 7, "bits", self.bits, "an integer from 2 to 7")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         magnitudes = 0.5 ** np.arange(2 ** (c.bits - 1))[::-1]  # the lowest cell reaches from -l_1 to l_1
         return round_to_levels(
             v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream
@@ -123,17 +122,17 @@ class NUQSGDReleased(NamedTuple):
 
         return nuqsgd_released_variance(d=d, bits=c.bits)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v)) if np.any(v) else 0.0
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return 32.0 + len(v) * c.bits
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-def round_to_levels(v, scale, levels, stream) -> np.ndarray:
+def round_to_levels(v: np.ndarray, scale: float, levels: Any, stream: Any) -> np.ndarray:
     """Each ``|v_i| / scale`` becomes one of the two levels around it, without bias; the sign is that of v_i."""
     if scale == 0.0:
         return np.zeros(v.size)
@@ -146,14 +145,19 @@ def round_to_levels(v, scale, levels, stream) -> np.ndarray:
 # --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
 
 
-@shape.register(NUQSGD)
+@level_shape.register(NUQSGD)
 def _(c):
-    return c.s, c.ratio, c.norm, True, c.elias
+    return c.s, c.ratio, c.norm, True
 
 
-@shape.register(NUQSGDReleased)
+@code_of.register(NUQSGD)
 def _(c):
-    return 2 ** (c.bits - 1) - 1, 0.5, 2.0, False, False
+    return c.code
+
+
+@level_shape.register(NUQSGDReleased)
+def _(c):
+    return 2 ** (c.bits - 1) - 1, 0.5, 2.0, False
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -161,9 +165,9 @@ def _(c):
 
 @check.register(NUQSGD)
 @check.register(NUQSGDReleased)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 
-register(NUQSGD, 14, lambda d: [NUQSGD(6), NUQSGD(3, 0.3, math.inf), NUQSGD(4, elias=True)])
+register(NUQSGD, 14, lambda d: [NUQSGD(6), NUQSGD(3, 0.3, math.inf), NUQSGD(4, code=Elias())])
 register(NUQSGDReleased, 15, lambda d: [NUQSGDReleased(4)])

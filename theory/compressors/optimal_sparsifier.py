@@ -13,9 +13,10 @@ The wire has m rounded *up* to one of its floats, and the probabilities are thos
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, require, setting
 from ..core.random import fill_bits, uniform
@@ -68,7 +69,7 @@ class OptimalSparsifier(NamedTuple):
     variance: float = 0.0
     rounds: int = 0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 <= self.budget < math.inf, "budget", self.budget, "a finite number above 0")
         require(0.0 <= self.variance < math.inf, "variance", self.variance, "a finite number above 0")
@@ -77,7 +78,7 @@ class OptimalSparsifier(NamedTuple):
         require(self.rounds >= 0, "rounds", self.rounds, "an integer, at least 0")
         require(self.rounds == 0 or self.budget > 0.0, "rounds", self.rounds, "0, unless there is a budget")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         v = v.astype(float)
         m = ceil_to(magnitude(v, c.budget, c.variance, c.rounds), wire)
         if m == 0.0:
@@ -176,10 +177,10 @@ class OptimalSparsifier(NamedTuple):
             raise TypeError("OptimalSparsifier(rounds > 0) is unbiased, but has no closed form: see rounds=0")
         return optimal_variance(d=d, budget=c.budget)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(probabilities(c, v).sum())
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         p, d = probabilities(c, v), len(v)
         sure, drawn = int(np.sum(p >= 1.0)), p[p < 1.0]
         none = float(np.prod(1.0 - drawn))  # then m is not sent
@@ -287,7 +288,7 @@ def _message_bits(sure, drawn, d, float_bits):
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 
-def probabilities(c: OptimalSparsifier, v) -> np.ndarray:
+def probabilities(c: OptimalSparsifier, v: np.ndarray) -> np.ndarray:
     """The probability with which each coordinate is kept."""
     from ..bounds import greedy_probabilities, optimal_probabilities
 

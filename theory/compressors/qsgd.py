@@ -13,34 +13,31 @@ error of less than ``slack``; where this could change a level, that level is rec
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, no_refcount, require, setting, uncounted
 from ..core.random import fill_bits, uniform
 from ..core.vectors import add_entry
-from ..wire.bits import (
-    bits_for,
-    bits_to_float,
-    fetch_early,
-    float_to_bits,
-    read_array,
-    read_float,
-    write_array,
-    write_float,
-)
-from ..wire.elias import omega_length
-from ..wire.levels import levels_bits, read_levels, write_levels
-from .base import (
-    pack,
-    quantize,
-    restore,
-    unpack,
-)
+from ..wire.bits import bits_to_float, fetch_early, float_to_bits, read_float, write_float
+from .base import pack, quantize, restore, unpack
 from .checks import check_dimension
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, random_bits, uniforms
+from .level_codes import (
+    PACKED,
+    Elias,
+    LevelCode,
+    check_code,
+    code_bits,
+    expected_code_bits,
+    in_pieces,
+    longest_levels,
+    read_levels,
+    write_levels,
+)
 from .registry import register
 
 __all__ = ["QSGD", "qsgd_bits"]
@@ -64,9 +61,8 @@ class QSGD(NamedTuple):
         Number of levels above zero, from 1 to 2**24.
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
-    elias : bool
-        Send the number of non-zeros, then for each the distance from the previous one, the sign and the level, in Elias
-        omega codes; otherwise all levels in the same number of bits.
+    code : Packed, Elias or RANS
+        How the levels are sent: all in the same number of bits; the non-zeros in Elias omega codes; or entropy coded.
 
     Notes
     -----
@@ -78,17 +74,17 @@ class QSGD(NamedTuple):
     Examples
     --------
     >>> QSGD(s=7)
-    QSGD(s=7, norm=2.0, elias=False)
+    QSGD(s=7, norm=2.0, code=Packed())
     >>> QSGD(bits=4) == QSGD(s=7)
     True
     """
 
     s: int
     norm: float = 2.0
-    elias: bool = False
+    code: LevelCode = PACKED
 
     @staticmethod
-    def other_arguments(given):
+    def other_arguments(given: Any) -> dict[str, Any]:
         """Levels from ``bits``."""
         if "bits" in given and "s" not in given:
             bits = given.pop("bits")
@@ -97,12 +93,13 @@ class QSGD(NamedTuple):
         require("bits" not in given, "bits", "bits and s", "one of them")
         return given
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
         require(self.norm in (2.0, math.inf), "norm", self.norm, "2 or inf")
+        check_code(self.code)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         scale = ceil_to(norm_of(v, c.norm) / c.s, v.dtype, wire)
         if scale == 0.0:
             return np.zeros(v.size)
@@ -142,38 +139,25 @@ class QSGD(NamedTuple):
         multiples(symbols.level, f64(symbols.value[0]), out)
 
     def payload_bits(c, symbols, d):
-        width = 8 * symbols.value.itemsize
-        if c.elias:
-            return width + levels_bits(symbols.level[:d])
-        return width + d * bits_for(2 * c.s + 1)
+        return 8 * symbols.value.itemsize + code_bits(c.code, symbols.level[:d], c.s, c.s)
 
     def max_payload_bits(c, d, float_bits):
-        if not c.elias:
-            return float_bits + d * bits_for(2 * c.s + 1)
-        longest = 0
-        for digits in range(1, 26):  # the length of a code depends only on the number of digits
-            if (1 << (digits - 1)) <= c.s:
-                longest = max(longest, omega_length(1 << (digits - 1)))
-        return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
+        return float_bits + longest_levels(c.code, d, c.s, c.s)
 
     def pack(c, symbols, d, buffer, cursor):
-        cursor = write_float(buffer, cursor, symbols.value, 0)
-        if c.elias:
-            return write_levels(buffer, cursor, symbols.level[:d])
-        return write_array(buffer, cursor, symbols.level[:d], c.s, bits_for(2 * c.s + 1))
+        return write_levels(c.code, buffer, write_float(buffer, cursor, symbols.value, 0), symbols.level[:d], c.s, c.s)
 
     def encode_into(c, state, v, stream, symbols, buffer, cursor):
-        if c.elias:
+        if not in_pieces(c.code):
             quantize(c, state, v, stream, symbols)
             return pack(c, symbols, v.size, buffer, cursor)
         symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-        scale, width = f64(symbols.value[0]), bits_for(2 * c.s + 1)
-        cursor = write_float(buffer, cursor, symbols.value, 0)
+        scale, cursor = f64(symbols.value[0]), write_float(buffer, cursor, symbols.value, 0)
         for start in range(0, v.size, BLOCK):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[: piece.size]
             draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-            cursor = write_array(buffer, cursor, level, c.s, width)
+            cursor = write_levels(c.code, buffer, cursor, level, c.s, c.s)
         return cursor
 
     def unpack(c, buffer, cursor, end, d, symbols):
@@ -181,32 +165,21 @@ class QSGD(NamedTuple):
             return -1
         cursor = read_float(buffer, cursor, symbols.value, 0)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-        if c.elias:
-            return read_levels(buffer, cursor, end, c.s, symbols.level[:d])
-        width = bits_for(2 * c.s + 1)
-        if cursor + d * width > end:
-            return -1
-        for start in range(0, d, BLOCK):
-            level = symbols.level[start : min(start + BLOCK, d)]
-            cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
-            if cursor < 0:
-                return -1
-        return cursor
+        return read_levels(c.code, buffer, cursor, end, symbols.level[:d], c.s, c.s)
 
     def decode_into(c, buffer, cursor, end, symbols, out):
-        if c.elias:
+        if not in_pieces(c.code):
             cursor = unpack(c, buffer, cursor, end, out.size, symbols)
             if cursor >= 0:
                 restore(c, symbols, out)
             return cursor
-        width = bits_for(2 * c.s + 1)
-        if cursor + 8 * symbols.value.itemsize + out.size * width > end:
+        if cursor + 8 * symbols.value.itemsize > end:
             return -1
         cursor = read_float(buffer, cursor, symbols.value, 0)
         for start in range(0, out.size, BLOCK):
             piece = out[start : min(start + BLOCK, out.size)]
             level = symbols.level[: piece.size]
-            cursor = read_checked(buffer, cursor, level, c.s, width, c.s)
+            cursor = read_levels(c.code, buffer, cursor, end, level, c.s, c.s)
             if cursor < 0:
                 return -1
             multiples(level, f64(symbols.value[0]), piece)
@@ -220,25 +193,21 @@ class QSGD(NamedTuple):
 
         return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         from ..bounds import qsgd_nonzeros_exact
 
         return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
 
-    def expected_payload_bits(c, v) -> float:
-        if c.elias:
-            from ..bounds import expected_elias_bits
-
-            u = np.abs(np.asarray(v, float))
-            norm = norm_of(u, c.norm)
-            return 32.0 + expected_elias_bits(c.s * (u / norm) if norm > 0.0 else u)
-        return 32.0 + len(v) * bits_for(2 * c.s + 1)
+    def expected_payload_bits(c, v: np.ndarray) -> float:
+        u = np.abs(np.asarray(v, float))
+        norm = norm_of(u, c.norm)
+        return 32.0 + expected_code_bits(c.code, c.s * (u / norm) if norm > 0.0 else u, c.s, c.s)
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def round_at_random(u, stream) -> np.ndarray:
+def round_at_random(u: np.ndarray, stream: Any) -> np.ndarray:
     """floor(u_i + R_i) with R_i = (r_i + U_i) / 65536 uniform on [0, 1), summed without rounding."""
     whole = np.floor(u)
     ticks = 65536.0 * (u - whole)
@@ -345,19 +314,6 @@ def multiples(level, scale, out):
         out[j] = out.dtype.type(scale * level[j])
 
 
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-@uncounted
-@kernel
-def read_checked(buffer, cursor, level, offset, width, most):
-    """As ``read_array``; -1 where a level exceeds ``most``."""
-    cursor, top = read_array(buffer, cursor, level, offset, width), i32(0)
-    for j in range(level.size):
-        top = max(top, level[j])
-    return cursor if top <= most else -1
-
-
 # --- construction from a number of bits -------------------------------------------------------------------------------
 
 
@@ -378,10 +334,10 @@ def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
     Examples
     --------
     >>> qsgd_bits(4)
-    QSGD(s=7, norm=2.0, elias=False)
+    QSGD(s=7, norm=2.0, code=Packed())
     """
     require(2 <= bits <= 25, "bits", bits, "an integer from 2 to 25")
     return QSGD(2 ** (bits - 1) - 1, norm)
 
 
-register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, math.inf), QSGD(4, elias=True)])
+register(QSGD, 4, lambda d: [QSGD(7), QSGD(1, math.inf), QSGD(4, code=Elias())])

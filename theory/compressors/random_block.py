@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,14 +39,20 @@ class RandomBlock(NamedTuple):
     k: int
     unbiased: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         start = integer(stream, 0, v.size)
         index = (start + np.arange(c.k)) % v.size
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
 
     def capacity(c, d):
         return 2, c.k, 0, 0  # the start, and d, where the block wraps around
@@ -110,10 +116,10 @@ class RandomBlock(NamedTuple):
             raise TypeError("RandomBlock is not unbiased: omega is not defined, see delta (or unbiased=True)")
         return rand_k_variance(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(bits_for(len(v)) + 32 * c.k)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ..wire.frame import register_wire
+from ..wire.descriptor import register_wire
 
 __all__ = ["compressor_examples", "register", "registered"]
 

@@ -6,19 +6,16 @@ The sign of 0 is +1, and so is that of -0.0: so one bit per coordinate is enough
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, require, setting
 from ..wire.bits import fetch_early, read_float, write_float
 from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
-from .base import (
-    check,
-    delta,
-    omega,
-)
 from .checks import check_dimension
+from .closed_forms import check, delta, omega
 from .kernels.norms import AHEAD, norm_of
 from .registry import register
 
@@ -44,7 +41,7 @@ class Sign(NamedTuple):
     array([ 1., -1.,  1.])
     """
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return np.where(v < 0.0, -1.0, 1.0)
 
     def capacity(c, d):
@@ -80,10 +77,10 @@ class Sign(NamedTuple):
         _count(symbols, d, 0)
         return read_signs(buffer, cursor, symbols.index, d)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(len(v))
 
 
@@ -111,11 +108,11 @@ class ScaledSign(NamedTuple):
 
     norm: int = 1
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.norm in (1, 2), "norm", self.norm, "1 or 2")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         size = float(np.dtype(wire).type(sign_scale(v, c.norm)))  # ||v||_1 / d or ||v||_2 / sqrt(d)
         return np.where(v < 0.0, -size, size)
 
@@ -169,17 +166,17 @@ class ScaledSign(NamedTuple):
             )
         return scaled_sign_contraction(d=d)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v) if np.any(v) else 0)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(len(v) + 32)
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-def majority_vote(vectors) -> np.ndarray:
+def majority_vote(vectors: np.ndarray) -> np.ndarray:
     """The sign that most workers sent, coordinate by coordinate; a tie gives +1.
 
     Parameters
@@ -272,7 +269,7 @@ def _count(symbols, d, floats):
 
 @check.register(Sign)
 @check.register(ScaledSign)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 

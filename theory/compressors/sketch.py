@@ -11,9 +11,10 @@ added counter by counter: so all workers draw the same hash, and the sum of thei
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel, no_refcount, require, setting
 from ..core.random import derive, fill_bits, integer
@@ -73,14 +74,14 @@ class CountSketch(NamedTuple):
     median: bool = False
     seed: int = 0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.width <= 2**24, "width", self.width, "an integer from 1 to 2**24")
         require(1 <= self.rows <= 64, "rows", self.rows, "an integer from 1 to 64")
         require(self.hash in (FRESH, FIXED, BALANCED), "hash", self.hash, "0 (FRESH), 1 (FIXED) or 2 (BALANCED)")
         require(0 <= self.seed < 2**63, "seed", self.seed, "an integer from 0 to 2**63 - 1")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         key = derive(0, c.seed) if c.hash == FIXED else stream
         estimates = []
         for r in range(c.rows):
@@ -204,14 +205,14 @@ class CountSketch(NamedTuple):
             return bounds.balanced_sketch_variance(d=d, width=c.width, rows=c.rows)
         return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(_bits(c, 32))
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def plain_hash(c: CountSketch, row_key, d: int) -> tuple[np.ndarray, np.ndarray]:
+def plain_hash(c: CountSketch, row_key: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     """The bucket of each coordinate in a row, and the sign with which it is added there."""
     if c.hash != BALANCED:
         word = random_bits(row_key, d, 32)  # 31 bits for the bucket, one for the sign

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import kernel, require, setting
 from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
-from .base import (
-    accumulate,
-    check,
-    restore,
-)
+from .base import accumulate, restore
 from .checks import check_kept
+from .closed_forms import check
 from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
 from .kernels.selection import largest
 from .registry import register
@@ -41,14 +38,17 @@ class TopK(NamedTuple):
 
     k: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         order = np.argsort(-np.abs(v), kind="stable")  # ties keep their order
         index = np.sort(order[: c.k])
         return index, v[index]
+
+    def sends_entries(c) -> bool:
+        return True
 
     def capacity(c, d):
         return c.k, c.k, 0, d
@@ -76,10 +76,10 @@ class TopK(NamedTuple):
 
         return top_k_contraction(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(min(c.k, int(np.count_nonzero(v))))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(c.k * (bits_for(len(v)) + 32))
 
 
@@ -108,13 +108,19 @@ class RandK(NamedTuple):
     unbiased: bool = False
     shared: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.k >= 1, "k", self.k, "an integer, at least 1")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         index = plain_subset(stream, v.size, c.k)
         return index, (v.size / c.k if c.unbiased else 1.0) * v[index]
+
+    def sends_entries(c) -> bool:
+        return True
+
+    def sends_evenly(c) -> bool:
+        return True
 
     def capacity(c, d):
         return 2 * c.k + (2 if c.shared else 0), c.k, 0, 0  # positions, space to sort in, and the key of the draw
@@ -174,10 +180,10 @@ class RandK(NamedTuple):
             raise TypeError("RandK is not unbiased: omega is not defined, see delta (or RandK(k, unbiased=True))")
         return rand_k_variance(d=d, k=c.k)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
 
 
@@ -227,7 +233,7 @@ def _unpack_entries(k, buffer, cursor, end, d, symbols):
 
 @check.register(TopK)
 @check.register(RandK)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_kept(c, d)
 
 

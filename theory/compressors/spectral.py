@@ -9,21 +9,17 @@ factors.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import require, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
 from ..wire.bits import bits_for, write, write_floats
-from .base import (
-    accumulate,
-    check,
-    pack,
-    payload_bits,
-    unpack,
-)
+from .base import accumulate, pack, payload_bits, unpack
+from .closed_forms import check
 from .kernels.linear_algebra import room
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, uniforms
@@ -77,13 +73,13 @@ class SpectralAtomo(NamedTuple):
     columns: int
     budget: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(0.0 < self.budget <= q, "budget", self.budget, f"a number above 0, at most min(rows, columns) = {q}")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         from ..bounds import atomo_probabilities
 
         U, s, Vt = triplets(c, v)
@@ -112,7 +108,7 @@ class SpectralAtomo(NamedTuple):
 
         return spectral_atomo_variance(rows=c.rows, columns=c.columns, budget=c.budget)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         from ..bounds import atomo_probabilities
 
         atoms = float(atomo_probabilities(singular_values(c, v), c.budget).sum())
@@ -140,13 +136,13 @@ class BestRank(NamedTuple):
     columns: int
     rank: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require_shape(self)
         q = min(self.rows, self.columns)
         require(1 <= self.rank <= q, "rank", self.rank, f"an integer from 1 to min(rows, columns) = {q}")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         U, s, Vt = triplets(c, v)
         return (U[:, : c.rank] * s[: c.rank] @ Vt[: c.rank]).ravel()
 
@@ -167,7 +163,7 @@ class BestRank(NamedTuple):
 
         return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         atoms = min(c.rank, int(np.count_nonzero(singular_values(c, v))))
         return bits_for(c.rank + 1) + 32.0 * (c.rows + c.columns) * atoms
 
@@ -195,12 +191,12 @@ class QuantizedSpectrum(NamedTuple):
     columns: int
     s: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require_shape(self)
         require(1 <= self.s <= 2**24, "s", self.s, "an integer from 1 to 2**24")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         U, s, Vt = triplets(c, v)
         scale = ceil_to(norm_of(v, 2.0) / c.s, v.dtype, wire)
         if scale == 0.0:
@@ -257,7 +253,7 @@ class QuantizedSpectrum(NamedTuple):
 
         return qsgd_variance(d=min(c.rows, c.columns), s=c.s)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         from ..bounds import qsgd_nonzeros_exact
 
         atoms = qsgd_nonzeros_exact(singular_values(c, v), c.s)
@@ -308,7 +304,7 @@ def _(c, buffer, cursor, end, d, symbols):
 @check.register(SpectralAtomo)
 @check.register(BestRank)
 @check.register(QuantizedSpectrum)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_shape(c, d)
 
 

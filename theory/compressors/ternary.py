@@ -8,21 +8,18 @@ coordinates per byte.  The levels are drawn as those of QSGD with s = 1.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import generic, kernel, require, setting
 from ..core.vectors import add_entry
 from ..wire.bits import read_float, write_float
 from ..wire.trits import read_trits, trits_bits, write_trits
 from . import base
-from .base import (
-    check,
-    expected_nonzeros,
-    expected_payload_bits,
-)
 from .checks import check_dimension
+from .closed_forms import check, expected_nonzeros, expected_payload_bits
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .qsgd import BLOCK, TILE, draw_levels, multiples, round_at_random, round_up
@@ -38,7 +35,7 @@ wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
 
 
-def round_to_three(v, size: float, stream, wire) -> np.ndarray:
+def round_to_three(v: np.ndarray, size: float, stream: Any, wire: DTypeLike) -> np.ndarray:
     """C times -1, 0 or 1 for each coordinate, with C = size, and the same levels as those of QSGD with s = 1."""
     scale = ceil_to(size, v.dtype, wire)
     if scale == 0.0:
@@ -187,11 +184,11 @@ class Ternary(NamedTuple):
 
     scale: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.scale < math.inf, "scale", self.scale, "a finite number above 0")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return round_to_three(v, max(c.scale, norm_of(v, np.inf)), stream, wire)
 
     def wanted_scale(c, state, v):
@@ -228,7 +225,9 @@ class TernGrad(NamedTuple):
 
     shared: bool = False
 
-    def reference(c, v, stream, wire):  # also with shared=True: no scale has been agreed on
+    def reference(
+        c, v: np.ndarray, stream: Any, wire: DTypeLike
+    ) -> np.ndarray:  # also with shared=True: no scale has been agreed on
         return round_to_three(v, norm_of(v, np.inf), stream, wire)
 
     def wanted_scale(c, state, v):
@@ -282,11 +281,11 @@ class ClippedTernGrad(NamedTuple):
 
     clip: float = 2.5
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.clip < math.inf, "clip", self.clip, "a finite number above 0")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return round_to_three(v, min(norm_of(v, np.inf), c.clip * deviation(v)), stream, wire)
 
     def wanted_scale(c, state, v):
@@ -319,11 +318,11 @@ def deviation(v):
 @check.register(Ternary)
 @check.register(TernGrad)
 @check.register(ClippedTernGrad)
-def _(c, d: int) -> None:
+def _(c: Any, d: int) -> None:
     check_dimension(d)
 
 
-def _expected_nonzeros(c, v) -> float:
+def _expected_nonzeros(c: Any, v: Any) -> float:
     from ..bounds import ternary_nonzeros_exact
 
     v = np.asarray(v, float)
@@ -331,7 +330,7 @@ def _expected_nonzeros(c, v) -> float:
     return ternary_nonzeros_exact(np.minimum(np.abs(v), scale), scale) if scale > 0.0 else 0.0
 
 
-def _expected_payload_bits(c, v) -> float:
+def _expected_payload_bits(c: Any, v: Any) -> float:
     return 32.0 + trits_bits(len(v))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,12 +39,12 @@ class Threshold(NamedTuple):
     size: float
     relative: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.size < math.inf, "size", self.size, "a finite number above 0")
         require(not self.relative or self.size <= 1.0, "size", self.size, "at most 1 where it is relative")
 
-    def sent_entries(c, v, stream):
+    def sent_entries(c, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
         least = c.size * norm_of(v, math.inf) if c.relative else c.size
         index = np.flatnonzero((np.abs(v) >= least) & (v != 0.0))
         return index, v[index]
@@ -90,17 +90,17 @@ class Threshold(NamedTuple):
             )
         return threshold_contraction(d=d, size=c.size)
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(_kept(c, v))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return float(entries_bits(_kept(c, v), len(v), len(v), 32))
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 
-def _kept(c, v) -> int:
+def _kept(c: Any, v: Any) -> int:
     sizes = [abs(float(x)) for x in v]
     least = c.size * max(sizes) if c.relative else c.size
     return sum(size >= least and size > 0.0 for size in sizes)

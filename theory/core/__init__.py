@@ -1,18 +1,19 @@
 """Foundations: generic functions, compiled kernels and their cache, settings, random streams."""
 
 from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
-from .generics import generic, question, registers
-from .settings import require, setting
+from .generics import generic, python_generic, registers
+from .settings import require, setting, traits
 
 __all__ = [
     "force_inline",
     "generic",
     "kernel",
     "no_refcount",
-    "question",
+    "python_generic",
     "registers",
     "require",
     "setting",
+    "traits",
     "uncounted",
     "when_compiling",
 ]

@@ -36,7 +36,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .compile_cache import kernel
+from .compile_cache import F, kernel
 
 __all__ = [
     "CODING",
@@ -61,12 +61,12 @@ CLOCK = int(time.CLOCK_MONOTONIC)
 
 
 @functools.cache
-def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
+def _encoder(tp: Any) -> tuple[Callable[[Any, list], None], str]:
     """Memory layout of a Numba type: a function that lists the numbers of a value, and their struct format."""
     if isinstance(tp, types.Array):
         dimensions = tp.ndim
 
-        def array(value, out):
+        def array(value: np.ndarray, out: list) -> None:
             out += (0, 0, value.size, value.itemsize, value.__array_interface__["data"][0])
             out += value.shape
             out += value.strides
@@ -76,7 +76,7 @@ def _encoder(tp) -> tuple[Callable[[Any, list], None], str]:
         parts = [_encoder(part) for part in tp.types]
         encoders = [encode for encode, _ in parts]
 
-        def members(value, out):
+        def members(value: Any, out: list) -> None:
             for encode, part in zip(encoders, value, strict=True):
                 encode(part, out)
 
@@ -112,7 +112,7 @@ def encode(value: NamedTuple) -> np.ndarray:
     return _encoded(value, *_encoder(numba.typeof(value)))
 
 
-def _encoded(value, encoder, form) -> np.ndarray:
+def _encoded(value: Any, encoder: Callable[[Any, list], None], form: str) -> np.ndarray:
     numbers: list = []
     encoder(value, numbers)
     room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
@@ -121,11 +121,11 @@ def _encoded(value, encoder, form) -> np.ndarray:
 
 
 @intrinsic
-def at(typing_context, pointer):
+def at(typing_context: Any, pointer: Any) -> Any:
     """The NamedTuple behind a kernel's first argument."""
     tp = pointer.dtype
 
-    def code(context, builder, signature, arguments):
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         model = context.data_model_manager[tp]
         data = builder.bitcast(arguments[0], model.get_data_type().as_pointer())
         return model.from_data(builder, builder.load(data, align=1))
@@ -134,10 +134,10 @@ def at(typing_context, pointer):
 
 
 @intrinsic
-def _invoke(typing_context, code, data, t, r, w):
+def _invoke(typing_context: Any, code: Any, data: Any, t: Any, r: Any, w: Any) -> Any:
     """Call the compiled function at an address."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         function = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 4)
         builder.call(builder.inttoptr(arguments[0], function.as_pointer()), arguments[1:])
         return context.get_dummy_value()
@@ -146,10 +146,10 @@ def _invoke(typing_context, code, data, t, r, w):
 
 
 @intrinsic
-def _number_at(typing_context, address):
+def _number_at(typing_context: Any, address: Any) -> Any:
     """The int64 at an address."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()))
 
     return types.int64(types.int64), generate
@@ -159,7 +159,7 @@ _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32
 
 
 @kernel
-def replay(calls, start, stop, time, nanoseconds):
+def replay(calls: np.ndarray, start: int, stop: int, time: np.ndarray, nanoseconds: np.ndarray) -> None:
     """Make the calls of rounds ``start`` to ``stop`` and sum the time of each kind.
 
     ``calls`` has a row for each: the addresses of code and arguments, the kind, how many replicas there are, and the
@@ -208,7 +208,15 @@ class Call:
         Its row in the table of `replay`; None if it runs in Python.
     """
 
-    def __init__(self, name, kind, function: Callable[[int], object] | None, arguments=None, addresses=None, keep=()):
+    def __init__(
+        self,
+        name: str,
+        kind: int,
+        function: Callable[[int], object] | None,
+        arguments: Any = None,
+        addresses: Any = None,
+        keep: tuple = (),
+    ):
         self.name, self.kind, self._function, self.arguments = name, kind, function, arguments
         self.addresses, self._keep = addresses, keep
 
@@ -220,7 +228,7 @@ class Call:
             replay(self.addresses[None], t, t + 1, np.empty(2, np.int64), np.zeros(4, np.int64))
 
 
-def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> Any:
+def operation(cls: Any = None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> Any:
     """Make an operation of a NamedTuple with a function ``_row(pointer, t, r, w)``, which begins ``b = at(pointer)``.
 
     ``shared``: the fields of which one row may serve all owners.  See `in_python` for arguments that kernels cannot
@@ -232,17 +240,17 @@ def operation(cls=None, *, kind: int = OTHER, shared: tuple[str, ...] = ()) -> A
     return cls
 
 
-def in_python(made, *classes):
+def in_python(made: Any, *classes: type) -> Callable[[F], F]:
     """Decorate a function ``(arguments, t, r, w)`` that replaces an operation whose first field is of such a class."""
 
-    def decorate(function):
+    def decorate(function: F) -> F:
         made.plain.update(dict.fromkeys(classes, function))
         return function
 
     return decorate
 
 
-def bind(arguments, replicas: int, owners: Owners) -> Call:
+def bind(arguments: Any, replicas: int, owners: Owners) -> Call:
     """Bind an operation to its arguments, for the rows of all replicas and these owners."""
     made = type(arguments)
     plain = made.plain.get(type(arguments[0]))
@@ -262,7 +270,7 @@ def bind(arguments, replicas: int, owners: Owners) -> Call:
 _known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address and the memory layout
 
 
-def _kind_of(value):
+def _kind_of(value: Any) -> Any:
     """All that the Numba type of a value depends on; asking Numba takes five times as long."""
     if isinstance(value, tuple):
         return (type(value), *map(_kind_of, value))
@@ -272,12 +280,12 @@ def _kind_of(value):
     return (int, value >= 2**63) if type(value) is int else type(value)
 
 
-def _entry(compiled, tp) -> int:
+def _entry(compiled: Any, tp: Any) -> int:
     """Address of the code for arguments of this type, compiled or loaded at first use."""
     return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
 
 
-def compiled_for(compiled: Any, behind, *others) -> tuple[int, Any]:
+def compiled_for(compiled: Any, behind: Any, *others: Any) -> tuple[int, Any]:
     """Address and result type of a kernel whose first argument points to the Numba type ``behind``."""
     signature = (cast(Any, types).CPointer(behind), *others)
     if signature not in compiled.overloads:
@@ -286,7 +294,7 @@ def compiled_for(compiled: Any, behind, *others) -> tuple[int, Any]:
     return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name), found.signature.return_type
 
 
-def _each(function, arguments, replicas, owners, t) -> None:
+def _each(function: Callable[..., object], arguments: Any, replicas: int, owners: Owners, t: int) -> None:
     for r in range(replicas):
         for w in owners.index[: owners.count[0]].tolist():
             function(arguments, t, r, w)

@@ -1,10 +1,20 @@
-"""A bar in a notebook while a cell waits for kernels to be compiled: for what, how many, and since when."""
+"""What is said while kernels are compiled: a line, or in a notebook a bar: for what, how many, and since when."""
 
 from __future__ import annotations
 
 import html
+import os
+import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from numba.core import types
+
+from .fingerprints import NAME
+
+__all__ = ["CompileBar", "tell", "when_compiling"]
 
 USUAL, SHARED = 12, 40  # kernels that one class needs, and what all methods share: where the bar is full
 
@@ -20,7 +30,7 @@ class CompileBar:
         The notebook's; it says when a cell ends.
     """
 
-    def __init__(self, shell):
+    def __init__(self, shell: Any):
         self._shell, self._handle, self._shown = shell, None, 0.0
         self._pieces: list[str] = []
         self._done = self._total = 0
@@ -68,3 +78,62 @@ class CompileBar:
             self._handle = display(data, raw=True, display_id=True)
         else:
             self._handle.update(data, raw=True)
+
+
+SHARED_PIECES = "what all methods share"
+CONTAINERS = tuple(f"{NAME}.{part}" for part in ("methods.", "compressors.base", "problems.matrix"))
+
+
+def _piece(signature: Any) -> str:
+    """Whose kernel has this signature: class of the first argument, or of its first field if that is a pointer."""
+    first = signature[0] if isinstance(signature, (tuple, list)) and signature else None
+    if isinstance(first, cast(Any, types).CPointer):
+        first = next(iter(getattr(first.dtype, "types", ())), None)
+    cls = getattr(first, "instance_class", None)
+    return SHARED_PIECES if cls is None or cls.__module__.startswith(CONTAINERS) else cls.__name__
+
+
+def tell(signature: object, folder: Path | None, stored: bool) -> None:
+    """Say that a kernel with this signature is not found and is compiled now, and count it in the bar."""
+    if _teller and (what := _piece(signature)) not in _told:
+        _told.add(what)
+        _teller[0](what, folder, stored)
+    if _bars:
+        _bars[0].kernel()
+
+
+def _tell_who_watches(what: str, folder: Path | None, stored: bool) -> None:
+    """A line if standard error is a terminal; in a notebook a bar, as the output of the cell that waits."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if os.environ.get("THEORY_PROGRESS") == "0" or "PYTEST_CURRENT_TEST" in os.environ:
+        return
+    later = f"next time it is loaded from {folder}" if stored else "not stored, as it is not the package's own"
+    if shell is not None and hasattr(shell, "kernel"):
+        if not _bars:
+            _bars.append(CompileBar(shell))
+        _bars[0].piece(what, later, what == SHARED_PIECES)
+    elif sys.stderr is not None and (sys.stderr.isatty() or shell is not None):
+        print(f"theory: compiling {what} (some seconds; {later})", file=sys.stderr, flush=True)
+
+
+_bars: list[CompileBar] = []  # at most one
+_teller: list[Callable[[str, Path | None, bool], object]] = [_tell_who_watches]
+_told: set[str] = set()
+
+
+def when_compiling(tell: Callable[[str, Path | None, bool], object] | None) -> None:
+    """Call ``tell(what, folder, stored)`` when a kernel is not found in the cache; None: no call.
+
+    By default a line is printed on standard error if that is a terminal, and a notebook shows a bar.
+
+    Parameters
+    ----------
+    tell : callable or None
+        ``what`` names a compressor, a problem or the common part, each once; ``folder`` is the cache, and ``stored``
+        tells whether the code will be found there next time.
+
+    Examples
+    --------
+    >>> when_compiling(None)  # from now on nobody is told
+    """
+    _teller[:] = [] if tell is None else [tell]

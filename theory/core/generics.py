@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from numba.extending import overload
 
 from .callee import OPTIONS
-from .compile_cache import F, external, kernel, region_of, region_of_file
+from .compile_cache import F, external, kernel
+from .fingerprints import file_of, generics, name_of
 
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "question", "registers"]
+__all__ = ["GenericFunction", "generic", "python_generic", "registers"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -101,10 +102,10 @@ def generic(
     8
     """
     table: dict[Any, Any] = {}
-    home = region_of_file(sys._getframe(1).f_code.co_filename)  # only a leaf's own kernels call its generics
+    by_name: dict[str, Any] = {}  # the same table; stored code knows classes by name
     fallback: Any = kernel(default) if default is not None else None
 
-    def call(setting, *arguments):
+    def call(setting: Any, *arguments: Any) -> Any:
         implementation = table.get(type(setting), fallback)
         if implementation is None:
             known = ", ".join(sorted(cls.__name__ for cls in table)) or "none"
@@ -114,26 +115,27 @@ def generic(
             )
         return (implementation.py_func if interpreted else implementation)(setting, *arguments)
 
-    def typed(setting, *arguments):
+    def typed(setting, *arguments):  # type: ignore[no-untyped-def]  # Numba compares signatures, with annotations
         # Numba compiles the plain function once per signature and process; only the caller is stored.
         implementation = table.get(getattr(setting, "instance_class", None), fallback)
         return implementation and implementation.py_func
 
-    def register(*classes):
-        def decorate(function):
-            implementation, here = kernel(function), region_of(function)
+    def register(*classes: type) -> Callable[[F], F]:
+        def decorate(function: F) -> F:
+            implementation = kernel(function)
+            if file_of(function.__code__.co_filename) is None:
+                external.update(classes)
             for cls in classes:
-                if here is None or here not in ("", home):
-                    external.add(cls)
-                table[cls] = implementation
+                table[cls] = by_name[name_of(cls)] = implementation
             return implementation
 
         return decorate
 
-    def in_python(*classes):
-        def decorate(function):
+    def in_python(*classes: type) -> Callable[[Any], Any]:
+        def decorate(function: Any) -> Any:
             function.py_func = function
             table.update(dict.fromkeys(classes, function))
+            by_name.update(dict.fromkeys(map(name_of, classes), function))
             return function
 
         return decorate
@@ -149,10 +151,14 @@ def generic(
     if not inline:  # else a caller without reference counts would pass that on, also to what allocates
         options["_nrt"] = True
     overload(call, strict=False, jit_options=options)(typed)
+    made.options = sorted((name, str(value)) for name, value in options.items())
+    made.identity = f"{sys._getframe(1).f_globals.get('__name__')}:{name}"
+    made.choose = lambda cls: by_name.get(cls, fallback)
+    generics[made.identity] = made
     return made
 
 
-def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+def python_generic(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
     """Decorator: a generic called only from Python; the function is the default implementation.
 
     Parameters
@@ -167,7 +173,7 @@ def question(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
 
     Examples
     --------
-    >>> @question
+    >>> @python_generic
     ... def price(thing) -> float:
     ...     return 1.0
     >>> price("anything")

@@ -10,10 +10,12 @@ The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Para
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 from numba.extending import overload
 
+from .callee import Recorded
 from .compile_cache import force_inline, kernel, no_refcount
 from .threefry import threefry2x32, threefry2x32_13
 
@@ -75,7 +77,7 @@ def _derive(stream, name):
     return bits(u64(stream) ^ FOLD, name)
 
 
-def derive(stream, name) -> np.uint64:
+def derive(stream: Any, name: Any) -> np.uint64:
     """The key of the sub-stream with the integer ``name`` (a worker, a step, a bucket).
 
     Parameters
@@ -107,12 +109,12 @@ def derive(stream, name) -> np.uint64:
 _compiled_derive = kernel(_derive)
 
 
-@overload(derive, jit_options={"error_model": "numpy"})
+@overload(derive, jit_options={"error_model": "numpy", "pipeline_class": Recorded})
 def _(stream, name):
     return _derive
 
 
-def generator(stream) -> np.random.Generator:
+def generator(stream: Any) -> np.random.Generator:
     """A NumPy generator, for code in Python.
 
     Parameters

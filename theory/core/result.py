@@ -14,7 +14,7 @@ SHOWN = ("step", "samples", "rounds", "payload_bits_up", "payload_bits_down", "s
 ENDS = 5  # rows at the beginning and at the end that are displayed
 
 
-def _cell(value) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
     if isinstance(value, (float, np.floating)):
@@ -43,7 +43,7 @@ class History(np.ndarray):
         """The names of the columns."""
         return tuple(self.dtype.names or ())
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """The history as a ``pandas.DataFrame``, its index being the step.
 
         Returns
@@ -57,7 +57,7 @@ class History(np.ndarray):
         table = pandas.DataFrame({name: np.asarray(self[name]) for name in self.columns})
         return table.set_index("step") if "step" in self.columns else table
 
-    def __getitem__(self, key) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
         plain = isinstance(found, History) and (found.dtype.names is None or found.ndim != 1)
         return found.view(np.ndarray) if plain else found
@@ -72,7 +72,7 @@ class History(np.ndarray):
         heads = [name.removeprefix("payload_") for name in shown]
         return heads, rows, [name for name in self.columns if name not in shown]
 
-    def _more(self, others) -> str:
+    def _more(self, others: list[str]) -> str:
         also = f"; also {', '.join(others)}" if others else ""
         return f"{self.size} rows{also}"
 
@@ -136,13 +136,13 @@ class Result(dict):
     status: int
     message: str
 
-    def __init__(self, *args, **fields):
+    def __init__(self, *args: Any, **fields: Any):
         super().__init__(*args, **fields)
         history = self.get("history")
         if isinstance(history, np.ndarray) and history.dtype.names is not None:
             self["history"] = history.view(History)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
@@ -151,10 +151,10 @@ class Result(dict):
     __setattr__ = dict.__setitem__
     __delattr__ = dict.__delitem__
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         width = max(map(len, self), default=0)
         with np.printoptions(threshold=6, edgeitems=2, linewidth=100 - width):
             rows = [(name, repr(entry).replace("\n", "\n" + " " * (width + 2))) for name, entry in self.items()]

@@ -50,7 +50,7 @@ def require(condition: object, name: str, got: object, allowed: str, error: type
         raise error(f"{name}: got {got!r}, allowed: {allowed}")
 
 
-def _convert(name: str, hint: str, value):
+def _convert(name: str, hint: str, value: Any) -> Any:
     if hint.startswith("int | ") and not isinstance(value, tuple):  # a number, or a schedule of numbers
         hint = "int"
     convert = _CONVERT.get(hint)
@@ -69,13 +69,13 @@ def _convert(name: str, hint: str, value):
 class SettingType(type):
     """The class of settings: `help` and completion show what a setting has, and not the methods of a tuple."""
 
-    def __dir__(cls):
+    def __dir__(cls) -> list[str]:
         hidden = set(dir(tuple)) - {"__doc__", "__module__"}
         hidden |= {"_asdict", "_make", "_field_defaults", "__annotations__", "__match_args__", "__orig_bases__"}
         return [name for name in super().__dir__() if name not in hidden]
 
 
-def _spelled(klass, given: dict[str, Any]) -> dict[str, Any]:
+def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments as fields: a class may know other ways to write them; names of no field are refused."""
     if hasattr(klass, "other_arguments") and not set(given) <= set(klass._fields):
         given = klass.other_arguments(dict(given))
@@ -101,15 +101,16 @@ def wants_two(function: Callable) -> bool:
     return len(wanted) == 2
 
 
-def field_types(cls) -> dict[str, str]:
+def field_types(cls: Any) -> dict[str, str]:
     """The annotation of each field of a NamedTuple: "int", "float", ...
 
     NamedTuple stores unevaluated annotations (``from __future__ import annotations``) as forward references.
     """
     written = {}
-    for name, hint in cls.__annotations__.items():
-        hint = getattr(hint, "__forward_arg__", hint)
-        written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    for part in reversed(cls.__mro__):  # fields may be those of a NamedTuple that several settings share
+        for name, hint in vars(part).get("__annotations__", {}).items():
+            hint = getattr(hint, "__forward_arg__", hint)
+            written[name] = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     return written
 
 
@@ -151,7 +152,7 @@ def setting(cls: type[T]) -> type[T]:
     hints = field_types(cls)
 
     @functools.wraps(make)
-    def __new__(klass, *args, **kwargs):
+    def __new__(klass: Any, *args: Any, **kwargs: Any) -> Any:
         raw = make(klass, *args, **_spelled(klass, kwargs))
         self = tuple.__new__(klass, (_convert(n, hints.get(n, ""), v) for n, v in zip(klass._fields, raw, strict=True)))
         if hasattr(klass, "domain"):
@@ -170,7 +171,41 @@ def setting(cls: type[T]) -> type[T]:
     return registers(made)
 
 
-def _feed(sha, value) -> None:
+def traits(**stated: object) -> Callable[[type[T]], type[T]]:
+    """Class decorator: what a class states of itself, as attributes that are no fields.
+
+    In the body of a NamedTuple ``sparse_rows = True`` does the same; type checkers take that for a field.
+
+    Parameters
+    ----------
+    **stated : object
+        Names and values.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the same class.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> @traits(listed=True)
+    ... @setting
+    ... class Halve(NamedTuple):
+    ...     times: int
+    >>> Halve(3).listed, Halve(3)
+    (True, Halve(times=3))
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, value in stated.items():
+            setattr(cls, name, value)
+        return cls
+
+    return decorate
+
+
+def _feed(sha: Any, value: Any) -> None:
     if isinstance(value, tuple):
         sha.update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
         for part in value:
@@ -191,7 +226,7 @@ def _feed(sha, value) -> None:
         sha.update(f"{type(value).__name__} {value!r};".encode())
 
 
-def _feed_function(sha, function) -> None:
+def _feed_function(sha: Any, function: Any) -> None:
     """Feed what determines a function, as far as it can be read: its code, defaults and closure."""
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -207,7 +242,7 @@ def _feed_function(sha, function) -> None:
             _feed(sha, inside if isinstance(inside, (tuple, str, int, float, np.ndarray)) else type(inside).__name__)
 
 
-def _feed_code(sha, code) -> None:
+def _feed_code(sha: Any, code: Any) -> None:
     sha.update(code.co_code + " ".join(code.co_names).encode())
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
@@ -217,7 +252,7 @@ def _feed_code(sha, code) -> None:
             sha.update(repr(members).encode())
 
 
-def digest(value) -> str:
+def digest(value: object) -> str:
     """Type-sensitive digest of a value made of numbers, strings, arrays, NamedTuples and dicts.
 
     >>> digest((1, 2.0)) == digest((1, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["AT_RECORDS", "IN_ROUNDS", "LONG", "Patience", "wait"]
 
@@ -26,7 +26,7 @@ LONG = Patience(300, 0.001)  # for seconds
 _give_way = getattr(os, "sched_yield", lambda: time.sleep(0))  # not available on all systems
 
 
-def wait(request, patience: Patience = LONG) -> None:
+def wait(request: Any, patience: Patience = LONG) -> None:
     """Wait for a non-blocking call without occupying a processor (a blocking MPI call would spin)."""
     for _ in range(patience.polls):
         if request.Test():

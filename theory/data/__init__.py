@@ -2,7 +2,7 @@
 
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .load import NAMES, load_data
-from .topics import rcv1_topics
+from .multilabel import rcv1_topics
 from .wilson import wilson_data
 
 __all__ = ["NAMES", "DataError", "Dataset", "load_data", "make_dataset", "rcv1_topics", "require_binary", "wilson_data"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from .dataset import DataError
@@ -11,7 +14,7 @@ __all__ = ["breast_cancer", "diabetes", "digits", "digits_10", "rcv1", "two_clas
 POSITIVE_TOPICS, NEGATIVE_TOPICS = ("CCAT", "ECAT"), ("GCAT", "MCAT")
 
 
-def breast_cancer():
+def breast_cancer() -> Any:
     """Breast Cancer Wisconsin (Diagnostic): 569 x 30, unscaled; +1 benign, -1 malignant."""
     from sklearn.datasets import load_breast_cancer  # takes 0.9 s to import, so imported here
 
@@ -19,7 +22,7 @@ def breast_cancer():
     return X, np.where(y == 1, 1.0, -1.0), ("+1 is benign, -1 malignant",)
 
 
-def digits():
+def digits() -> Any:
     """Handwritten digits, 8 x 8 grey values 0..16: 1,797 x 64; +1 even, -1 odd."""
     from sklearn.datasets import load_digits
 
@@ -27,14 +30,14 @@ def digits():
     return X, np.where(y % 2 == 0, 1.0, -1.0), ("+1 is an even digit, -1 an odd one",)
 
 
-def digits_10():
+def digits_10() -> Any:
     """The digits in ten classes, 0 to 9."""
     from sklearn.datasets import load_digits
 
     return (*load_digits(return_X_y=True), ())
 
 
-def diabetes():
+def diabetes() -> Any:
     """Diabetes progression after one year, a regression: 442 x 10, columns centred and of unit norm."""
     from sklearn.datasets import load_diabetes
 
@@ -42,7 +45,7 @@ def diabetes():
     return X, y, ()
 
 
-def rcv1():
+def rcv1() -> Any:
     """RCV1-v2, training part, in two classes by LIBSVM's rule: 20,242 x 47,236.
 
     Raises
@@ -65,7 +68,7 @@ def rcv1():
     return two_classes(bunch.data, bunch.target, list(bunch.target_names))
 
 
-def two_classes(X, topics, names):
+def two_classes(X: Any, topics: Any, names: Sequence[str]) -> Any:
     """LIBSVM's rule: + is CCAT or ECAT, - is GCAT or MCAT; a document of both, or of neither, is dropped.
 
     Parameters

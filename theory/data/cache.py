@@ -2,6 +2,7 @@
 
 An entry is a folder with one ``.npy`` file for each array and a small ``entry.json``.  It is written under a temporary
 name and renamed when it is complete, so that a reader finds a complete entry or none.  No pickle, in either direction.
+The folder is the user's alone, see `theory.core.private_files`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.compile_cache import cache_root
+from ..core.private_files import cache_root, private_folder, say_once, unsafe
 
 __all__ = ["data_folder", "entry_name", "load_entry", "store_entry"]
 
 FORMAT = 1  # increase it when the files below or the result of the parser change
 
 
-def data_folder() -> Path:
-    """The folder of cached data sets, below ``THEORY_CACHE`` or the user's cache folder."""
-    return cache_root() / "data"
+def data_folder() -> Path | None:
+    """The folder of cached data sets, below ``THEORY_CACHE`` or the user's cache folder; None if there is none."""
+    root = cache_root()
+    return None if root is None else root / "data"
 
 
 def entry_name(title: str, identity: str, state: str) -> str:
@@ -46,7 +49,7 @@ def entry_name(title: str, identity: str, state: str) -> str:
     return "-".join((title, *digests))
 
 
-def load_entry(name: str):
+def load_entry(name: str) -> Any:
     """Map an entry.
 
     Returns
@@ -54,7 +57,10 @@ def load_entry(name: str):
     (X, y, notes) or None
         ``X`` a csr_array over read-only maps, or a mapped dense array; None if there is no such entry or it is damaged.
     """
-    folder = data_folder() / name
+    root = data_folder()
+    if root is None or not _is_private(root / name):
+        return None
+    folder = root / name
     try:
         about = json.loads((folder / "entry.json").read_text())
         arrays = {}
@@ -75,7 +81,7 @@ def load_entry(name: str):
         return None
 
 
-def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
+def store_entry(name: str, X: Any, y: Any, notes: tuple[str, ...] = ()) -> bool:
     """Write an entry and drop older states of the same source.
 
     Parameters
@@ -106,20 +112,45 @@ def store_entry(name: str, X, y, notes: tuple[str, ...] = ()) -> bool:
     }
     root = data_folder()
     temporary = None
+    if root is None:
+        return False
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        if (why := private_folder(root)) is not None:
+            say_once(f"{root} {why}: nothing is stored there")
+            return False
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
         for key, array in arrays.items():
-            np.save(temporary / f"{key}.npy", array, allow_pickle=False)
-        (temporary / "entry.json").write_text(json.dumps(about))
+            with open(temporary / f"{key}.npy", "wb") as file:
+                np.save(file, array, allow_pickle=False)
+                _to_disk(file)
+        with open(temporary / "entry.json", "w") as text:
+            text.write(json.dumps(about))
+            _to_disk(text)
         if (root / name).exists() and load_entry(name) is None:
             shutil.rmtree(root / name, ignore_errors=True)  # damaged, so no process maps it
         os.rename(temporary, root / name)
-    except OSError:
+    except OSError as error:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
-        return load_entry(name) is not None  # another process was faster
+        found = load_entry(name) is not None  # another process was faster
+        if not found:
+            say_once(f"{root} cannot be written ({error.strerror}): goes on without storing")
+        return found
     for stale in root.glob(f"{name.rpartition('-')[0]}-*"):
         if stale.name != name:
             shutil.rmtree(stale, ignore_errors=True)  # existing maps stay valid: POSIX frees the blocks later
     return True
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether an entry and the folder above it are private; a line says why not."""
+    for level in (folder.parent, folder):
+        if (why := unsafe(level)) is not None:
+            say_once(f"{level} {why}: it is not read")
+            return False
+    return True
+
+
+def _to_disk(file: IO) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -269,7 +269,7 @@ def require_binary(data: Dataset) -> Dataset:
     return data
 
 
-def make_dataset(X, y, name: str, notes: tuple[str, ...] = ()) -> Dataset:
+def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Dataset:
     """Make a checked data set from arrays: used by every source, and for your own arrays.
 
     Parameters

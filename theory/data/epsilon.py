@@ -13,7 +13,7 @@ principal directions and weights i^-decay, too: directions of large variance are
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Correlated(NamedTuple):
     margin: float = 3.92  # approximate standard deviation of <a, w>: gives the minimum of epsilon's loss
 
 
-def generate(model: Correlated | None = None, seed: int = SEED):
+def generate(model: Correlated | None = None, seed: int = SEED) -> Any:
     """Generate the data set, in about two seconds.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def load_data(
     *,
     n_features: int | None = None,
     zero_based: bool = False,
-    comm=None,
+    comm: Any = None,
 ) -> Dataset:
     """Load a data set, checked.
 
@@ -78,7 +79,7 @@ def load_data(
     return data
 
 
-def _load_together(comm, name_or_path, **options) -> Dataset:
+def _load_together(comm: Any, name_or_path: Any, **options: Any) -> Dataset:
     """Load on rank 0 first, then on the others; a failure on any rank is raised on all, so that none waits forever."""
     data: Any = None
     error: Exception | None = None
@@ -92,7 +93,7 @@ def _load_together(comm, name_or_path, **options) -> Dataset:
     return data
 
 
-def _raise_together(comm, error: Exception | None) -> None:
+def _raise_together(comm: Any, error: Exception | None) -> None:
     """Raise the lowest failing rank's error on every rank; buffer calls only, so nothing is pickled."""
     message = b"" if error is None else (str(error) if isinstance(error, DataError) else repr(error)).encode()
     sizes = np.empty(comm.size, np.int64)
@@ -110,7 +111,7 @@ def _raise_together(comm, error: Exception | None) -> None:
     raise DataError(buffer.tobytes().decode())
 
 
-def _load(name_or_path, *, n_features, zero_based) -> Dataset:
+def _load(name_or_path: Any, *, n_features: Any, zero_based: Any) -> Dataset:
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
     if text in NAMES:
@@ -143,7 +144,7 @@ def _not_found(text: str, path: Path) -> DataError:
     return DataError(f'unknown data set "{text}": {hint}known are {names}, or give the path of a LIBSVM file')
 
 
-def cached(name: str, entry: str, make) -> Dataset:
+def cached(name: str, entry: str, make: Callable[..., Any]) -> Dataset:
     """The cached entry; if there is none, the result of ``make() -> (X, y, notes)``, stored and mapped."""
     found = load_entry(entry)
     if found is None:
@@ -160,7 +161,7 @@ def cached(name: str, entry: str, make) -> Dataset:
     return make_dataset(X, y, name, notes)
 
 
-def _file(path: Path, n_features, zero_based) -> Dataset:
+def _file(path: Path, n_features: Any, zero_based: Any) -> Dataset:
     stat = path.stat()
     name = path.name
     while name.endswith(SUFFIXES) and "." in name[1:]:

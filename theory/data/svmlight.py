@@ -10,6 +10,7 @@ import bz2
 import gzip
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +22,7 @@ BLOCK = 1 << 22  # bytes read at a time
 MAX_INDEX = 2**31 - 2
 
 
-def _open(path: Path):
+def _open(path: Path) -> Any:
     """Open the file, decompressed according to its content, not its name."""
     with path.open("rb") as file:
         head = file.read(8)
@@ -32,7 +33,7 @@ def _open(path: Path):
     return path.open("rb")
 
 
-def _sniff(path: Path, head: bytes):
+def _sniff(path: Path, head: bytes) -> None:
     """Reject files that are obviously something else, by their first bytes."""
     known = {
         b"%PDF": "a PDF document",
@@ -83,7 +84,7 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
     return DataError(f"{where}: not LIBSVM text: expected {found}, found {token!r}; {advice}")
 
 
-def _blocks(path: Path):
+def _blocks(path: Path) -> Any:
     """Blocks of whole lines, each ending in a newline."""
     rest = b""
     first = True
@@ -109,7 +110,9 @@ def _blocks(path: Path):
         yield rest + b"\n"
 
 
-def read_svmlight(path, *, n_features: int | None = None, zero_based: bool = False, edit=None):
+def read_svmlight(
+    path: str | Path, *, n_features: int | None = None, zero_based: bool = False, edit: Any = None
+) -> Any:
     r"""Read a LIBSVM text file, plain, gzip or bzip2.
 
     Comments after ``#``, empty lines and ``qid:`` are skipped.  Repeated indices of a row are summed, unsorted ones

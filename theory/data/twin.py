@@ -11,7 +11,7 @@ values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,19 +113,19 @@ def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indice
             draw += 3
 
 
-def draw_array(kernel_, seed: int, what: str, *shape: int):
+def draw_array(kernel_: Any, seed: int, what: str, *shape: int) -> Any:
     """An array of random numbers; ``what`` names their stream."""
     out = np.empty(shape)
     kernel_(key(seed, what), out.reshape(-1))
     return out
 
 
-def order(seed: int, what: str, size: int):
+def order(seed: int, what: str, size: int) -> Any:
     """A random permutation."""
     return np.argsort(draw_array(uniforms, seed, what, size), kind="stable")
 
 
-def _lengths(model: Twin, labels, seed: int):
+def _lengths(model: Twin, labels: Any, seed: int) -> Any:
     """Number of distinct words of each document: the exact quantiles of its class, in random order."""
     lengths = np.empty(labels.size, np.int64)
     for label, table in ((1.0, model.lengths_positive), (-1.0, model.lengths_negative)):
@@ -135,7 +135,7 @@ def _lengths(model: Twin, labels, seed: int):
     return lengths
 
 
-def _rates(model: Twin, weight, seed: int):
+def _rates(model: Twin, weight: Any, seed: int) -> Any:
     """Rates of all words: one row for each topic (those of class -1 first), the last for the language.
 
     They are scaled so that their mean over the documents, with ``weight`` for each topic, is the rate in the language:
@@ -155,7 +155,7 @@ def _rates(model: Twin, weight, seed: int):
     return np.vstack([rates, language])
 
 
-def generate(model: Twin | None = None, seed: int = SEED):
+def generate(model: Twin | None = None, seed: int = SEED) -> Any:
     """Generate the twin.
 
     The same model and seed give the same bits on one machine; ``exp`` and ``log`` may round differently on another.

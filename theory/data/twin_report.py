@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ FILE = "rcv1_subsets_binary.svm.bz2"
 BEGIN, END = "<!-- twin_report: begin -->", "<!-- twin_report: end -->"
 
 
-def _rows(s: Statistics):
+def _rows(s: Statistics) -> Any:
     """(what, text, number) of every line of the table; the ratio is taken of the numbers."""
     value: float
     for what, value in (("rows n", s.n), ("columns d", s.d), ("labels +1", s.positive), ("labels -1", s.negative)):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..measure.processors import usable_cores
 from ..reporting.progress import on_terminal
+from .audit_page import FIRST, TIMED, page
 from .processes import each
 from .ranks import from_root, shared_out
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
-TIMED = 100_000  # coordinates of the vectors that are timed
 SHEETS = 3  # maximum number of compressors shown in full
 TAIL = 12  # lines of a compiler message with file and line
 
@@ -24,7 +26,7 @@ class NoSuchCompressor(ValueError):
 # --- who is audited ---------------------------------------------------------------------------------------------------
 
 
-def family_of(c) -> str:
+def family_of(c: Any) -> str:
     """The file in which a compressor is defined."""
     return type(c).__module__.rsplit(".", 1)[-1].replace("_", " ")
 
@@ -50,7 +52,7 @@ def _is_file(name: str) -> bool:
     return meant
 
 
-def chosen(names, d: int) -> list[tuple]:
+def chosen(names: Sequence[str], d: int) -> list[tuple]:
     """The compressors with these names for length d, each with another instance of its class for timing.
 
     A name is a class or a family, case-insensitive, or the path of a file that registers a class.
@@ -81,7 +83,7 @@ def chosen(names, d: int) -> list[tuple]:
     return [pair for pair in pairs if type(pair[0]) in classes]
 
 
-def why_not_compiled(c, d: int, error) -> str:
+def why_not_compiled(c: Any, d: int, error: Any) -> str:
     """Which part of ``c`` does not compile, the file and line where it begins, and the end of Numba's message.
 
     ``error`` is raised in a caller of that part and lacks this information; so the parts are called one by one.
@@ -117,7 +119,15 @@ def why_not_compiled(c, d: int, error) -> str:
 
 
 def audit_all(
-    pairs, d: int, seed: int, quick: bool, markdown: str | None, figure: str | None, say, processes: int = 1, comm=None
+    pairs: Any,
+    d: int,
+    seed: int,
+    quick: bool,
+    markdown: str | None,
+    figure: str | None,
+    say: Callable[[str], object],
+    processes: int = 1,
+    comm: Any = None,
 ) -> int:
     """Audit compressors, show the results, and draw.
 
@@ -158,7 +168,18 @@ def audit_all(
     return from_root(comm, lambda: _show(pairs, answers, interrupted, begin, *how))
 
 
-def _show(pairs, answers, interrupted, begin, d, seed, quick, markdown, figure, say) -> int:
+def _show(
+    pairs: Any,
+    answers: Any,
+    interrupted: Any,
+    begin: Any,
+    d: Any,
+    seed: Any,
+    quick: Any,
+    markdown: Any,
+    figure: Any,
+    say: Any,
+) -> int:
     """Show and write the audits; return the exit code."""
     from ..measure import AuditTable
     from ..reporting.figure_records import write_record
@@ -214,13 +235,13 @@ def _one(given):
         return why_not_compiled(c, d, error)
 
 
-def _several(given) -> list:
+def _several(given: Any) -> list:
     """The same for several, in one process: shared code is compiled once."""
     pairs, *others = given
     return [_one((pair, *others)) for pair in pairs]
 
 
-def _groups(pairs) -> list[list[int]]:
+def _groups(pairs: Any) -> list[list[int]]:
     """The indices of the compressors of each class; the slowest to compile, with many types, come first."""
     from numba import typeof
 
@@ -230,13 +251,13 @@ def _groups(pairs) -> list[list[int]]:
     return sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
 
 
-def _importable(pairs) -> bool:
+def _importable(pairs: Any) -> bool:
     """Whether other processes know all classes: one from a file is known only where the file was run."""
     own = __package__.partition(".")[0]
     return all(type(c).__module__.partition(".")[0] == own for c, _ in pairs)
 
 
-def _answers_of_ranks(pairs, d: int, seed: int, quick: bool, comm) -> tuple[dict, bool]:
+def _answers_of_ranks(pairs: Any, d: int, seed: int, quick: bool, comm: Any) -> tuple[dict, bool]:
     """Index and audit (or string) of every compressor, on rank 0, and whether there was an interruption."""
     from ..measure import input_vectors
 
@@ -247,7 +268,7 @@ def _answers_of_ranks(pairs, d: int, seed: int, quick: bool, comm) -> tuple[dict
     return answers, interrupted
 
 
-def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
+def _answers(pairs: Any, d: int, seed: int, quick: bool, processes: int) -> Any:
     """Index and audit (or string) of every compressor, as they finish, with a progress bar on a terminal."""
     from ..measure import input_vectors
 
@@ -265,7 +286,7 @@ def _answers(pairs, d: int, seed: int, quick: bool, processes: int):
             yield from zip(members[k], answers, strict=True)
 
 
-def _bar(total: int):
+def _bar(total: int) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=total, unit=" compressors", ncols=100, leave=False, disable=not on_terminal())
@@ -274,12 +295,12 @@ def _bar(total: int):
 # --- the figure -------------------------------------------------------------------------------------------------------
 
 
-def _stem(figure) -> str:
+def _stem(figure: Any) -> str:
     """The path of a figure without its extension."""
     return str(figure).removesuffix(".png").removesuffix(".pdf")
 
 
-def found_of(table) -> dict:
+def found_of(table: Any) -> dict:
     """Values of the figure: a point for each compressor at the Gaussian vector, d and the seed."""
     from ..measure.audit_tables import name_of
     from ..plots.tradeoff import Point
@@ -299,7 +320,7 @@ def found_of(table) -> dict:
     return {"points": points, "d": table[0].d, "seed": table[0].seed}
 
 
-def figure_of(points, d: int, seed: int):
+def figure_of(points: Any, d: int, seed: int) -> Any:
     """The figure "variance against bits" of the audits, with the lower bound at their Gaussian vector."""
     from ..measure import input_vectors
     from ..plots.tradeoff import draw_tradeoff
@@ -308,7 +329,7 @@ def figure_of(points, d: int, seed: int):
     return draw_tradeoff(points, v, title=f"one Gaussian vector, d = {d:,}")
 
 
-def draw(table, stem) -> list[Path]:
+def draw(table: Any, stem: Any) -> list[Path]:
     """Write the figure of the audits."""
     from ..plots import save_figure
 
@@ -317,74 +338,10 @@ def draw(table, stem) -> list[Path]:
     return save_figure(figure_of(**found_of(table)), stem)
 
 
-def collect(say) -> dict:
+def collect(say: Callable[[str], object]) -> dict:
     """Audit all compressors for the figure."""
     from ..measure import AuditTable
 
     say("compressors: auditing all of them")
     answers = dict(_answers(chosen([], D), D, 0, False, usable_cores()))
     return found_of(AuditTable([answers[number] for number in sorted(answers)]))
-
-
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-BEGIN, END = "<!-- begin: python -m theory.experiment audit -->", "<!-- end: python -m theory.experiment audit -->"
-FIRST = f"# Compressors, audited\n\n{BEGIN}\n{END}\n"  # a page that does not exist yet
-BODY = """
-### What they do
-
-d = {d:,}, inputs of mean square 1: {inputs}; {samples} samples for each.
-
-{law}
-
-### What they cost
-
-The Gaussian vector; times at d = {timed:,}.
-
-{wire}
-
-### Variance against bits
-
-![{alt}]({figure})
-"""
-ALT = (
-    "Relative squared error against bits a coordinate, both axes logarithmic: one point for each compressor, and two "
-    "lines below which no unbiased one can be"
-)
-
-
-def _markdown(head, rows) -> str:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    names = [f"`{row[0]}`" for row in rows]
-    body = [f"| {' | '.join([name, *row[1:]])} |" for name, row in zip(names, escaped, strict=True)]
-    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(['---', *['---:'] * (len(head) - 1)])}|", *body])
-
-
-def page(table, figure: str, markdown: str, text: str = FIRST) -> str:
-    """The page ``text`` with the tables and the figure between its marks.
-
-    Raises
-    ------
-    ValueError
-        If the page has no marks.
-    """
-    from ..measure.audit_tables import law_table, wire_table
-
-    if BEGIN not in text or END not in text.partition(BEGIN)[2]:
-        raise ValueError(
-            f"{markdown}: got a page without marks, allowed: a new file, or one with the lines\n{BEGIN}\n{END}"
-        )
-    link = os.path.relpath(Path(figure).resolve(), Path(markdown).resolve().parent) + ".png"
-    samples = sorted({one.samples for one in table})
-    body = BODY.format(
-        d=table[0].d,
-        inputs=", ".join(row.name for row in table[0].rows),
-        timed=TIMED,
-        alt=ALT,
-        samples=f"{samples[0]:,}" + (f" to {samples[-1]:,}" if len(samples) > 1 else ""),
-        law=_markdown(*law_table(table)),
-        wire=_markdown(*wire_table(table)),
-        figure=Path(link).as_posix(),
-    )
-    before, _, after = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{body}\n{END}{after.partition(END)[2]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Exchange(NamedTuple):
     model: float
 
 
-def calibration_text(calibration) -> str:
+def calibration_text(calibration: Any) -> str:
     """Alpha, beta and gamma with their intervals, the quality of the fit, and every measured time."""
     rows = []
     for (name, (unit, scale)), low, high in zip(UNITS.items(), calibration.low, calibration.high, strict=True):
@@ -65,7 +65,7 @@ def calibration_text(calibration) -> str:
         head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
         said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
         lines += ["", text_table(head, whole), "", said]
-    if calibration.crowded:
+    if calibration.oversubscribed:
         lines.append(
             "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
             "counts, so the model is out of its domain and its error is what it is"
@@ -79,7 +79,7 @@ def calibration_text(calibration) -> str:
     return "\n".join(lines)
 
 
-def compare_exchange(record: Record, network) -> list[Exchange]:
+def compare_exchange(record: Record, network: Any) -> list[Exchange]:
     """The exchange of a round for every run of a record, measured on rank 0 and by the model.
 
     Raises
@@ -114,7 +114,7 @@ def compare_exchange(record: Record, network) -> list[Exchange]:
     return found
 
 
-def exchange_text(rows: list[Exchange], crowded: bool) -> str:
+def exchange_text(rows: list[Exchange], oversubscribed: bool) -> str:
     """The table of :func:`compare_exchange`, and the model's error."""
     cells = [
         (
@@ -136,6 +136,6 @@ def exchange_text(rows: list[Exchange], crowded: bool) -> str:
         "measured: rank 0's seconds from its own message to everybody's; that it waits for the slowest rank and for a\n"
         "processor that others use is part of them, and no part of the model",
     ]
-    if crowded:
+    if oversubscribed:
         lines.append("out of the model's domain: more ranks than processors")
     return "\n".join(lines)

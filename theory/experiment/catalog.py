@@ -8,7 +8,7 @@ A user's own method is in a Python file: see `method_files`.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..reporting.files import nearest
 from .method_files import is_file, method_of_file, named_in
@@ -102,7 +102,7 @@ def title(entry: Entry, k: int) -> str:
     }[entry.family]
 
 
-def compressor(entry: Entry, k: int, bucket: int):
+def compressor(entry: Entry, k: int, bucket: int) -> Any:
     """The compressor of an entry; ``k`` is the value of the letter k in its name."""
     from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
 

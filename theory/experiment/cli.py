@@ -2,114 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import importlib.util
 import os
 import shlex
 import sys
-from dataclasses import fields
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 from ..reporting.compiling import announce_compiling
-from ..reporting.files import ConfigurationError, RecordError, find_toml, nearest, read_toml
-from .catalog import FAMILIES, FLAGSHIP
-from .configuration import PROBLEMS, Configuration
+from ..reporting.files import ConfigurationError, RecordError, nearest
+from .catalog import FAMILIES
+from .command_parser import PROGRAM, Parser, add_shared_flags, configuration_of, parser_of, say
 from .launcher import world
 from .records import read_record
-
-USAGE_ERROR = 2  # as in argparse
-PROGRAM = "python -m theory.experiment"
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that prints on rank 0 only."""
-
-    speaks = True
-
-    def error(self, message) -> NoReturn:
-        """Exit with the message, and with the nearest flag if one is not known."""
-        unknown = message.removeprefix("unrecognized arguments: ").split()[:1]
-        if message.startswith("unrecognized arguments: --"):
-            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
-            message += f"; did you mean {near[0]}?" if near else ""
-        super().error(message)
-
-    def _print_message(self, message, file=None):
-        if Parser.speaks:
-            super()._print_message(message, file)
-
-
-def _config_flag(parser) -> None:
-    text = "configuration, a TOML file or a name that `list` shows; the flags below override it"
-    parser.add_argument("--config", metavar="FILE", help=text)
-
-
-def _shared_flags(parser) -> None:
-    default = Configuration()
-    add = parser.add_argument
-    _config_flag(parser)
-    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
-    add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
-    add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
-    add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
-    add("--l2", type=float, metavar="L", help="weight of (1/2)||x||^2 (default: 1/n)")
-    add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
-    add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
-    add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
-    add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
-    add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
-    add(
-        "--methods",
-        metavar="NAMES",
-        help=f"see `list`; or topk(k=9)+memory, or a file.py (default: {len(FLAGSHIP)} methods)",
-    )
-    add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
-
-
-def _parser(command: str, text: str, example: str) -> Parser:
-    return Parser(
-        prog=f"{PROGRAM} {command}".strip(),
-        description=text,
-        epilog=f"example:\n  {example}",
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def _configuration(parser: Parser, options) -> Configuration:
-    try:
-        base = Configuration.from_toml(options.config) if options.config else Configuration()
-        names = [field.name for field in fields(Configuration)]
-        given = {k: v for k, v in vars(options).items() if k in names and v is not None}
-        return Configuration.from_dict(base.as_dict() | given)
-    except ValueError as error:
-        parser.error(str(error))
-
+from .study_arguments import figures, run_study, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
 
 
-def _run(argv, comm, flagship=False) -> int:
+def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
     if flagship:
         text = (
             "Eight workers minimise regularised logistic regression with full-precision, quantized and sparsified\n"
             "SGD.  Prints what each method cost in bits and what the theorems say; leaves a record and a figure.\n\n"
             f"commands: {', '.join(COMMANDS)} (each has --help)"
         )
-        parser = _parser("", text, f"mpirun -n 8 {PROGRAM} --data rcv1.svm.bz2 --methods sgd,qsgd-4,top-100-memory")
+        parser = parser_of("", text, f"mpirun -n 8 {PROGRAM} --data rcv1.svm.bz2 --methods sgd,qsgd-4,top-100-memory")
         parser.usage = f"{PROGRAM} [command] [options]"
     else:
         text = (
             "Run a configuration: a TOML file, flags, or both.  A record's own configuration.toml repeats it.\n"
             "One with the key `study` is run as `study` does, and takes the flags of `study`."
         )
-        parser = _parser("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
-    _shared_flags(parser)
-    study = _study_in(argv, parser)
-    if study is not None:
-        return _run_study(argv, study, comm)
-    configuration = _configuration(parser, parser.parse_args(argv))
+        parser = parser_of("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
+    add_shared_flags(parser)
+    written = study_in(argv, parser)
+    if written is not None:
+        return run_study(argv, written, comm)
+    configuration = configuration_of(parser, parser.parse_args(argv))
 
     from ..cluster import abort_on_error
     from .flagship import experiment
@@ -117,42 +47,42 @@ def _run(argv, comm, flagship=False) -> int:
     with abort_on_error(comm):
         try:
             command = f"{PROGRAM} {shlex.join(sys.argv[1:])}".strip()
-            return experiment(configuration, comm=comm, command=command, say=_say)
+            return experiment(configuration, comm=comm, command=command, say=say)
         except ConfigurationError as error:
             parser.error(str(error))
 
 
-def _list(argv, comm) -> int:
+def _list(argv: list[str], comm: Any) -> int:
     text = "List methods, data, studies and claims by name."
-    _parser("list", text, f"{PROGRAM} list").parse_args(argv)
+    parser_of("list", text, f"{PROGRAM} list").parse_args(argv)
     if not Parser.speaks:
         return 0
     from ..data import NAMES
 
-    _say("methods (B: bits, K: entries, a number or the letter k for a five-hundredth of the dimension)")
+    say("methods (B: bits, K: entries, a number or the letter k for a five-hundredth of the dimension)")
     for name, (_, what) in FAMILIES.items():
-        _say(f"  {name:<16}{what}")
-    _say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
-    _say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
-    _say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+        say(f"  {name:<16}{what}")
+    say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
+    say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
+    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
     for name in NAMES:
-        _say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
+        say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
     from ..studies.shared.configuration import about, shipped_studies
 
-    _say("\nstudies (for study, or run --config)")
+    say("\nstudies (for study, or run --config)")
     for name in shipped_studies():
-        _say(f"  {name:<20}{about(name)}")
+        say(f"  {name:<20}{about(name)}")
     from ..claims import list_claims
 
-    _say("\nclaims (for verify)")
+    say("\nclaims (for verify)")
     for claim in list_claims():
-        _say(f"  {claim}")
+        say(f"  {claim}")
     return 0
 
 
-def _explain(argv, comm) -> int:
+def _explain(argv: list[str], comm: Any) -> int:
     text = "Explain claims: statement, source, why they are true and where they are tight."
-    parser = _parser("explain", text, f"{PROGRAM} explain qsgd.variance")
+    parser = parser_of("explain", text, f"{PROGRAM} explain qsgd.variance")
     parser.add_argument("ids", nargs="+", metavar="ID", help="claims; see `list`")
     ids = parser.parse_args(argv).ids
     from ..claims import explain
@@ -162,16 +92,51 @@ def _explain(argv, comm) -> int:
     except ValueError as error:
         parser.error(str(error))
     if Parser.speaks:
-        _say("\n\n".join(texts))
+        say("\n\n".join(texts))
     return 0
 
 
-def _verify(argv, comm) -> int:
+def _certificate(argv: list[str], comm: Any) -> int:
+    text = (
+        "Check the proofs of claims for all parameters: what was shown, where, and how signs were decided.\n"
+        "Exits with 1 if one was not proved."
+    )
+    parser = parser_of("certificate", text, f"{PROGRAM} certificate ef.exact --coq > ef.v")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="claims with a proof (default: all)")
+    parser.add_argument("--coq", action="store_true", help="print the sum of squares of one claim as a file for coqc")
+    options = parser.parse_args(argv)
+    if importlib.util.find_spec("sympy") is None:
+        parser.error("SymPy, which checks the proofs, is not installed (pip install 'theory[proofs]')")
+    from ..claims.proofs import check, find_proof, list_proofs
+    from ..claims.proofs.coq import coq
+
+    ids = options.ids or list_proofs()
+    if unknown := [id for id in ids if find_proof(id) is None]:
+        parser.error(f"got {unknown[0]}, allowed: a claim with a proof; {nearest(unknown[0], list_proofs())}")
+    if options.coq and len(ids) != 1:
+        parser.error("--coq: needs one claim")
+    if not Parser.speaks:
+        return 0
+    if options.coq:
+        try:
+            say(coq(ids[0]).rstrip())
+        except ValueError as error:
+            parser.error(f"--coq: {error}")
+        return 0
+    found = [check(one) for one in map(find_proof, ids) if one is not None]
+    for one in found:
+        say(f"{one.claim}: {one}")
+        if options.ids:
+            say("".join(f"  {step}\n" for step in one.shown).rstrip())
+    return 0 if all(one.proved for one in found) else 1
+
+
+def _verify(argv: list[str], comm: Any) -> int:
     text = (
         "Verify claims: measure, compare with the closed form, let every mutant try to pass.\n"
         "Exits with 1 unless every claim holds, or was to be refuted and is, and no mutant survives."
     )
-    parser = _parser("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
+    parser = parser_of("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
@@ -219,10 +184,10 @@ def _verify(argv, comm) -> int:
     files |= dict(formulas=options.formula_mutants, changed=options.changed, keep=options.keep)
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
-        return verify_all(ids, options.seed, options.quick, _say, data=data, comm=comm, **files)
+        return verify_all(ids, options.seed, options.quick, say, data=data, comm=comm, **files)
 
 
-def _own_data(parser: Parser, name: str):
+def _own_data(parser: Parser, name: str) -> Any:
     """The data of this name; every rank loads them."""
     from ..data import DataError, load_data
 
@@ -235,12 +200,12 @@ def _own_data(parser: Parser, name: str):
     return data
 
 
-def _audit(argv, comm) -> int:
+def _audit(argv: list[str], comm: Any) -> int:
     text = (
         "Audit compressors: unbiased? variance or contraction against the closed form, on many inputs and on the\n"
         "worst one that a search finds; non-zeros, bits and time.  Exits with 1 if one contradicts what it states."
     )
-    parser = _parser("audit", text, f"{PROGRAM} audit QSGD TopK --quick")
+    parser = parser_of("audit", text, f"{PROGRAM} audit QSGD TopK --quick")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="classes, families, or files that register some (default: all)")
     add("--d", type=int, default=640, metavar="D", help="length of the vectors (default: %(default)s)")
@@ -275,166 +240,17 @@ def _audit(argv, comm) -> int:
     except NoSuchCompressor as error:
         parser.error(str(error))
     processes = options.processes or (1 if options.markdown else usable_cores())
-    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, _say, processes)
+    given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, say, processes)
     with abort_on_error(comm):
         return audit_all(*given, comm)
 
 
-def _study(argv, comm) -> int:
-    text = (
-        "Run studies: statements of lectures and papers on compressors in training, measured, with tables, a figure\n"
-        "and a verdict on each.  `run --config NAME` does the same for one."
-    )
-    parser = _parser("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="studies, or Python files with one (default: all); see `list`"
-    )
-    _study_flags(parser)
-    options = parser.parse_args(argv)
-    from ..studies.shared.configuration import StudyConfiguration, chosen, own_study
-
-    read = StudyConfiguration.from_toml
-    try:
-        experiments = [own_study(n) if n.endswith(".py") else read(n) for n in chosen(options.names)]
-    except ConfigurationError as error:
-        parser.error(str(error))
-    return _run_studies(parser, options, experiments, comm)
-
-
-def _study_in(argv, parser):
-    """The study given by ``--config``; None if it is not a study."""
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    early.add_argument("--config")
-    try:
-        path = early.parse_known_args(argv)[0].config
-        if path is None or "study" not in read_toml(find_toml(path)):
-            return None
-        from ..studies.shared.configuration import StudyConfiguration
-
-        return StudyConfiguration.from_toml(path)
-    except argparse.ArgumentError:
-        return None  # the full parser reports the error
-    except ConfigurationError as error:
-        parser.error(str(error))
-
-
-def _run_study(argv, experiment, comm) -> int:
-    parser = _parser("run", f"Run the study {experiment.study}.", f"{PROGRAM} run --config {experiment.name} --quick")
-    _config_flag(parser)
-    _study_flags(parser)
-    return _run_studies(parser, parser.parse_args(argv), [experiment], comm)
-
-
-def _study_flags(parser) -> None:
-    add = parser.add_argument
-    add("--quick", action="store_true", help="smaller problems, fewer methods")
-    add("--seed", type=int, metavar="S", help="seed (default: 0)")
-    add("--data", metavar="NAME", help="data in place of RCV1 in two classes: a name or a LIBSVM file")
-    add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
-    add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
-    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
-
-
-def _run_studies(parser: Parser, options, experiments, comm) -> int:
-    """Check the flags, which override the files of the experiments, and run."""
-    given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
-    if not 0 <= given.get("seed", 0) < 2**62:
-        parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**62 - 1")
-    experiments = [experiment._replace(**given) for experiment in experiments]
-    for experiment in experiments:
-        if experiment.topics and not os.path.isfile(experiment.topics):
-            parser.error(f"--topics: there is no file {experiment.topics}")
-    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
-        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
-    from ..cluster import abort_on_error
-    from ..data import NAMES, DataError, load_data
-    from .study_command import study_all
-
-    try:
-        for data in {experiment.data for experiment in experiments} - {None, *NAMES}:
-            if Parser.speaks:
-                load_data(data)
-        if options.figures:
-            os.makedirs(options.figures, exist_ok=True)
-    except (DataError, OSError) as error:
-        parser.error(str(error))
-    with abort_on_error(comm):
-        try:
-            return study_all(experiments, options.quick, options.figures, options.markdown, _say, comm)
-        except ConfigurationError as error:
-            parser.error(str(error))
-
-
-def _figures(argv, comm) -> int:
-    text = (
-        "Draw the figures of a folder again, as PNG and PDF: from the records beside them, which takes seconds.\n"
-        "Without a record, or with --fresh, what a figure shows is measured first and leaves a record.\n"
-        "A figure's name is that of its file; a study's name stands for all of its figures."
-    )
-    parser = _parser("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
-    add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="figures or studies (default: all); see --list")
-    add("--list", action="store_true", help="list the source of each figure, and draw nothing")
-    add("--fresh", action="store_true", help="measure again, also where there is a record")
-    add(
-        "--figures",
-        default="figures",
-        metavar="FOLDER",
-        help="folder of figures and their records (default: %(default)s)",
-    )
-    add("--record", metavar="PATH", help="draw one figure from this record; for `flagship` also a folder in runs/")
-    add("--tables", action="store_true", help="show the tables and statements of studies, too")
-    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks")
-    options = parser.parse_args(argv)
-    from ..cluster import abort_on_error
-    from ..reporting.figure_records import read_record as read_figure
-    from ..reporting.figure_records import write_record
-    from .figures import chosen, draw_figures, flagship_found, plan_text, records_of
-    from .ranks import from_root
-
-    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
-        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
-    try:
-        figures = chosen(options.names)
-        if options.record and (len(figures) != 1 or options.fresh):
-            parser.error("--record: allowed with the name of one figure, and without --fresh")
-        if options.record and os.path.isdir(options.record):
-            if figures[0].name != "flagship":
-                parser.error(f"--record: got a folder, allowed: a file for {figures[0].name}")
-            record = read_record(options.record)
-            how = {"configuration": "of a record"}
-            spent = sum(run["seconds"] for run in record.results.values())
-            if Parser.speaks and not options.list:
-                write_record(options.figures, "flagship", how, spent, flagship_found(record))
-            options.record = None
-        records = records_of(figures, options.figures, options.fresh)
-        if options.record:
-            given = read_figure(options.record)
-            records = {figures[0].name: given}
-            if given.figure != figures[0].name:
-                parser.error(f"--record: {options.record} is of {given.figure}")
-    except (ConfigurationError, RecordError) as error:
-        parser.error(str(error))
-    if options.list:
-        if Parser.speaks:
-            _say(plan_text(figures, records))
-        return 0
-    drawing: dict = {"comm": comm, "markdown": options.markdown, "tables": options.tables, "say": _say}
-    with abort_on_error(comm):
-        try:
-            draw_figures(figures, options.figures, records, **drawing)
-            from_root(comm, lambda: 0)  # the other ranks wait for the drawing
-        except ConfigurationError as error:
-            parser.error(str(error))
-    return 0
-
-
-def _sources(argv, comm) -> int:
+def _sources(argv: list[str], comm: Any) -> int:
     text = (
         "What lectures and papers state, entry by entry (docs/sources/index.toml), and the verdict of the evidence.\n"
         "With names: each piece of evidence and the numbers.  Ends with 1 if anything in the index is wrong."
     )
-    parser = _parser("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
+    parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="sources, or how the keys of entries begin (default: all)")
     add("--verify", nargs="+", metavar="CLAIM", help="first as `verify --quick --keep CLAIM`")
@@ -448,14 +264,14 @@ def _sources(argv, comm) -> int:
     try:
         if options.verify:
             keep(chosen(options.verify))
-        return show_index(options.names, say=_say)
+        return show_index(options.names, say=say)
     except (ConfigurationError, RecordError, ValueError) as error:
         parser.error(str(error))
 
 
-def _plot(argv, comm) -> int:
+def _plot(argv: list[str], comm: Any) -> int:
     text = "Draw the figure of a record again, and print its table."
-    parser = _parser("plot", text, f"{PROGRAM} plot runs/<record>")
+    parser = parser_of("plot", text, f"{PROGRAM} plot runs/<record>")
     parser.add_argument("record", metavar="RECORD", help="the folder of a record, complete or not")
     parser.add_argument("--out", metavar="FOLDER", help="where the figure goes (default: into the record)")
     options = parser.parse_args(argv)
@@ -471,18 +287,18 @@ def _plot(argv, comm) -> int:
     except (RecordError, OSError) as error:
         parser.error(str(error))
     if Parser.speaks:
-        _say(report(record))
+        say(report(record))
         for path in draw_record(record, options.out):
-            _say(f"figure: {path}")
+            say(f"figure: {path}")
     return 0
 
 
-def _calibrate(argv, comm) -> int:
+def _calibrate(argv: list[str], comm: Any) -> int:
     text = (
         "Measure what a message costs on these ranks: seconds to start one, for a byte, and to add a byte.\n"
         "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
     )
-    parser = _parser("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
+    parser = parser_of("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
     parser.add_argument("--out", metavar="FILE", help="write what was measured and fitted there, as JSON")
     parser.add_argument("--record", metavar="FOLDER", help="a record that as many ranks made on this machine")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
@@ -505,20 +321,20 @@ def _calibrate(argv, comm) -> int:
         less: dict[str, Any] = {"sizes": (64, 4096, 262_144), "turns": 3} if options.quick else {}
         found = calibrate(comm, **less)
         if Parser.speaks:
-            _say(calibration_text(found))
+            say(calibration_text(found))
             if record is not None:
-                _say("\n" + exchange_text(compare_exchange(record, found.network), found.crowded))
+                say("\n" + exchange_text(compare_exchange(record, found.network), found.oversubscribed))
             if options.out:
-                _say(f"network: {save_calibration(options.out, found)} (theory.load_network reads it)")
+                say(f"network: {save_calibration(options.out, found)} (theory.load_network reads it)")
     return 0
 
 
-def _warm(argv, comm) -> int:
+def _warm(argv: list[str], comm: Any) -> int:
     text = (
         "Compile ahead, in several processes, what a session would wait for: every compressor, problem and feedback\n"
         "rule, and every way to run them.  Later runs find it in the cache folder, in minutes less."
     )
-    parser = _parser("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
+    parser = parser_of("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
     parser.add_argument("names", nargs="*", metavar="NAME", help="jobs (default: all); see --list")
     parser.add_argument("-j", type=int, metavar="N", dest="processes", help="processes (default: the usable cores)")
     parser.add_argument("--list", action="store_true", help="list all names, and compile nothing")
@@ -535,20 +351,21 @@ def _warm(argv, comm) -> int:
         parser.error(str(error))
     if options.list:
         if Parser.speaks:
-            _say("\n".join(names))
+            say("\n".join(names))
         return 0
     with abort_on_error(comm):
-        return from_root(comm, lambda: warm(names, options.processes, _say))
+        return from_root(comm, lambda: warm(names, options.processes, say))
 
 
 COMMANDS = {
     "run": _run,
     "list": _list,
     "explain": _explain,
+    "certificate": _certificate,
     "verify": _verify,
     "audit": _audit,
-    "study": _study,
-    "figures": _figures,
+    "study": study,
+    "figures": figures,
     "sources": _sources,
     "plot": _plot,
     "calibrate": _calibrate,
@@ -556,11 +373,7 @@ COMMANDS = {
 }
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)
-
-
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     comm = world()
@@ -570,7 +383,7 @@ def main(argv=None) -> int:
     try:
         if argv and not argv[0].startswith("-"):
             if argv[0] not in COMMANDS:
-                _parser("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
+                parser_of("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
             return COMMANDS[argv[0]](argv[1:], comm)
         return _run(argv, comm, flagship=True)
     except KeyboardInterrupt:  # before or between runs; a run stops at its next evaluation

@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def _method(compressor=None, **options):
     return th.ParallelSGD(th.Identity() if compressor is None else compressor, **{"step": th.Constant(0.01), **options})
 
 
-def _run(method, problem, **options) -> None:
+def _run(method: Any, problem: Any, **options: Any) -> None:
     from ..cluster import run
 
     run(method, problem, **{"workers": WORKERS, "steps": STEPS, **options})
@@ -64,7 +65,7 @@ def _table():
     return X, np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
 
 
-def _problem(family: str, sparse: bool = False):
+def _problem(family: str, sparse: bool = False) -> Any:
     """A small problem of a family."""
     import theory as th
 
@@ -262,7 +263,7 @@ def jobs() -> dict[str, Callable[[], None]]:
     }
 
 
-def chosen(names=()) -> list[str]:
+def chosen(names: Sequence[str] = ()) -> list[str]:
     """The jobs with these names (default: all), case-insensitive, in the order of execution.
 
     Raises
@@ -292,7 +293,7 @@ def do(name: str) -> float:
     return time.process_time() - begin
 
 
-def warm(names, processes: int | None, say) -> int:
+def warm(names: Sequence[str], processes: int | None, say: Callable[[str], object]) -> int:
     """Compile ahead.
 
     Parameters
@@ -312,7 +313,7 @@ def warm(names, processes: int | None, say) -> int:
     from tqdm import tqdm
 
     from ..core import when_compiling
-    from ..core.compile_cache import cache_folder
+    from ..core.compile_cache import cache_root
 
     when_compiling(None)  # shown by the bar
     begin, names = time.perf_counter(), list(names)
@@ -324,8 +325,5 @@ def warm(names, processes: int | None, say) -> int:
                 bar.update()
                 bar.set_postfix_str(part[number])
     took, count = time.perf_counter() - begin, f"{len(names)} job{'s' * (len(names) != 1)}"
-    say(
-        f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in "
-        f"{cache_folder().parent}"
-    )
+    say(f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in {cache_root()}")
     return 0

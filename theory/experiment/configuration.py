@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import asdict, dataclass, fields, replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
@@ -137,7 +138,7 @@ class Configuration:
         return cls(**values)
 
     @classmethod
-    def from_toml(cls, path) -> Configuration:
+    def from_toml(cls, path: str | Path) -> Configuration:
         """Read a TOML file, or a configuration of this package by its name."""
         path = find_toml(path)
         try:
@@ -179,7 +180,7 @@ class Configuration:
         return cells
 
 
-def _is_whole(value) -> bool:
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -187,7 +188,7 @@ def _refuse(name, got, allowed):
     raise ConfigurationError(f"{name}: got {got!r}, allowed: {allowed}")
 
 
-def _toml(value) -> str:
+def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     if isinstance(value, str):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .accuracy_table import repetitions
 from .records import Record
@@ -25,7 +27,7 @@ def describe(record: Record) -> str:
     )
 
 
-def figure_of(record: Record):
+def figure_of(record: Record) -> Any:
     """The figure of a record."""
     from ..plots import Curve, draw_panels
 
@@ -56,7 +58,9 @@ def figure_of(record: Record):
     )
 
 
-def draw_record(record: Record, folder=None, formats=("png", "pdf")) -> list[Path]:
+def draw_record(
+    record: Record, folder: str | Path | None = None, formats: Sequence[str] = ("png", "pdf")
+) -> list[Path]:
     """Write the figure of a record into its folder, or another one, once for each format."""
     from ..plots import save_figure
 

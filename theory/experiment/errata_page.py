@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ..claims import Verification, find_claim, list_claims
 from ..claims.judgement import judge
@@ -65,7 +66,7 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.text:
+        if claim.refuted:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
@@ -86,8 +87,8 @@ def errata(results: dict[str, Verification]) -> dict[str, str]:
     return {name: _page(text, head, results) for text, (name, head) in PAGES.items()}
 
 
-def _page(text: str, head: str, results) -> str:
-    ids = [id for id in refuted_claims() if find_claim(id).text == text]
+def _page(text: str, head: str, results: Any) -> str:
+    ids = [id for id in refuted_claims() if find_claim(id).refuted == text]
     title, rest = head.split("\n", 1)
     lines = [title, "", f"<!-- Written by `{COMMAND}`. -->", rest, WITNESS]
     lines += ["| statement | source | measured | stated | what holds |", "|---|---|---|---|---|"]
@@ -104,15 +105,15 @@ def _page(text: str, head: str, results) -> str:
     return "\n".join(lines)
 
 
-def _entry(id: str, results) -> list[str]:
+def _entry(id: str, results: Any) -> list[str]:
     claim, result = find_claim(id), results[id]
-    origin, refuted, instead = WORDS[claim.text]
+    origin, refuted, instead = WORDS[claim.refuted]
     lines = [
         f'<a id="{_anchor(id)}"></a>',
         "",
         f"## {_plain(claim.title)}",
         "",
-        f"`{id}`. {CARE[claim.text]}".rstrip(),
+        f"`{id}`. {CARE[claim.refuted]}".rstrip(),
         "",
     ]
     if claim.quote:
@@ -141,12 +142,12 @@ def _entry(id: str, results) -> list[str]:
     return [*lines, "```sh", repeat, f'python -m pytest tests/claims/test_claims.py -k "{id}"', "```", ""]
 
 
-def _witness(result: Verification):
+def _witness(result: Verification) -> Any:
     """The check that refutes; the first one if there is none."""
     return next((check for check in result.checks if judge(check) == "refuted"), result.checks[0])
 
 
-def _display(claim) -> list[str]:
+def _display(claim: Any) -> list[str]:
     return ["$$", claim.latex, "$$", ""] if claim.latex else []
 
 
@@ -163,7 +164,7 @@ def _measured(result: Verification) -> list[str]:
 
 
 def _anchor(id: str) -> str:
-    return f"{NAMES[find_claim(id).text]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def _plain(text: str) -> str:

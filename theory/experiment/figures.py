@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..reporting.figure_records import FigureRecord, read_record, record_path, write_record
 from ..reporting.files import ConfigurationError, RecordError, nearest
@@ -78,7 +78,7 @@ def _of_study(name: str) -> Figure:
     return Figure(f"study-{name}", how, _on_root(measure), lambda found: report(e.study, found, e.name).draw())
 
 
-def _collect_compressors(say) -> dict:
+def _collect_compressors(say: Any) -> dict:
     from .audit_command import collect
 
     return collect(say)
@@ -90,7 +90,7 @@ def _draw_compressors(found):
     return figure_of(**found)
 
 
-def _collect_twin(say) -> dict:
+def _collect_twin(say: Any) -> dict:
     from ..data import DataError, load_data
     from ..data.twin_report import outlines
     from ..studies.shared.problems import BINARY, data_file
@@ -113,7 +113,7 @@ def _draw_twin(found):
 # --- the flagship -----------------------------------------------------------------------------------------------------
 
 
-def _collect_flagship(comm, say) -> dict | None:
+def _collect_flagship(comm: Any, say: Any) -> dict | None:
     from .flagship import experiment
 
     with tempfile.TemporaryDirectory() as out:
@@ -145,7 +145,7 @@ def _draw_flagship(found):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def chosen(names) -> list[Figure]:
+def chosen(names: Sequence[str]) -> list[Figure]:
     """The figures with these names: figures, studies with or without "study-", or a study's name for all its figures.
 
     Raises
@@ -167,7 +167,7 @@ def chosen(names) -> list[Figure]:
     return [known[name] for name in dict.fromkeys(found)]
 
 
-def records_of(figures, folder, fresh: bool = False) -> dict[str, FigureRecord | None]:
+def records_of(figures: Any, folder: str | Path, fresh: bool = False) -> dict[str, FigureRecord | None]:
     """The record of each figure; None if it has to be measured.
 
     Raises
@@ -179,7 +179,7 @@ def records_of(figures, folder, fresh: bool = False) -> dict[str, FigureRecord |
     return {name: None if fresh or not path.is_file() else read_record(path) for name, path in paths.items()}
 
 
-def plan_text(figures, records) -> str:
+def plan_text(figures: Any, records: Any) -> str:
     """The source of each figure, one per line."""
     lines = []
     for figure in figures:
@@ -197,7 +197,16 @@ def plan_text(figures, records) -> str:
     return "\n".join(lines)
 
 
-def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=False, say=print) -> None:
+def draw_figures(
+    figures: Any,
+    folder: str | Path,
+    records: Any,
+    *,
+    comm: Any = None,
+    markdown: Any = None,
+    tables: Any = False,
+    say: Callable[[str], object] = print,
+) -> None:
     """Draw figures as PNG and PDF: from their records, or after measuring, which writes a record.
 
     Parameters
@@ -234,7 +243,7 @@ def draw_figures(figures, folder, records, *, comm=None, markdown=None, tables=F
             _draw(figure, found, folder, markdown, tables, say)
 
 
-def _draw(figure: Figure, found: dict, folder: Path, markdown, tables: bool, say) -> None:
+def _draw(figure: Figure, found: dict, folder: Path, markdown: Any, tables: bool, say: Any) -> None:
     from ..plots import save_figure
 
     study = None

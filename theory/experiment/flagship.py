@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ class Job(NamedTuple):
     method: Any
 
 
-def make_problem(data, l2: float | None, problem: str = "auto"):
+def make_problem(data: Any, l2: float | None, problem: str = "auto") -> Any:
     """The problem of this name; by default that of the labels.  l2 = 1/n unless it is given."""
     from .. import problems
 
@@ -50,7 +51,7 @@ def make_problem(data, l2: float | None, problem: str = "auto"):
         raise ConfigurationError(f"problem {problem!r} on {data.name}: {error}") from None
 
 
-def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants, problem=None) -> list[Job]:
+def make_jobs(configuration: Configuration, cells: list[Cell], constants: Constants, problem: Any = None) -> list[Job]:
     """The cells with their methods; raises ``ConfigurationError`` for methods that do not fit the data.
 
     With the problem, all that would fail in a later run is refused, too.
@@ -97,7 +98,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     return jobs
 
 
-def _check_job(job: Job, problem) -> None:
+def _check_job(job: Job, problem: Any) -> None:
     """Refuse before the first run what would fail later."""
     from ..cluster.setup import prepare
 
@@ -120,7 +121,9 @@ def _whole_rounds(job: Job) -> int:
     return job.cell.steps - job.cell.steps % job.method.local_steps
 
 
-def experiment(configuration: Configuration, *, comm=None, command: str = "", say=print) -> int:
+def experiment(
+    configuration: Configuration, *, comm: Any = None, command: str = "", say: Callable[[str], object] = print
+) -> int:
     """Run a configuration, print its table and write its record.
 
     Parameters
@@ -174,7 +177,7 @@ def experiment(configuration: Configuration, *, comm=None, command: str = "", sa
         return from_root(comm, lambda: _finish(recorder, interruption, say))
 
 
-def _prepare(configuration: Configuration, comm):
+def _prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
 
@@ -197,7 +200,7 @@ def _prepare(configuration: Configuration, comm):
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
 
 
-def _open_record(configuration, command, data, problem, constants, more) -> Recorder:
+def _open_record(configuration: Any, command: Any, data: Any, problem: Any, constants: Any, more: Any) -> Recorder:
     """A new record with its first line."""
     from ..core.settings import digest
 
@@ -231,7 +234,9 @@ def _open_record(configuration, command, data, problem, constants, more) -> Reco
     return recorder
 
 
-def _run_all(jobs, problem, constants, configuration, comm, recorder, interruption) -> None:
+def _run_all(
+    jobs: Any, problem: Any, constants: Any, configuration: Any, comm: Any, recorder: Any, interruption: Any
+) -> None:
     """Run the jobs one after the other; each is on disk before the next one starts."""
     from ..cluster import run
     from ..problems.base import value
@@ -274,7 +279,9 @@ def _run_all(jobs, problem, constants, configuration, comm, recorder, interrupti
                 return
 
 
-def _record(recorder: Recorder, job: Job, problem, result, constants: Constants, largest: float, at_end: dict) -> None:
+def _record(
+    recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
+) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
@@ -320,7 +327,7 @@ def _record(recorder: Recorder, job: Job, problem, result, constants: Constants,
     recorder.flush()
 
 
-def _finish(recorder: Recorder | None, interruption: Interruption, say) -> int:
+def _finish(recorder: Recorder | None, interruption: Interruption, say: Any) -> int:
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0

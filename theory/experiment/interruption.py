@@ -23,7 +23,7 @@ class Interruption:
         Whether this is rank 0, or the only process.
     """
 
-    def __init__(self, root: bool):
+    def __init__(self, root: bool) -> None:
         self.root = root
         self.running = False
         self.signal: int | None = None

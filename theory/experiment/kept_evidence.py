@@ -45,7 +45,7 @@ def same_software(kept: Mapping[str, str]) -> bool:
     return all(kept.get(name, "").split(".")[:2] == one.split(".")[:2] for name, one in software().items())
 
 
-def read_evidence(folder=ROOT / FOLDER) -> dict[str, Evidence]:
+def read_evidence(folder: Path = ROOT / FOLDER) -> dict[str, Evidence]:
     """The evidence that is kept, by id; empty where there is no checkout.
 
     Raises
@@ -63,7 +63,7 @@ def read_evidence(folder=ROOT / FOLDER) -> dict[str, Evidence]:
     return found
 
 
-def write_evidence(evidence: Iterable[Evidence], folder=ROOT / FOLDER) -> None:
+def write_evidence(evidence: Iterable[Evidence], folder: Path = ROOT / FOLDER) -> None:
     """Keep evidence, with what is there of other claims; that of claims that are no more is removed."""
     from ..claims.base import registered
 
@@ -83,7 +83,7 @@ def write_evidence(evidence: Iterable[Evidence], folder=ROOT / FOLDER) -> None:
             path.unlink()
 
 
-def changed(ids: Iterable[str], kept: dict[str, Evidence], seed: int, quick: bool, root=ROOT) -> dict[str, str]:
+def changed(ids: Iterable[str], kept: dict[str, Evidence], seed: int, quick: bool, root: Path = ROOT) -> dict[str, str]:
     """The claims that have to be measured, and why.
 
     Parameters
@@ -205,7 +205,7 @@ def _traced(id: str, seed: int, quick: bool) -> Evidence:
     return found._replace(versions=software(), executed=executed, digest=sources.digest(executed))
 
 
-def keep(ids: Sequence[str], seed: int = 0, quick: bool = True, folder=ROOT / FOLDER) -> dict[str, Evidence]:
+def keep(ids: Sequence[str], seed: int = 0, quick: bool = True, folder: Path = ROOT / FOLDER) -> dict[str, Evidence]:
     """Measure claims, each in a process of its own, and keep the evidence."""
     found: dict[str, Evidence] = {}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 LAUNCHERS = (  # an MPI launcher sets one of these in every process
     "PMI_RANK",
@@ -55,7 +56,7 @@ def first() -> bool:
     return next((rank for rank in told if rank is not None), "0") == "0"
 
 
-def world():
+def world() -> Any:
     """COMM_WORLD if an MPI launcher started this process, else None: the only place where it is used.
 
     A launcher of another MPI than mpi4py's library starts independent processes: each would run the whole experiment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class NoSuchClaim(ValueError):
     """The name of an unknown claim, or a file without claims."""
 
 
-def chosen(names) -> list[str]:
+def chosen(names: Sequence[str]) -> list[str]:
     """The ids of the claims with these names; the path of a Python file means all claims that it registers."""
     from ..claims import find_claim, list_claims, load_claims
     from ..reporting.files import FileRefused
@@ -44,19 +45,19 @@ def chosen(names) -> list[str]:
 
 
 def verify_all(
-    ids,
+    ids: Any,
     seed: int,
     quick: bool,
-    say,
+    say: Callable[[str], object],
     *,
-    data=None,
-    json_file=None,
-    html_file=None,
-    errata_folder=None,
-    formulas=False,
-    changed=False,
-    keep=False,
-    comm=None,
+    data: Any = None,
+    json_file: Any = None,
+    html_file: Any = None,
+    errata_folder: Any = None,
+    formulas: bool = False,
+    changed: bool = False,
+    keep: bool = False,
+    comm: Any = None,
 ) -> int:
     """Verify claims and show the ledger.
 
@@ -101,7 +102,7 @@ def verify_all(
     rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
     with _bar(mine, comm, rows is not None) as bar:
 
-        def show(result) -> None:
+        def show(result: Any) -> None:
             bar.set_description(result.id)
             bar.update()
             if rows is not None:
@@ -123,7 +124,9 @@ def verify_all(
     return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
 
 
-def _from_evidence(ids, seed: int, quick: bool, say, changed: bool, keep: bool) -> tuple[list, bool]:
+def _from_evidence(
+    ids: list[str], seed: int, quick: bool, say: Callable[[str], object], changed: bool, keep: bool
+) -> tuple[list, bool]:
     """Judge kept evidence, and what is measured now; the results, and whether there was an interruption."""
     from ..claims import find_claim
     from ..claims.verification import judged
@@ -152,7 +155,7 @@ def _from_evidence(ids, seed: int, quick: bool, say, changed: bool, keep: bool) 
     return [judged(find_claim(id), evidence[id]) for id in ids if id in evidence], interrupted
 
 
-def _in_processes(ids, seed: int, quick: bool, show) -> tuple[dict[int, dict], bool]:
+def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int, dict], bool]:
     """The results by the index of their claims, and whether there was an interruption; a process on each core."""
     from ..claims import find_claim
 
@@ -179,7 +182,18 @@ def _one(item):
 
 
 def _show(
-    results, asked: int, seed, quick, data, interrupted, say, *, json_file, html_file, errata_folder, formulas
+    results: Any,
+    asked: int,
+    seed: Any,
+    quick: Any,
+    data: Any,
+    interrupted: Any,
+    say: Any,
+    *,
+    json_file: Any,
+    html_file: Any,
+    errata_folder: Any,
+    formulas: Any,
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
@@ -229,11 +243,11 @@ def _show(
 class Rows:
     """A line for each claim as it is verified, with the time that is left at this speed."""
 
-    def __init__(self, total: int, say):
+    def __init__(self, total: int, say: Callable[[str], object]) -> None:
         self.total, self.say, self.begin, self.done = total, say, time.perf_counter(), 0
         say(f"{total} claims; each is shown when it is verified, with the time that is left at this speed")
 
-    def show(self, result) -> None:
+    def show(self, result: Any) -> None:
         """Show one line."""
         self.done += 1
         spent = time.perf_counter() - self.begin
@@ -247,7 +261,7 @@ class Rows:
         )
 
 
-def _bar(total: int, comm, shown: bool = False):
+def _bar(total: int, comm: Any, shown: bool = False) -> Any:
     """A progress bar of the claims of this rank, on rank 0 and on a terminal, unless rows are shown."""
     from tqdm import tqdm
 

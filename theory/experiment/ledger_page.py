@@ -13,6 +13,7 @@ import re
 import shlex
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
@@ -58,14 +59,16 @@ def command(result: Verification) -> str:
 def alarms(result: Verification) -> list[str]:
     """The alarms of a result; empty if it is as expected."""
     found = [f"mutant survived: {name}" for name in result.survivors]
-    if result.text and result.verdict != "refuted":
+    if result.refuted and result.verdict != "refuted":
         found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.text and not result.verdict.startswith(("holds", "vacuous")):
+    elif not result.refuted and not result.verdict.startswith(("holds", "vacuous")):
         found.insert(0, result.verdict)
     return found
 
 
-def page(results, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False) -> str:
+def page(
+    results: Any, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False
+) -> str:
     """The page.
 
     Parameters
@@ -124,12 +127,12 @@ def _policy(frame: str) -> str:
     )
 
 
-def _options(values) -> str:
+def _options(values: Any) -> str:
     counts = {value: values.count(value) for value in sorted(set(values))}
     return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
 
 
-def _link(id: str, ids) -> str:
+def _link(id: str, ids: Any) -> str:
     name = f'<span class="id">{escape(id)}</span>'
     return f'<a href="#{escape(id)}">{name}</a>' if id in ids else name
 
@@ -137,10 +140,10 @@ def _link(id: str, ids) -> str:
 # --- the head and the foot --------------------------------------------------------------------------------------------
 
 
-def _summary(results, known: int, interrupted: bool) -> str:
+def _summary(results: Any, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
     expected = [result for result in results if not alarms(result)]
-    refuted = [result for result in expected if result.text]
+    refuted = [result for result in expected if result.refuted]
     caught = sum(len(result.mutants) - len(result.survivors) for result in results)
     counts = [
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
@@ -165,14 +168,14 @@ def _summary(results, known: int, interrupted: bool) -> str:
         rows = ""
         for result in refuted:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
-            said = escape(f" {CARE[result.text]}".rstrip())
+            said = escape(f" {CARE[result.refuted]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
         title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
 
-def _footer(results, seed: int, quick: bool, versions) -> str:
+def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
     seconds = sum(result.seconds for result in results)
     tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
     effort = "in quick mode" if quick else "with all samples"
@@ -186,7 +189,7 @@ def _footer(results, seed: int, quick: bool, versions) -> str:
 
 
 def _verdict(result: Verification) -> str:
-    return f"refuted ({result.text})" if result.text and result.verdict == "refuted" else result.verdict
+    return f"refuted ({result.refuted})" if result.refuted and result.verdict == "refuted" else result.verdict
 
 
 def _tone(verdict: str, text: str = "") -> str:
@@ -197,7 +200,7 @@ def _tone(verdict: str, text: str = "") -> str:
     )
 
 
-def _interval(interval) -> str:
+def _interval(interval: Any) -> str:
     """The ends of an interval, or a note that there is none."""
     return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
 
@@ -212,7 +215,7 @@ def _formula(claim: Claim) -> str:
         return f"<code>{escape(claim.latex)}</code>"
 
 
-def _rows(result: Verification, claim: Claim, ids) -> str:
+def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     headline, ratio = result.checks[0], result.tightness
     share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
     keys = {
@@ -233,7 +236,7 @@ def _rows(result: Verification, claim: Claim, ids) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = _tone(result.verdict, result.text)
+    tone = _tone(result.verdict, result.refuted)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
     cells = [
@@ -269,7 +272,7 @@ def _blind(result: Verification) -> str:
     return ("any" if factor > 1e5 else number(factor, 3)) + terms
 
 
-def _key(value) -> str:
+def _key(value: Any) -> str:
     """The sort key of a number; empty if there is none."""
     return f"{value:.6g}" if finite(value) else ""
 
@@ -279,7 +282,7 @@ def _breakable(id: str) -> str:
     return escape(id).replace(".", ".<wbr>")
 
 
-def _details(result: Verification, claim: Claim, ids) -> str:
+def _details(result: Verification, claim: Claim, ids: Any) -> str:
     bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
     bibtex = "\n\n".join(claim.bibtex)
     meaning = [
@@ -289,6 +292,7 @@ def _details(result: Verification, claim: Claim, ids) -> str:
         ("Closed form", bound),
         ("Note", escape(result.note)),
         ("Secured by", escape(result.certificate)),
+        ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
@@ -312,7 +316,7 @@ def _wrong_formulas(result: Verification) -> str:
     return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
 
 
-def _list(facts) -> str:
+def _list(facts: Any) -> str:
     return "<dl>" + "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts if text) + "</dl>"
 
 
@@ -324,7 +328,7 @@ def _checks(result: Verification) -> str:
             ratio = check.interval.estimate / check.predicted
         within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
         verdict = f"assumption {verdict}" if check.assumed else verdict
-        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.text)
+        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
         rows += (
             f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
             f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"

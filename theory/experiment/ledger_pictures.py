@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 __all__ = ["check_picture", "number", "tightness_bar"]
 
@@ -32,7 +33,7 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{factor}10{power.replace('+', '').replace('−0', '−').lstrip('0').translate(RAISED)}"
 
 
-def finite(*values) -> bool:
+def finite(*values: Any) -> bool:
     """Whether all are finite numbers."""
     return all(value is not None and math.isfinite(value) for value in values)
 
@@ -51,7 +52,7 @@ def tightness_bar(ratio: float | None) -> str:
     )
 
 
-def check_picture(check) -> str:
+def check_picture(check: Any) -> str:
     """The interval of a check (blue, with a dot at the estimate) beside the prediction (an orange line).
 
     The region excluded by a bound is shaded, as is the tolerance of a rate, which must contain the interval.

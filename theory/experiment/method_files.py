@@ -6,6 +6,7 @@ import functools
 import os
 import traceback
 from pathlib import Path
+from typing import Any
 
 from ..reporting.files import ConfigurationError, FileRefused, run_file
 
@@ -48,7 +49,7 @@ def _line(error: Exception, path: str) -> str:
     return f" (line {lines[-1]})" if lines else ""
 
 
-def _is_method(value) -> bool:
+def _is_method(value: Any) -> bool:
     return hasattr(value, "round") and hasattr(value, "domain") and not isinstance(value, type)
 
 
@@ -69,7 +70,7 @@ def file_methods(path: str) -> list[str]:
     return found
 
 
-def method_of_file(name: str):
+def method_of_file(name: str) -> Any:
     """The method ``my_file.py:mine``."""
     path, method = named_in(name)
     known = _loaded(os.path.abspath(path))

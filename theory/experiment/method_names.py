@@ -2,8 +2,8 @@
 
 A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Names are those of
 the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
-False, ``inf``, the letter ``k`` (a five-hundredth of the dimension) or, for wrappers, other compressors:
-``bucketed(qsgd(s=7), 512)``.
+False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
+``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
 """
 
 from __future__ import annotations
@@ -118,6 +118,12 @@ def _local_steps(part: ast.expr, whole: str) -> int:
     return int(number)  # type: ignore[arg-type]
 
 
+def _codes() -> dict[str, type]:
+    from ..compressors import RANS, Elias, Packed
+
+    return {cls.__name__.lower(): cls for cls in (Packed, Elias, RANS)}
+
+
 def _compressors() -> dict[str, type]:
     from ..compressors import registered
 
@@ -145,7 +151,7 @@ def _name_of(node: ast.expr, whole: str) -> str:
     return ALIASES.get(lower, lower).lower()
 
 
-def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int):
+def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int) -> Any:
     """The value of a node: an instance of a known class, of its arguments."""
     own = _name_of(node, whole)
     if own not in known:
@@ -167,11 +173,11 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
         raise ConfigurationError(f"method {whole!r}: {cls.__name__}: {error}") from None
 
 
-def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int):
+def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
     if isinstance(node, ast.Name) and node.id in ("k", "inf"):
         return k if node.id == "k" else math.inf
     if isinstance(node, (ast.Name, ast.Call)):
-        return _make(node, whole, inner, inner, d, k)
+        return _make(node, whole, inner | _codes(), inner, d, k)
     try:
         return ast.literal_eval(node)
     except ValueError:

@@ -13,7 +13,7 @@ __all__ = ["each"]
 LIFE = 16  # items per process: Numba's memory for loaded code accumulates
 
 
-def _serve(pipe, function) -> None:
+def _serve(pipe: Any, function: Any) -> None:
     """The loop of a process: receive an item, return the result of the function."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles the signal and ends this process
     while True:
@@ -39,7 +39,7 @@ class _Process:
         there.close()
         self.number, self.had = -1, 0
 
-    def give(self, number: int, item) -> None:
+    def give(self, number: int, item: Any) -> None:
         self.number, self.had = number, self.had + 1
         self.pipe.send(item)
 

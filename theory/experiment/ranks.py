@@ -16,7 +16,7 @@ from ..reporting.json_values import from_json, to_json
 from ..reporting.progress import heartbeat
 
 
-def from_root(comm, work):
+def from_root(comm: Any, work: Callable[[], Any]) -> Any:
     """Run ``work()`` on rank 0 and return its result on all ranks; a ``ConfigurationError`` is raised on all ranks.
 
     The value must be representable in JSON.  The other ranks sleep while they wait.
@@ -42,7 +42,7 @@ def from_root(comm, work):
     return told["value"]
 
 
-def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], bool]:
+def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, Any], bool]:
     """Apply ``work`` to the items: rank r of R takes r, r + R, ...
 
     Parameters
@@ -93,7 +93,7 @@ def shared_out(comm, items: Sequence, work: Callable) -> tuple[dict[int, Any], b
     return found, any(stopped for stopped, *_ in told)
 
 
-def _wait_for_all(comm) -> bool:
+def _wait_for_all(comm: Any) -> bool:
     """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
     from ..core.waiting import wait
 
@@ -106,27 +106,33 @@ def _wait_for_all(comm) -> bool:
             interrupted = True
 
 
-def _kind(entry) -> str:
+def _kind(entry: Any) -> str:
     """Methods of one kind have one Numba type: those of a family, or one that is written out or in a file."""
     return digest(entry.name)[:8] if entry.family.startswith(("written", "file")) else entry.family
 
 
-def compile_together(jobs, problem, comm, say) -> None:
+def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], object]) -> None:
     """With an empty compile cache, let ranks compile different methods in parallel, one per processor.
 
     Otherwise rank 0 would compile all of them while the other processors are idle.  A file in the cache folder records
-    what was compiled.
+    what was compiled from the package's files as they are now.
     """
     if comm is None or comm.Get_size() == 1:
         return
     from ..cluster import run
-    from ..core.compile_cache import cache_folder
+    from ..core.compile_cache import cache_root
+    from ..core.fingerprints import PACKAGE
+    from ..core.private_files import read, write
     from ..core.waiting import wait
 
     kinds = list({_kind(job.entry): job for job in jobs}.values())  # methods of one family have one Numba type
     names = "-".join(sorted(_kind(job.entry) for job in kinds))
-    known = cache_folder() / f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
-    hands = from_root(comm, lambda: 0 if known.exists() else min(comm.Get_size(), os.cpu_count() or 1))
+    what = f"experiment-{type(problem).__name__}-{problem.A.__class__.__name__}-{names}"
+    files = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(PACKAGE.rglob("*.py"))]
+    root = cache_root()
+    known = None if root is None else root / "compiled" / f"{what}-{digest(repr(files))[:12]}"
+    there = known is not None and read(known) is not None
+    hands = from_root(comm, lambda: 0 if there else min(comm.Get_size(), os.cpu_count() or 1))
     if hands == 0:
         return
     rank = comm.Get_rank()
@@ -142,5 +148,5 @@ def compile_together(jobs, problem, comm, say) -> None:
     with heartbeat("compiling on other ranks") if rank == 0 else contextlib.nullcontext():
         wait(comm.Ibarrier())
     alone.Free()
-    if rank == 0:
-        known.touch()
+    if rank == 0 and known is not None:
+        write(known, None)

@@ -29,7 +29,7 @@ from ..studies.shared.entry_keys import slug
 
 __all__ = ["KeyRefused", "Records", "fill", "keys_of", "look_up"]
 
-KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=]@?[a-z0-9-]+)*|bound:\w+\([^()]*\)"
+KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=][a-z0-9-]+)*|bound:\w+\([^()]*\)"
 TEMPLATE = re.compile(r"\{([^{}]*\b(?:study|claim|bound):[^{}]*):([^{}:]*)\}")
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
 OPERATIONS: dict[type, Callable] = {
@@ -63,13 +63,13 @@ class Records:
         From a claim's id to its `Verification`; by default the kept evidence (``docs/evidence``), judged now.
     """
 
-    def __init__(self, figures, verification: Callable | None = None):
+    def __init__(self, figures: Any, verification: Callable | None = None) -> None:
         self.figures, self._verification = Path(figures), verification
         self._kept: dict[str, Any] = {}
         self.study, self.claim = functools.cache(self._study), functools.cache(self._claim)
         self.values = functools.cache(self._values)
 
-    def _study(self, name: str):
+    def _study(self, name: str) -> Any:
         from ..reporting.figure_records import read_record, record_path
         from ..studies import report
 
@@ -80,7 +80,7 @@ class Records:
         study = report(record.how["study"], record.found, name)
         return study._replace(rows={**record.found, **study.rows})
 
-    def _claim(self, id: str):
+    def _claim(self, id: str) -> Any:
         from ..claims import find_claim
 
         try:
@@ -105,7 +105,7 @@ class Records:
         owner = key.partition(":")[2].partition("#")[0]
         return owner if "#" in key or owner in list_claims() else owner.rpartition(".")[0]
 
-    def check(self, id: str, label: str, key: str):
+    def check(self, id: str, label: str, key: str) -> Any:
         """The headline of a claim, or its check with these words in its label."""
         checks = self.claim(id).checks
         wanted = [c for c in checks if f"-{label}-" in f"-{slug(c.label)}-"] if label else checks[:1]
@@ -126,7 +126,7 @@ class Records:
 # --- keys ---------------------------------------------------------------------------------------------------------
 
 
-def look_up(key: str, records: Records):
+def look_up(key: str, records: Records) -> Any:
     """The value of a key: a number, or the text of a cell or statement."""
     kind, _, rest = key.partition(":")
     if kind == "bound":
@@ -144,7 +144,7 @@ def look_up(key: str, records: Records):
     return _scalar(_walk(said.numbers, parts, key), key)
 
 
-def statement(study, id: str):
+def statement(study: Any, id: str) -> Any:
     """The statement of a study with this id.
 
     Raises
@@ -152,20 +152,13 @@ def statement(study, id: str):
     KeyRefused
         If there is none.
     """
-    if id.startswith("@"):
-        return study.statements[int(id[1:])]
-    found = {statement_id(said): said for said in study.statements}
+    found = {said.id: said for said in study.statements}
     if id not in found:
         raise KeyRefused(f"study:{study.name}#{id}: its statements are {', '.join(found)}")
     return found[id]
 
 
-def statement_id(said) -> str:
-    """The id of a statement of a study."""
-    return getattr(said, "id", "") or slug(said.text)
-
-
-def _closed_form(call: str):
+def _closed_form(call: str) -> Any:
     from .. import bounds
 
     tree = ast.parse(call, mode="eval").body
@@ -179,7 +172,7 @@ def _closed_form(call: str):
         raise KeyRefused(f"bound:{call}: {error}") from None
 
 
-def _field(check, field: str, key: str) -> float:
+def _field(check: Any, field: str, key: str) -> float:
     """A number of a check."""
     found = check.interval
     values = {"measured": found.estimate, "low": found.low, "high": found.high, "predicted": float(check.predicted)}
@@ -190,14 +183,14 @@ def _field(check, field: str, key: str) -> float:
     return values[field]
 
 
-def _fields(row) -> dict[str, Any]:
+def _fields(row: Any) -> dict[str, Any]:
     """A row by its fields; empty if it is none."""
     if hasattr(row, "_asdict"):
         row = row._asdict()
     return {slug(name): value for name, value in row.items()} if isinstance(row, Mapping) else {}
 
 
-def _walk(node, parts: list[str], key: str):
+def _walk(node: Any, parts: list[str], key: str) -> Any:
     """Follow the parts of a key into records, rows, arrays and sentences."""
     if not parts:
         return node
@@ -221,13 +214,13 @@ def _walk(node, parts: list[str], key: str):
     return _row(list(node), parts, key)
 
 
-def _named(part: str, names) -> str | None:
+def _named(part: str, names: Any) -> str | None:
     """The name that this part of a key stands for: itself, or the only one that begins with it."""
     begun = [name for name in names if name.startswith(f"{part}-")]
     return part if part in names else begun[0] if len(begun) == 1 else None
 
 
-def _row(rows: list, parts: list[str], key: str):
+def _row(rows: list, parts: list[str], key: str) -> Any:
     """Rows whose fields have these values, until one is left; the part after that is a field of it."""
     for used, part in enumerate(parts):
         field, after = _named(part, _names(rows[0])), parts[used + 1 :]
@@ -245,11 +238,11 @@ def _row(rows: list, parts: list[str], key: str):
     raise KeyRefused(f"{key}: {len(rows)} rows are left; a field of one is needed: {', '.join(_names(rows[0]))}")
 
 
-def _names(row) -> list[str]:
+def _names(row: Any) -> list[str]:
     return list(_fields(row)) or [str(k) for k in range(len(row))]
 
 
-def _cells(row) -> list[tuple[str, Any]]:
+def _cells(row: Any) -> list[tuple[str, Any]]:
     """Names and values of a row, those of rows within it too."""
     cells = list(_fields(row).items()) or [(str(k), value) for k, value in enumerate(row)]
     return [pair for name, v in cells for pair in ([(name, v)] if isinstance(v, (str, int, float)) else [])]
@@ -269,7 +262,7 @@ def _after(text: str, words: str, skip: int, key: str) -> str:
     return found[0]
 
 
-def _scalar(value, key: str):
+def _scalar(value: Any, key: str) -> Any:
     """A number, or a string that may have one."""
     if isinstance(value, str):
         return value
@@ -298,7 +291,7 @@ def fill(text: str, records: Records) -> str:
     return TEMPLATE.sub(lambda match: _show(evaluate(match[1], records), match[2], match[0]), text)
 
 
-def evaluate(expression: str, records: Records):
+def evaluate(expression: str, records: Records) -> Any:
     """The value of an expression: keys, and the four operations on them."""
     keys: list[str] = []
 
@@ -323,7 +316,7 @@ def evaluate(expression: str, records: Records):
     return value(tree)
 
 
-def _number(value) -> float:
+def _number(value: Any) -> float:
     """A number; of a string its first one."""
     if not isinstance(value, str):
         return value
@@ -333,7 +326,7 @@ def _number(value) -> float:
     return float(found[0].replace(",", ""))
 
 
-def _show(value, form: str, whole: str) -> str:
+def _show(value: Any, form: str, whole: str) -> str:
     """A value as a reader sees it: ``n`` is the usual form of a study's tables, ``s`` the text itself."""
     from ..plots.text import number
 

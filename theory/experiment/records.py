@@ -61,7 +61,7 @@ class Recorder:
         The identity of the experiment (the digest of its configuration).
     """
 
-    def __init__(self, root, name: str):
+    def __init__(self, root: Any, name: str) -> None:
         root = Path(root)
         root.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
@@ -80,7 +80,7 @@ class Recorder:
         self.folder = root / (final.name + UNFINISHED)
         self._lines = open(self.folder / "record.jsonl", "a", encoding="utf-8")
 
-    def line(self, kind: str, **values) -> None:
+    def line(self, kind: str, **values: Any) -> None:
         """Append one line."""
         self._lines.write(json.dumps(_plain({"kind": kind} | values), allow_nan=False) + "\n")
 
@@ -133,7 +133,7 @@ class Record:
             return dict(stored)
 
 
-def read_record(folder) -> Record:
+def read_record(folder: str | Path) -> Record:
     """Read a record's folder, complete or not.
 
     Raises

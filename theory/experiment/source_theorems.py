@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
+from typing import Any
 
 from ..bounds.bibliography import keys
 from ..claims import Verification, find_claim
@@ -23,7 +24,7 @@ NAMED = re.compile(r"(Theorem|Lemma|Corollary|Proposition|Remark|Definition|Fact
 ORDER = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")
 
 
-def theorems(results) -> dict[tuple[str, str], list[Verification]]:
+def theorems(results: Any) -> dict[tuple[str, str], list[Verification]]:
     """The results by source and theorem, in the order of the sources and of the theorems' numbers.
 
     Parameters
@@ -39,7 +40,7 @@ def theorems(results) -> dict[tuple[str, str], list[Verification]]:
     for result in results:
         claim = find_claim(result.id)
         source = next((key for key in keys(claim.source) if key in SOURCES), "")
-        if source and not result.text:
+        if source and not result.refuted:
             for kind, where in dict.fromkeys(NAMED.findall(claim.source)):
                 found.setdefault((source, f"{kind} {where}"), []).append(result)
     listed = list(SOURCES)
@@ -51,7 +52,7 @@ def theorems(results) -> dict[tuple[str, str], list[Verification]]:
     return dict(sorted(found.items(), key=order))
 
 
-def theorem_table(results, ids) -> str:
+def theorem_table(results: Any, ids: Any) -> str:
     """The table as HTML; empty if no result is about a theorem of the sources."""
     rows = ""
     for (source, theorem), about in theorems(results).items():

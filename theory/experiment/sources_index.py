@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..claims.judgement import judge
 from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
-from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement, statement_id
+from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement
 
 __all__ = [
     "ORDER",
@@ -130,7 +130,7 @@ class Judged(NamedTuple):
     reason: str
 
 
-def read_index(path=INDEX) -> list[Entry]:
+def read_index(path: str | Path = INDEX) -> list[Entry]:
     """Read the entries of an index.
 
     Raises
@@ -169,7 +169,7 @@ def judged(entry: Entry, records: Records) -> Judged:
     return Judged(entry, status, in_words(entry.relation, status, refuted), pieces, left, **said)
 
 
-def judge_index(index=INDEX, figures=FIGURES) -> list[Judged]:
+def judge_index(index: Any = INDEX, figures: Any = FIGURES) -> list[Judged]:
     """All entries with their verdicts."""
     records = Records(figures)
     return [judged(entry, records) for entry in read_index(index)]
@@ -223,21 +223,25 @@ def complaints(entries: Iterable[Entry], records: Records, studies: Iterable[str
     entries = list(entries)
     found = [f"{key}: twice" for key, n in Counter(entry.key for entry in entries).items() if n > 1]
     found += [f"{entry.key}: {wrong}" for entry in entries for wrong in _wrongs(entry, records)]
-    by_key = {entry.key: entry for entry in entries}
+    by_key, named = {entry.key: entry for entry in entries}, set[tuple[str, str]]()
     for name in studies:
         for said in records.study(name).statements:
-            key = f"study:{name}#{statement_id(said)}"
-            for target in _several(getattr(said, "bears_on", ())):
-                entry = by_key.get(target)
-                if entry is None:
-                    found.append(f"{key} bears on {target}, which is no entry")
-                elif key not in (*entry.evidence, *entry.left_out):
-                    found.append(f"{target}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+            key = f"study:{name}#{said.id}"
+            for target in said.bears_on:
+                whole = [target] if target in by_key else [k for k in by_key if k.startswith(target)]
+                if len(whole) != 1:
+                    found.append(f"{key} bears on {target}, which is no entry" + ", but several" * (len(whole) > 1))
+                elif key not in (*by_key[whole[0]].evidence, *by_key[whole[0]].left_out):
+                    found.append(f"{whole[0]}: {key} ({said.verdict}) bears on it and is neither evidence nor left out")
+                else:
+                    named.add((whole[0], key))
+        found += [
+            f"{entry.key}: {key} is its evidence, and does not say that it bears on it"
+            for entry in entries
+            for key in (*entry.evidence, *entry.left_out)
+            if key.startswith(f"study:{name}#") and (entry.key, key) not in named
+        ]
     return found
-
-
-def _several(given) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) and given else tuple(given)
 
 
 def _wrongs(entry: Entry, records: Records) -> list[str]:
@@ -288,7 +292,7 @@ def settings(entry: Entry, records: Records) -> set[str]:
     return {n.replace(",", "") for text in said for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
 
 
-def _names(node, setting: bool) -> Iterable[str]:
+def _names(node: Any, setting: bool) -> Iterable[str]:
     """The strings of a record, and its numbers that are settings."""
     if hasattr(node, "_asdict"):
         node, setting = node._asdict(), setting
@@ -308,7 +312,7 @@ def _names(node, setting: bool) -> Iterable[str]:
 # --- the command --------------------------------------------------------------------------------------------------
 
 
-def show_index(names=(), index=INDEX, figures=FIGURES, say: Callable = print) -> int:
+def show_index(names: Sequence[str] = (), index: Any = INDEX, figures: Any = FIGURES, say: Callable = print) -> int:
     """Print the verdicts of entries with their evidence, and what is wrong with the index.
 
     Parameters

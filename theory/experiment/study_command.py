@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from .ranks import from_root, shared_out
 
 __all__ = ["study_all"]
 
 
-def study_all(experiments, quick: bool, figures, markdown, say, comm=None) -> int:
+def study_all(
+    experiments: Any, quick: bool, figures: Any, markdown: Any, say: Callable[[str], object], comm: Any = None
+) -> int:
     """Measure and show studies; with several ranks these share the studies, and rank 0 shows.
 
     Studies that run on ranks themselves are measured by all of them together.

@@ -8,7 +8,7 @@ leaves the set is not covered.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Constants(NamedTuple):
         return self.start - self.lower
 
 
-def measure_constants(problem) -> Constants:
+def measure_constants(problem: Any) -> Constants:
     """Solve the problem and collect the constants for the theorems."""
     from ..bounds import level_set_gradient, level_set_second_moment
     from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
@@ -108,7 +108,9 @@ class Theorem(NamedTuple):
         return high
 
 
-def theorem_for(entry, compressor, constants: Constants, *, c, shift, workers, batch) -> Theorem:
+def theorem_for(
+    entry: Any, compressor: Any, constants: Constants, *, c: Any, shift: float, workers: int, batch: Any
+) -> Theorem:
     """The theorem that covers a method of the catalogue with steps c/(mu (shift + t)) and weights (shift + t)^2."""
     from ..bounds import averaged_second_moment
     from ..compressors import delta, omega

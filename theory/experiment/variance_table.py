@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 from ..plots.text import WIDTH, number, text_table
 
@@ -15,7 +18,7 @@ HEAD = (
 )
 
 
-def gradient_numbers(problem, x, comm=None) -> dict:
+def gradient_numbers(problem: Any, x: ArrayLike, comm: Any = None) -> dict:
     """sigma^2, B_D and the largest batch without loss at a point, if they are numbers; every rank takes its rows."""
     from ..bounds import largest_batch
     from ..problems import batch_bound, gradient_variance
@@ -26,14 +29,14 @@ def gradient_numbers(problem, x, comm=None) -> dict:
     return {"variance": variance, "B_D": bound, "largest_batch": largest_batch(bound)}
 
 
-def compression_ratio(result) -> float:
+def compression_ratio(result: Any) -> float:
     """The sum of ||p - Q(p)||^2 over that of ||p||^2, over the messages that were measured; NaN if none were."""
     found = result.compression_error[1:]
     whole = float(found["vector"].sum())
     return float(found["error"].sum()) / whole if whole > 0.0 else math.nan
 
 
-def stated_ratio(compressor, d: int) -> tuple[float, str]:
+def stated_ratio(compressor: Any, d: int) -> tuple[float, str]:
     """The largest ratio that a compressor states, in expectation: omega if it is unbiased, else 1 - delta."""
     from ..compressors import delta, omega
 
@@ -45,7 +48,7 @@ def stated_ratio(compressor, d: int) -> tuple[float, str]:
     return math.nan, ""
 
 
-def variance_text(record) -> str:
+def variance_text(record: Any) -> str:
     """The table; empty for a record without these numbers."""
     runs = [run for run in record.results.values() if run.get("at_end")]
     start = record.experiment.get("at_start")

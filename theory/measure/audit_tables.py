@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 __all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
 
 
-def name_of(c) -> str:
+def name_of(c: Any) -> str:
     """A setting as a string, without fields that have their default value.
 
     Examples
@@ -26,7 +27,7 @@ def name_of(c) -> str:
     return f"{type(c).__name__}({', '.join(parts)})" if parts else type(c).__name__
 
 
-def _number(value, digits: int = 4) -> str:
+def _number(value: Any, digits: int = 4) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.{digits}g}"
@@ -41,7 +42,7 @@ def _z(value: float) -> str:
     return "inf" if math.isinf(value) else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0e}"
 
 
-def lay_out(head, rows, left=(0,)) -> str:
+def lay_out(head: Any, rows: Any, left: Any = (0,)) -> str:
     """Align the columns, with a line below the head."""
     rows = [tuple(head), *rows]
     left = {j % len(head) for j in left}
@@ -53,7 +54,7 @@ def lay_out(head, rows, left=(0,)) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
-def _interval(interval, at: float) -> str:
+def _interval(interval: Any, at: float) -> str:
     """An estimate, printed as ``at``, with the half width of its interval, in two digits."""
     half = interval.half
     if not half > 1e-6 * abs(interval.estimate):
@@ -62,7 +63,7 @@ def _interval(interval, at: float) -> str:
     return f"{at:.{digits}f} ± {half:.{digits}f}"
 
 
-def _law(audit) -> tuple[str, float | None, float, float]:
+def _law(audit: Any) -> tuple[str, float | None, float, float]:
     """The factor (omega, delta, or the error if neither is stated), with its stated, measured and found values."""
     measured, found = audit.measured.error.estimate, audit.worst.error.estimate
     if audit.omega is not None:
@@ -72,7 +73,7 @@ def _law(audit) -> tuple[str, float | None, float, float]:
     return "error", None, measured, found
 
 
-def law_table(audits):
+def law_table(audits: Any) -> Any:
     """Head and rows: bias, closed form, measured, worst found, verdict."""
     head = ("compressor", "unbiased", "z", "", "stated", "measured", "on", "worst found", "from", "verdict")
     rows = []
@@ -96,7 +97,7 @@ def law_table(audits):
     return head, rows
 
 
-def wire_table(audits):
+def wire_table(audits: Any) -> Any:
     """Head and rows: non-zeros, bits a coordinate, frame, time."""
     head = (
         "compressor",
@@ -129,7 +130,7 @@ def wire_table(audits):
     return head, rows
 
 
-def sheet(one) -> str:
+def sheet(one: Any) -> str:
     """The full report on one compressor."""
     symbol, stated, measured, found = _law(one)
     wire, timing = one.wire, one.timing

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 __all__ = ["common_goal", "reached"]
 
 
-def reached(position, gap, goal: float) -> float:
+def reached(position: Any, gap: Any, goal: float) -> float:
     """First position at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
 
     Where the goal or the gap before has no logarithm, nothing is interpolated.
@@ -40,7 +41,7 @@ def reached(position, gap, goal: float) -> float:
     return float(position[k - 1] + share * (position[k] - position[k - 1]))
 
 
-def common_goal(ends) -> float:
+def common_goal(ends: Any) -> float:
     """The smallest accuracy that at least three quarters of the methods reach: one of four that fails does not set it.
 
     Parameters

@@ -7,11 +7,13 @@ unpacking every message twice, followed by different bytes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ..compressors.base import Symbols, capacity, check, parts, restore, unpack
+from ..compressors.base import Symbols, capacity, parts, restore, unpack
+from ..compressors.closed_forms import check
 from ..compressors.codec import encode
 from ..core import kernel, require
 from ..core.random import bits as random_bits
@@ -116,7 +118,7 @@ FAULTS = {
 }
 
 
-def fuzz(c, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype=np.float32) -> Damage:
+def fuzz(c: Any, d: int = 41, rounds: int = 10_000, seed: int = 0, wire_dtype: DTypeLike = np.float32) -> Damage:
     """Damage the payload of a good message many times, and unpack it each time.
 
     Parameters

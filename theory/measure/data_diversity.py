@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,7 +86,7 @@ def _degree(n, row_start, column, column_start, row, often):
     return max(0, largest)
 
 
-def _rows_of(problem, what: str):
+def _rows_of(problem: Any, what: str) -> Any:
     require(
         hasattr(problem, "A"),
         "problem",
@@ -97,7 +97,7 @@ def _rows_of(problem, what: str):
     return to_scipy(problem.A)
 
 
-def conflict_degree(problem) -> int:
+def conflict_degree(problem: Any) -> int:
     """The largest number of other rows that one row of the data shares a column with: rho of Yin et al. (2018).
 
     Parameters
@@ -125,7 +125,7 @@ def conflict_degree(problem) -> int:
 
 
 @one_thread
-def diversity_floor(problem) -> DiversityFloor:
+def diversity_floor(problem: Any) -> DiversityFloor:
     """Lower bounds of B_D at every point (and of its differential version), from the data matrix alone.
 
     Parameters

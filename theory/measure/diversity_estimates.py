@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import bounds
 from ..core import generic, kernel, require
@@ -212,7 +213,7 @@ def _sampled_whole(problem, x, stream, squares, products, out, one):
 # --- a ratio of two means ---------------------------------------------------------------------------------------------
 
 
-def _at_least_one(tops, bottoms, level: float) -> Interval:
+def _at_least_one(tops: Any, bottoms: Any, level: float) -> Interval:
     """Fieller's interval for E[top]/E[bottom], known to be at least 1; open to infinity if E[bottom] may be 0.
 
     The values of the ratio rho for which a t-test on the pairs does not reject E[top - rho bottom] = 0.
@@ -235,7 +236,7 @@ def _at_least_one(tops, bottoms, level: float) -> Interval:
 # --- the public functions ---------------------------------------------------------------------------------------------
 
 
-def _found(n, moment: Interval, squared: Interval, bound: Interval) -> Diversity:
+def _found(n: Any, moment: Interval, squared: Interval, bound: Interval) -> Diversity:
     share = bound.scaled(1.0 / n) if n else exactly(math.nan)
     intervals = DiversityIntervals(share, bound, moment, squared)
     return Diversity(share.estimate, bound.estimate, moment.estimate, squared.estimate, intervals)
@@ -245,7 +246,16 @@ def _ratio(moment: float, squared: float) -> float:
     return bounds.batch_bound(max(moment, squared), squared)  # rounding may put M^2 below ||g||^2
 
 
-def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL, comm=None) -> Diversity:
+def diversity(
+    problem: Any,
+    x: ArrayLike,
+    other: Any = None,
+    *,
+    samples: Any = None,
+    seed: int = 0,
+    level: float = LEVEL,
+    comm: Any = None,
+) -> Diversity:
     """Gradient diversity at x, or of the differences of gradients between two points.
 
     With f_i including its l2 term and g_i = grad f_i(x), or grad f_i(x) - grad f_i(other):
@@ -318,7 +328,9 @@ def diversity(problem, x, other=None, *, samples=None, seed=0, level=LEVEL, comm
     return _found(n, exactly(moment), exactly(squared), exactly(_ratio(moment, squared)))
 
 
-def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversity:
+def _from_samples(
+    problem: Any, x: Any, other: Any, n: Any, samples: Any, seed: Any, level: Any, whole: Any
+) -> Diversity:
     good = isinstance(samples, (int, np.integer)) and samples >= 2 * GROUPS
     require(good, "samples", samples, f"None, or an integer, at least {2 * GROUPS}")
     require(0 < level < 1, "level", level, "a number in (0, 1)")
@@ -338,7 +350,7 @@ def _from_samples(problem, x, other, n, samples, seed, level, whole) -> Diversit
     return _found(n, moment, squared, _at_least_one(squares.mean(axis=1), products, level))
 
 
-def diversity_along(problem, points, *, comm=None) -> DiversityAlong:
+def diversity_along(problem: Any, points: Any, *, comm: Any = None) -> DiversityAlong:
     """Gradient diversity at many points, such as the iterates of a run.
 
     Parameters

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,7 @@ def input_vectors(d: int, names: Iterable[str] | None = None, seed: int = 0) -> 
     return found
 
 
-def as_inputs(inputs, d: int, seed: int) -> dict[str, np.ndarray]:
+def as_inputs(inputs: Any, d: int, seed: int) -> dict[str, np.ndarray]:
     """Normalize the argument ``inputs``: None, names, one vector, or a mapping from names to vectors."""
     if inputs is None or isinstance(inputs, str):
         return input_vectors(d, None if inputs is None else [inputs], seed)

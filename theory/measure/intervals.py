@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 
@@ -49,7 +50,7 @@ class Interval(NamedTuple):
         """The larger distance from the estimate to an end."""
         return max(self.high - self.estimate, self.estimate - self.low)
 
-    def __contains__(self, value) -> bool:
+    def __contains__(self, value: Any) -> bool:
         return self.low <= value <= self.high
 
     def scaled(self, factor: float) -> Interval:
@@ -95,14 +96,14 @@ def quantile(level: float, freedom: int) -> float:
     return float(stdtrit(freedom, 0.5 + 0.5 * level))
 
 
-def _checked(samples, level: float, least: int = 2) -> np.ndarray:
+def _checked(samples: Any, level: float, least: int = 2) -> np.ndarray:
     samples = np.asarray(samples, float)
     require(samples.ndim == 1 and samples.size >= least, "samples", samples.shape, f"(n,) with n >= {least}")
     require(0 < level < 1, "level", level, "a number in (0, 1)")
     return samples
 
 
-def mean_interval(samples, level: float = LEVEL) -> Interval:
+def mean_interval(samples: Any, level: float = LEVEL) -> Interval:
     """Interval for the mean of independent samples, by the central limit theorem.
 
     Parameters
@@ -127,7 +128,7 @@ def mean_interval(samples, level: float = LEVEL) -> Interval:
     return Interval(mean, mean - half, mean + half, level, samples.size)
 
 
-def bernstein_interval(samples, low: float, high: float, level: float = LEVEL) -> Interval:
+def bernstein_interval(samples: Any, low: float, high: float, level: float = LEVEL) -> Interval:
     """Interval for the mean of independent samples in [low, high], valid for every n.
 
     The half width is sqrt(2 V log(4/a)/n) + 7 (high - low) log(4/a)/(3 (n - 1)), a = 1 - level, V the sample variance.
@@ -169,7 +170,7 @@ def bernstein_interval(samples, low: float, high: float, level: float = LEVEL) -
     return Interval(mean, max(low, mean - half), min(high, mean + half), level, n)
 
 
-def ratio_interval(numerators, denominators, level: float = LEVEL) -> Interval:
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float = LEVEL) -> Interval:
     """Interval for a ratio of two means, from pairs of samples (delta method).
 
     Parameters
@@ -203,7 +204,7 @@ def ratio_interval(numerators, denominators, level: float = LEVEL) -> Interval:
     return Interval(ratio, ratio + centred.low, ratio + centred.high, level, top.size)
 
 
-def paired_interval(first, second, level: float = LEVEL) -> Interval:
+def paired_interval(first: Any, second: Any, level: float = LEVEL) -> Interval:
     """Interval for the mean of first - second over pairs, such as two methods on the same random numbers.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Deflated(NamedTuple):
     vector: int
 
 
-def empirical_entropy(symbols) -> float:
+def empirical_entropy(symbols: Any) -> float:
     """Entropy of the empirical distribution of the symbols, in bits per symbol.
 
     Parameters
@@ -50,7 +50,7 @@ def empirical_entropy(symbols) -> float:
     return float(-(share * np.log2(share)).sum()) + 0.0
 
 
-def zlib_bits(c, v, key) -> Deflated:
+def zlib_bits(c: Any, v: np.ndarray, key: Any) -> Deflated:
     """Size of a payload, and of the vector itself, after zlib at its best level.
 
     Parameters

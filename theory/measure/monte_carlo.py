@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from ..compressors.base import check, new_symbols, payload_bits, quantize, restore, state_size
+from ..compressors.base import new_symbols, payload_bits, quantize, restore, state_size
+from ..compressors.closed_forms import check
 from ..core import kernel, require
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
@@ -43,12 +46,12 @@ def _fill(c, v, symbols, state, stream, first, table):
         table[r, 5] = payload_bits(c, symbols, d)
 
 
-def sample(c, v, wire, stream, first, table) -> None:
+def sample(c: Any, v: np.ndarray, wire: np.ndarray, stream: Any, first: Any, table: Any) -> None:
     """Fill ``table``, one row for each draw from number ``first`` on; ``first`` is even, so pairs stay together."""
     _fill(c, v, new_symbols(c, v.size, wire), np.zeros(state_size(c, v.size)), stream, first, table)
 
 
-def sample_function(function, v, stream, table) -> None:
+def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, table: Any) -> None:
     """Fill ``table`` from the messages that a function returns many at a time; it counts no bits."""
     rng, rows = generator(stream), 2 * max(1, 2**18 // (2 * v.size))
     table[:, 5] = np.nan
@@ -104,7 +107,15 @@ def _enough(samples: int, d: int) -> int:
     return min(spare_cores(), samples // 2) if samples * d >= 2**18 else 1
 
 
-def moments(c, v, samples: int, *, seed: int = 0, wire_dtype=np.float64, threads: int | None = None) -> Moments:
+def moments(
+    c: Any,
+    v: ArrayLike,
+    samples: int,
+    *,
+    seed: int = 0,
+    wire_dtype: DTypeLike = np.float64,
+    threads: int | None = None,
+) -> Moments:
     """Compress one vector many times, independently.
 
     Parameters

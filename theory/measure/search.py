@@ -9,7 +9,7 @@ its luck.  The error of the result must still be measured with new random number
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def _shape(c):
     return None
 
 
-def known_worst(c, d: int) -> dict[str, np.ndarray]:
+def known_worst(c: Any, d: int) -> dict[str, np.ndarray]:
     """The starting vectors of the search, of length d, by name.
 
     Parameters
@@ -103,7 +103,7 @@ def known_worst(c, d: int) -> dict[str, np.ndarray]:
     return starts
 
 
-def _child(v: np.ndarray, step: float, rng) -> np.ndarray:
+def _child(v: np.ndarray, step: float, rng: Any) -> np.ndarray:
     """A vector near v, or one with some of its entries equal, zero or of the other sign."""
     d, child = v.size, v.copy()
     size = min(d, int(2 ** (rng.random() * (np.log2(d) + 1.0))))
@@ -125,7 +125,14 @@ def _child(v: np.ndarray, step: float, rng) -> np.ndarray:
 
 
 def worst_vectors(
-    c, d: int, *, starts=None, evaluations: int = 2000, samples: int = 16, any_scale: bool = True, seed: int = 0
+    c: Any,
+    d: int,
+    *,
+    starts: Any = None,
+    evaluations: int = 2000,
+    samples: int = 16,
+    any_scale: bool = True,
+    seed: int = 0,
 ) -> list[Found]:
     """Vectors with a large relative error E||C(v) - v||^2 / ||v||^2, best guess first.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from .intervals import LEVEL, Interval, mean_interval
@@ -10,7 +13,7 @@ from .intervals import LEVEL, Interval, mean_interval
 __all__ = ["loglog_slope"]
 
 
-def loglog_slope(x, y, window: tuple[float, float] | None = None, level: float = LEVEL) -> Interval:
+def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None, level: float = LEVEL) -> Interval:
     """Least-squares slope of log E y against log x.
 
     The mean over replicas estimates the expectation at every x; replicas are independent, while the points of one

@@ -11,35 +11,36 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.layer_slices import check_layers, layers
+from .types import Messages, Run, Vector
 
 __all__ = ["LAMB", "Adam", "check_moments"]
 
 
-def check_moments(rule) -> None:
+def check_moments(rule: Any) -> None:
     """Reject factors of the moments and eps outside their domains."""
     for name in ("beta1", "beta2"):
         require(0.0 <= getattr(rule, name) < 1.0, name, getattr(rule, name), "a number from 0 to below 1")
     require(0.0 <= rule.eps < math.inf, "eps", rule.eps, "a finite number, at least 0")
 
 
-def _check_rule(rule) -> None:
+def _check_rule(rule: Any) -> None:
     """Reject what `Adam` and `LAMB` have in common outside its domain."""
     check_moments(rule)
     require(0.0 <= rule.decay < math.inf, "decay", rule.decay, "a finite number, at least 0")
     require(0.0 < rule.rate < math.inf, "rate", rule.rate, "a finite number above 0")
 
 
-def adapted(run, received, rule):
-    """U = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean of what was received."""
-    u, m, v = run.model("update"), run.model("m"), run.model("v")
-    run.set(u, run.x, run.own_l2)
-    run.accumulate(received, u)  # u = mean Q, the gradient
-    run.moments(u, m, v, rule.beta1, rule.beta2)
-    run.adapt(u, m, v, rule.beta1, rule.beta2, rule.eps)
-    if rule.decay:
-        run.add(u, run.x, rule.decay)
+def direction(run: Run, received: Messages, rule: Any) -> Vector:
+    """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
+    g = u = run.vector("update")  # u will be where g was
+    m, v = run.vector("m"), run.vector("v")
+    run.set(g, run.x, scale=run.local_l2)  # 0, unless the l2 term is not sent
+    run.add(g, received)  # g = mean Q
+    run.update_moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
+    run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m / (sqrt(v) + eps)
+    run.add(u, run.x, scale=rule.decay)
     return u
 
 
@@ -92,16 +93,17 @@ class Adam(NamedTuple):
         """True: the rule applies the step size itself."""
         return True
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         _check_rule(self)
 
-    def update(self, run, received):
-        """X = x - eta (m / (sqrt(v) + eps) + decay x)."""
-        u = adapted(run, received, self)
-        run.add(run.x, u, -self.rate * run.outside)
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
+        u = direction(run, received, self)
+        run.add(run.x, u, scale=-self.rate * run.eta_received)
 
 
+@traits(by_coordinate=False)
 @setting
 class LAMB(NamedTuple):
     """LAMB: Adam whose step in each layer is as long as a share of the layer itself.
@@ -152,7 +154,7 @@ class LAMB(NamedTuple):
         """True: the rule applies the step size itself."""
         return True
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         _check_rule(self)
         require(0.0 <= self.low < math.inf, "low", self.low, "a finite number, at least 0")
@@ -167,16 +169,17 @@ class LAMB(NamedTuple):
         )
         require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
 
-    def update(self, run, received):
-        """X = x - eta phi(||x||) u / ||u|| in each layer."""
-        u = adapted(run, received, self)
-        run.trust(u, run.x, run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d)), self.low, self.high)
-        run.add(run.x, u, -self.rate * run.outside)
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
+        u = direction(run, received, self)
+        edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))
+        run.trust(u, run.x, edges=edges, low=self.low, high=self.high)
+        run.add(run.x, u, scale=-self.rate * run.eta_received)
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Reject layers that are not those of d coordinates."""
         self._edges(problem, d)
 
-    def _edges(self, problem, d: int) -> np.ndarray:
+    def _edges(self, problem: Any, d: int) -> np.ndarray:
         found = check_layers(layers(problem) if self.layers is None else self.layers, d)
         return np.array([0, *(part.stop for part in found)], np.int64)

@@ -16,7 +16,9 @@ from .sgd import ParallelSGD
 __all__ = ["conef_adam", "conef_lamb", "ef_adam", "ef_lamb"]
 
 
-def ef_adam(compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any):
+def ef_adam(
+    compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
+) -> ParallelSGD:
     """EF-Adam: error feedback on the gradient, and Adam of what was sent.
 
     Parameters
@@ -57,7 +59,7 @@ def conef_adam(
     beta: float = 0.0,
     server: NamedTuple | None = None,
     **options: Any,
-):
+) -> ParallelSGD:
     """ConEF-Adam: as EF-Adam, with the memory stored compressed.
 
     Parameters
@@ -95,7 +97,9 @@ def conef_adam(
     return ParallelSGD(compressor, step=step, feedback=rule, server=server or Adam(), **options)
 
 
-def ef_lamb(compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any):
+def ef_lamb(
+    compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
+) -> ParallelSGD:
     """EF-LAMB: error feedback on the gradient, and LAMB of what was sent.
 
     Parameters
@@ -130,7 +134,7 @@ def conef_lamb(
     beta: float = 0.0,
     server: NamedTuple | None = None,
     **options: Any,
-):
+) -> ParallelSGD:
     """ConEF-LAMB: as EF-LAMB, with the memory stored compressed.
 
     Parameters

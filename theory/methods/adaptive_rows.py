@@ -13,7 +13,7 @@ __all__ = ["Adapt", "Moments", "Trust"]
 
 @operation
 class Moments(NamedTuple):
-    """Y = beta1 Y + (1 - beta1) P, V = beta2 V + (1 - beta2) P**2."""
+    """Update both moments: Y = beta1 Y + (1 - beta1) P and V = beta2 V + (1 - beta2) P**2."""
 
     P: np.ndarray
     Y: np.ndarray
@@ -31,7 +31,7 @@ class Moments(NamedTuple):
 
 @operation
 class Adapt(NamedTuple):
-    """Y = m / (sqrt(v) + eps), with m = X / (1 - beta1^(t + 1)), v = V / (1 - beta2^(t + 1)) in round t; 0 where V is.
+    """Set Y = m / (sqrt(v) + eps), m = X / (1 - beta1^(t + 1)), v = V / (1 - beta2^(t + 1)) in round t; 0 where V is.
 
     With the factors 0 the moments are taken as they are.
     """

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import choco_step, on_graph
+from .types import Run
 
 __all__ = ["ChocoSGD"]
 
@@ -64,16 +65,16 @@ class ChocoSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, p, known = run.mixing(self.graph), run.vectors(), run.copies("xhat")
+        W, g, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
         gamma = choco_step(self.gamma, self.compressor, W, run.d)
-        run.average(run.x)  # the result counts x
-        run.set(p, run.x, run.l2)
-        run.gradient(run.x, p)  # p_i = g_i = gradient at x_i
-        run.add(run.x, p, -run.eta)  # x_i = x_i - eta g_i
+        run.add_to_average(run.x)  # of the iterates
+        run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
+        run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
+        p = g  # in the same place
         run.set(p, run.x)
-        run.add(p, run.own(known), -1.0)  # p_i = x_i - xhat_i
-        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(x_j - xhat_j)
-        run.accumulate_each(heard, known)  # xhat_j = xhat_j + q_j
-        run.gossip(run.x, known, W, gamma)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+        run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
+        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
+        run.add(known, heard)  # xhat_j = xhat_j + q_j
+        run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

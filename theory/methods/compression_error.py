@@ -17,7 +17,7 @@ __all__ = ["CompareMessages", "RestoreMessages"]
 
 @operation(kind=OTHER)
 class RestoreMessages(NamedTuple):
-    """V = Q(P), restored from each worker's own message, in the rounds t with ``place[t]`` >= 0."""
+    """Write Q(P) to V, restored from each worker's own message, in the rounds t with ``place[t]`` >= 0."""
 
     c: NamedTuple
     symbols: SymbolRows
@@ -36,13 +36,12 @@ class RestoreMessages(NamedTuple):
 
 @operation(kind=OTHER, shared=("P",))
 class CompareMessages(NamedTuple):
-    """found[place[t], w] = (||p||^2, ||p - V||^2) in the same rounds; with ``rest``, P is p - Q(p) already."""
+    """found[place[t], w] = (||p||^2, ||p - V||^2) in the same rounds."""
 
     P: np.ndarray
     V: np.ndarray
     place: np.ndarray
     found: np.ndarray
-    rest: bool
 
     def _row(pointer, t, r, w):
         b = at(pointer)
@@ -50,8 +49,6 @@ class CompareMessages(NamedTuple):
             p, v, size2, error2 = row_of(b.P, r, w), b.V[r, w], 0.0, 0.0
             for j in range(v.size):
                 here, sent = np.float64(entry(p, j)), np.float64(v[j])
-                whole = here + sent if b.rest else here
-                missing = here if b.rest else here - sent
-                size2 += whole * whole
-                error2 += missing * missing
+                size2 += here * here
+                error2 += (here - sent) * (here - sent)
             b.found[b.place[t], w, 0], b.found[b.place[t], w, 1] = size2, error2

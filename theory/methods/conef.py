@@ -12,16 +12,18 @@ With beta = 0 this is ConEF; with beta > 0 the memory is fed back in part.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compressors import CountSketch
-from ..compressors.base import check, opening, quantize, state_size
+from ..compressors.base import opening, quantize, state_size
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require, setting
 from .feedback import check_beta
 from .messages import payload_bytes
+from .types import Phase, Run, Scale, Vector
 
 __all__ = ["ContractiveErrorFeedback", "check_error_compressor"]
 
@@ -56,44 +58,43 @@ class ContractiveErrorFeedback(NamedTuple):
     error_compressor: NamedTuple
     beta: float = 0.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         good = quantize.implements(type(self.error_compressor))
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         check_beta(self.beta)
 
-    def load(self, run, l2):
-        """P = l2 x + (1 - beta) e."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
-        run.add_stored(self._stored(run), p, 1.0 - self.beta)
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
+        """Begin with p = l2 x + (1 - beta) e."""
+        p, e = run.scratch(), run.stored("error", self.error_compressor)
+        run.set(p, run.x, scale=l2)
+        run.add(p, e, scale=1.0 - self.beta)
         return p
 
-    def store(self, run, p):
-        """E = C(beta e + p - Q(p))."""
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
+        """Store e = C(beta e + p - Q(p))."""
+        e = run.stored("error", self.error_compressor)
+        run.add(p, message, scale=-1.0)
         if self.beta > 0.0:
-            run.add_stored(self._stored(run), p, self.beta)
-        run.store(self._stored(run), p)
+            run.add(p, e, scale=self.beta)
+        run.set(e, p)  # which compresses it
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, decoded."""
-        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
-        run.add_stored(self._stored(run), e)
-        return e
+        decoded = np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
+        run.add(decoded, run.stored("error", self.error_compressor))
+        return decoded
 
-    def _stored(self, run):
-        return run.stored("error", self.error_compressor)
-
-    def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
+    def memory_bytes(self, compressor: Any, d: int, wire_bits: int, own_bits: int) -> int:
         """The longest message of C."""
         return payload_bytes(self.error_compressor, d, wire_bits)
 
-    def check(self, compressor, d: int) -> None:
+    def check(self, compressor: Any, d: int) -> None:
         """Reject an error compressor whose messages cannot be decoded without the other workers."""
         check_error_compressor("error_compressor", self.error_compressor, d)
 
 
-def check_error_compressor(name: str, compressor, d: int) -> None:
+def check_error_compressor(name: str, compressor: Any, d: int) -> None:
     """Raise ``ValueError`` unless memories of length d can be stored in the compressor's messages."""
     check_parts(name, compressor)
     check(compressor, d)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..core import require, setting
+from .rates import Rate
 from .server import Mean
 from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather
+from .types import Run
 
 __all__ = ["check_method", "method"]
 
@@ -51,11 +53,10 @@ def method(cls: type[T]) -> type[T]:
     ...     step: NamedTuple
     ...     compressor: NamedTuple = th.Identity()
     ...     def round(self, run):
-    ...         p = run.vectors()
-    ...         run.set(p, run.x, run.l2)
-    ...         run.gradient(run.x, p)
-    ...         run.vote(p)
-    ...         run.accumulate(run.gather(run.compress(self.compressor, p)), run.x, -run.eta)
+    ...         p = run.scratch()
+    ...         run.set_gradient(p, at=run.x)
+    ...         run.sign(p)
+    ...         run.add(run.x, run.gather(run.compress(self.compressor, p)), scale=-run.eta)
     >>> problem = th.quadratic(np.ones(2), covariance=0.0)
     >>> th.run(SignDescent(th.Constant(0.25)), problem, workers=2, steps=3, x0=np.array([2.0, -1.0])).x
     array([ 1.25, -0.25])
@@ -78,19 +79,19 @@ def method(cls: type[T]) -> type[T]:
     return cast(type[T], made)
 
 
-def _step_factors(self, run):
+def _step_factors(self: Any, run: Run) -> tuple[Rate, Rate]:
     """The factors before and after compression: 1 and the step size."""
     return run.rates.constant(1.0), run.eta
 
 
-def _settled(self, problem):
+def _settled(self: Any, problem: Any) -> Any:
     """The same method with defaults and "auto" resolved."""
     made = {"feedback": choose_feedback(self.feedback, self.compressor)}
     made |= {name: default for name, default in DEFAULTS.items() if getattr(self, name) is None}
     return self._replace(**{name: value for name, value in made.items() if name in self._fields})
 
 
-def check_method(self) -> None:
+def check_method(self: Any) -> None:
     """Reject values outside the domain."""
     check_parts(self)
     require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")

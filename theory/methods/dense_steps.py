@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..compressors.identity import Identity
 from ..core.advice import advise
+from ..problems.base import support
 from ..problems.matrix import CSR
-from ..problems.network import TwoLayer
 from .feedback import has_memory
 
 __all__ = ["DenseStepWarning", "warn_of_dense_steps"]
@@ -23,18 +25,18 @@ class DenseStepWarning(UserWarning):
     """
 
 
-def warn_of_dense_steps(method, problem, sparse) -> None:
+def warn_of_dense_steps(method: Any, problem: Any, sparse: Any) -> None:
     """Warn if the rows are sparse and the steps are not, unless the caller is in the package or models are mixed."""
     A = getattr(problem, "A", None)
-    graph = hasattr(method, "graph")
-    if sparse is not None or graph or not isinstance(A, CSR) or A.columns < UNNOTICED or isinstance(problem, TwoLayer):
+    dense = hasattr(method, "graph") or support(problem) == "all"  # whatever the method does
+    if sparse is not None or dense or not isinstance(A, CSR) or A.columns < UNNOTICED:
         return
     entries = A.data.size / max(1, A.indptr.size - 1)
     text = f"a step touches all {A.columns} coordinates, though a row has {entries:.0f}: {_because(method)}"
     advise(text, DenseStepWarning, depth=3)
 
 
-def _because(method) -> str:
+def _because(method: Any) -> str:
     """The cause of dense steps, and an alternative."""
     name = type(method.compressor).__name__
     if isinstance(method.compressor, Identity) and method.local_steps > 1:

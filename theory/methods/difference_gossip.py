@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from .graphs import Ring
 from .on_graphs import on_graph
 from .schedules import InverseTime
+from .types import Run
 
 __all__ = ["DCDPSGD", "ECDPSGD"]
 
@@ -68,15 +69,13 @@ class DCDPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, z, x = run.mixing(self.graph), run.vectors(), run.copies("x", run.start)
-        run.average(run.x)  # the result counts x
-        run.set(z, run.x, -(run.eta * run.l2))
-        run.gradient(run.x, z, -run.eta)  # z_i = -eta g_i
-        run.gossip(z, x, W)  # z_i = sum_j W_ij x_j - eta g_i - x_i
-        heard = run.hear(run.compress(self.compressor, z), W)  # C(z_j) of the neighbours
-        run.accumulate_each(heard, x)  # x_j = x_j + C(z_j)
+        W, z, x = run.mixing(self.graph), run.scratch(), run.copies("x", run.start)
+        run.add_to_average(run.x)  # of the iterates
+        run.set_gradient(z, at=run.x, scale=-run.eta)  # z_i = -eta g_i
+        run.add(z, x, weights=W.minus_identity)  # z_i = sum_j W_ij x_j - eta g_i - x_i
+        run.add(x, run.hear(run.compress(self.compressor, z), W))  # x_j = x_j + C(z_j)
         run.set(run.x, run.own(x))
 
 
@@ -126,18 +125,16 @@ class ECDPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step, t = 1, 2, ...; each line is for all workers at once."""
-        W, z, known = run.mixing(self.graph), run.vectors(), run.copies("xhat", run.start)
+        W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         new, share = run.rows("x'"), run.once("2/t", lambda: run.rates.steps(InverseTime(2.0, 1.0)))
-        run.average(run.x)  # the result counts x
-        run.set(new, run.x, -(run.eta * run.l2))
-        run.gradient(run.x, new, -run.eta)  # x_i' = -eta g_i
+        run.add_to_average(run.x)  # of the iterates
+        run.set_gradient(new, at=run.x, scale=-run.eta)  # x_i' = -eta g_i
         run.add(new, run.own(known))
-        run.gossip(new, known, W)  # x_i' = sum_j W_ij xhat_j - eta g_i
-        run.set(z, run.x, 1.0 - 1.0 / share)
-        run.add(z, new, 1.0 / share)  # z_i = (1 - t/2) x_i + (t/2) x_i'
+        run.add(new, known, weights=W.minus_identity)  # x_i' = sum_j W_ij xhat_j - eta g_i
+        run.set(z, run.x, scale=1.0 - 1.0 / share)
+        run.add(z, new, scale=1.0 / share)  # z_i = (1 - t/2) x_i + (t/2) x_i'
         heard = run.hear(run.compress(self.compressor, z), W)  # C(z_j) of the neighbours
-        run.scale(known, 1.0 - share)
-        run.accumulate_each(heard, known, share)  # xhat_j = (1 - 2/t) xhat_j + (2/t) C(z_j)
+        run.add(known, heard, keep=1.0 - share, scale=share)  # xhat_j = (1 - 2/t) xhat_j + (2/t) C(z_j)
         run.set(run.x, new)  # x_i = x_i'

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .types import Run
 
 __all__ = ["DPSGD"]
 
@@ -60,13 +61,12 @@ class DPSGD(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, y, g = run.mixing(self.graph), run.copies("y"), run.vectors()
-        run.average(run.x)  # the result counts x
-        run.set(g, run.x, run.l2)
-        run.gradient(run.x, g)  # g_i = gradient at x_i
+        W, y, g = run.mixing(self.graph), run.copies("y"), run.scratch()
+        run.add_to_average(run.x)  # of the iterates
+        run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
-        run.replace_each(heard, y)  # y_j = Q(x_j)
-        run.gossip(run.x, y, W)  # x_i = x_i + sum_j W_ij (y_j - y_i)
-        run.add(run.x, g, -run.eta)  # x_i = x_i - eta g_i
+        run.set(y, heard)  # y_j = Q(x_j)
+        run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
+        run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i

@@ -1,17 +1,20 @@
 """Feedback rules: what a worker does with the error of its compressor.
 
 A *feedback rule* is a setting with two functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
-which the gradients are added, initialized with l2 x and what is fed back; ``store(run, p)`` comes after compression,
-when p contains p - Q(p).  Here are the two rules that need at most an array; each other rule has its own file.
+which the gradients are added, which begin with l2 x and what is fed back; ``store(run, p, message)`` comes after
+compression and stores p - Q(p), or what the rule makes of it.  Here are the two rules that need at most an array; each
+other rule has its own file.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from ..core import require, setting, traits
+from .rates import Rate
+from .types import Phase, Run, Scale, Vector
 
 __all__ = [
     "ErrorFeedback",
@@ -25,6 +28,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class NoFeedback(NamedTuple):
     """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g).
@@ -40,20 +44,21 @@ class NoFeedback(NamedTuple):
         """False: nothing is stored between steps."""
         return False
 
-    def load(self, run, l2):
-        """P = l2 x."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
+        """Begin with p = l2 x."""
+        p = run.scratch()
+        run.set(p, run.x, scale=l2)
         return p
 
-    def store(self, run, p):
-        """Nothing is stored."""
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
+        """Store nothing."""
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array: there is none."""
-        return np.zeros((run.replicas, run.here, run.d), run.dtype)
+        return np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
 
 
+@traits(sparse_rows=True)
 @setting
 class ErrorFeedback(NamedTuple):
     """What is not sent is stored in an error memory, multiplied by the step size.
@@ -77,32 +82,33 @@ class ErrorFeedback(NamedTuple):
         """True: the error is stored between steps."""
         return True
 
-    def load(self, run, l2):
-        """P = e + l2 x, in place."""
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
+        """Begin with p = e + l2 x, where e is: it is made anew in every step."""
         e = run.memory()
-        run.add(e, run.x, l2)
+        run.add(e, run.x, scale=l2)
         return e
 
-    def store(self, run, p):
-        """E = p - Q(p), which p already contains."""
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
+        """Store e = p - Q(p), where p is."""
+        run.add(p, message, scale=-1.0)
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""
         return run.read(run.memory())
 
 
-def has_memory(rule) -> bool:
+def has_memory(rule: Any) -> bool:
     """Whether a rule has an error memory; then the step size is applied before compression."""
     return bool(getattr(rule, "memory", True))
 
 
-def keeps_the_rest(rule) -> bool:
+def keeps_the_rest(rule: Any) -> bool:
     """Whether a rule stores the same error as plain error feedback, in the same place."""
     cls = type(rule)
     return all(getattr(cls, name, None) is getattr(ErrorFeedback, name) for name in ("load", "store"))
 
 
-def step_factors(rule, run, after: bool = False):
+def step_factors(rule: Any, run: Run, after: bool = False) -> tuple[Rate, Rate]:
     """The factors before and after compression: (eta, 1) with a memory, unless the step is taken ``after``."""
     factors = getattr(type(rule), "step_factors", None)
     if factors is not None:
@@ -111,7 +117,7 @@ def step_factors(rule, run, after: bool = False):
     return (run.eta, one) if has_memory(rule) and not after else (one, run.eta)
 
 
-def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
+def memory_bytes(rule: Any, compressor: Any, d: int, wire_bits: int = 32, own_bits: int = 64) -> int:
     """Bytes that a worker stores between steps; floats have ``wire_bits`` in messages and ``own_bits`` in arrays."""
     count = getattr(type(rule), "memory_bytes", None)
     if count is not None:
@@ -119,7 +125,7 @@ def memory_bytes(rule, compressor, d: int, wire_bits: int = 32, own_bits: int = 
     return d * own_bits // 8 if has_memory(rule) else 0
 
 
-def check_feedback(rule, compressor, d: int) -> None:
+def check_feedback(rule: Any, compressor: Any, d: int) -> None:
     """Raise ``ValueError`` unless the rule can be used with this compressor on vectors of length d."""
     check = getattr(type(rule), "check", None)
     if check is not None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from .graphs import Ring
 from .on_graphs import choco_step, on_graph
 from .schedules import Constant
+from .types import Run
 
 __all__ = ["ChocoGossip", "Gossip"]
 
@@ -57,13 +58,13 @@ class Gossip(NamedTuple):
         """Not used: there are no gradients."""
         return Constant(1.0)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
         W, y = run.mixing(self.graph), run.copies("y")
         heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
-        run.replace_each(heard, y)  # y_j = Q(x_j)
-        run.average(run.x)  # the result counts x
-        run.gossip(run.x, y, W)  # x_i = x_i + sum_j W_ij (y_j - y_i)
+        run.set(y, heard)  # y_j = Q(x_j)
+        run.add_to_average(run.x)  # of the iterates
+        run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
 
 
 @on_graph(copies=1, descends=False)
@@ -103,13 +104,13 @@ class ChocoGossip(NamedTuple):
         """Not used: there are no gradients."""
         return Constant(1.0)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
-        W, p, known = run.mixing(self.graph), run.vectors(), run.copies("xhat")
+        W, p, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
         gamma = choco_step(self.gamma, self.compressor, W, run.d)
         run.set(p, run.x)
-        run.add(p, run.own(known), -1.0)  # p_i = x_i - xhat_i
-        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(x_j - xhat_j)
-        run.accumulate_each(heard, known)  # xhat_j = xhat_j + q_j
-        run.average(run.x)  # the result counts x
-        run.gossip(run.x, known, W, gamma)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+        run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
+        heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
+        run.add(known, heard)  # xhat_j = xhat_j + q_j
+        run.add_to_average(run.x)  # of the iterates
+        run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

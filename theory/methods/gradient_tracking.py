@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .types import Run
 
 __all__ = ["GradientTracking"]
 
@@ -61,17 +62,18 @@ class GradientTracking(NamedTuple):
     sampling: str = "iid"
     shards: str = "contiguous"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, heard_y, heard_x = run.mixing(self.graph), run.copies("y heard"), run.copies("x heard")
-        g, before, y = run.vectors(), run.rows("g before"), run.rows("y")
-        run.average(run.x)  # the result counts x
-        run.set(g, run.x, run.l2)
-        run.gradient(run.x, g)  # g_i = gradient at x_i
-        run.replace_each(run.hear(run.compress(self.compressor, y, phase="y"), W), heard_y)
-        run.gossip(y, heard_y, W)  # y_i = sum_j W_ij y_j
-        run.add_difference(y, g, before)  # y_i = y_i + g_i - (g_i of the step before)
+        W, known_y, known_x = run.mixing(self.graph), run.copies("y"), run.copies("x")
+        g, before, y = run.scratch(), run.rows("g before"), run.rows("y")
+        run.add_to_average(run.x)  # of the iterates
+        run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
+        heard = run.hear(run.compress(self.compressor, y, phase="y"), W)  # Q(y_j) of the neighbours
+        run.set(known_y, heard)
+        run.add(y, known_y, weights=W.minus_identity)  # y_i = sum_j W_ij y_j
+        run.add(y, g, minus=before)  # y_i = y_i + g_i - (g_i of the step before)
         run.set(before, g)
-        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), heard_x)
-        run.gossip(run.x, heard_x, W)  # x_i = sum_j W_ij x_j
-        run.add(run.x, y, -run.eta)  # x_i = x_i - eta y_i
+        heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
+        run.set(known_x, heard)
+        run.add(run.x, known_x, weights=W.minus_identity)  # x_i = sum_j W_ij x_j
+        run.add(run.x, y, scale=-run.eta)  # x_i = x_i - eta y_i

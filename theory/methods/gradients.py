@@ -55,7 +55,7 @@ finish_gradient = generic(
 
 @operation(kind=GRADIENT, shared=("X",))
 class Gradient(NamedTuple):
-    """P += rate (the mean gradient of the losses of the worker's batch at X)."""
+    """Add rate times the mean gradient of the losses of the worker's batch at X to P."""
 
     problem: NamedTuple
     X: np.ndarray

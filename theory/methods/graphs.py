@@ -37,7 +37,7 @@ class Mixing(NamedTuple):
     ----------
     matrix : ndarray, shape (workers, workers)
         W.
-    laplacian : ndarray, shape (workers, workers)
+    minus_identity : ndarray, shape (workers, workers)
         W - I, whose rows sum to 0 up to a rounding error of the diagonal.
     hears : ndarray of bool, shape (workers, workers)
         Whether worker i hears worker j; everybody hears itself.
@@ -54,7 +54,7 @@ class Mixing(NamedTuple):
     """
 
     matrix: np.ndarray
-    laplacian: np.ndarray
+    minus_identity: np.ndarray
     hears: np.ndarray
     gap: float
     beta: float
@@ -192,7 +192,7 @@ class Edges(NamedTuple):
         return [(number[a], number[b]) for a, b in self.graph.edges()]
 
 
-def _pair(edge) -> tuple[int, int]:
+def _pair(edge: Any) -> tuple[int, int]:
     """The workers of an edge: two integers."""
     try:
         a, b = edge
@@ -226,7 +226,7 @@ class MixingMatrix(NamedTuple):
         return W
 
 
-def mixing(graph, workers: int) -> Mixing:
+def mixing(graph: Any, workers: int) -> Mixing:
     """The mixing matrix of a graph, its spectral gap and its norm.
 
     Parameters
@@ -239,7 +239,7 @@ def mixing(graph, workers: int) -> Mixing:
     Returns
     -------
     Mixing
-        With ``matrix``, ``laplacian``, ``hears``, ``gap`` and ``beta``.
+        With ``matrix``, ``minus_identity``, ``hears``, ``gap`` and ``beta``.
 
     Raises
     ------
@@ -283,14 +283,14 @@ def mixing(graph, workers: int) -> Mixing:
         "eigenvalues above -1: workers with no weight of their own may alternate forever",
     )
     gap = 1.0 if workers == 1 else 1.0 - max(abs(eigenvalues[0]), abs(eigenvalues[-2]))
-    laplacian = W.copy()
-    np.fill_diagonal(laplacian, 0.0)
-    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    minus_identity = W.copy()
+    np.fill_diagonal(minus_identity, 0.0)
+    np.fill_diagonal(minus_identity, -minus_identity.sum(axis=1))
     hears = (W > 0.0) | np.eye(workers, dtype=bool)
-    return Mixing(W, laplacian, hears, float(gap), float(1.0 - eigenvalues[0]))
+    return Mixing(W, minus_identity, hears, float(gap), float(1.0 - eigenvalues[0]))
 
 
-def metropolis(edges, workers: int) -> np.ndarray:
+def metropolis(edges: Any, workers: int) -> np.ndarray:
     """Metropolis weights: 1/(1 + the larger degree of the two) on each edge, and the rest for oneself."""
     linked = np.zeros((workers, workers), bool)
     for a, b in edges:

@@ -13,7 +13,7 @@ C is unbiased; its variance is theta times the error of a.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..compressors.base import opening, quantize, state_size
 from ..compressors.numpy_function import check_parts
@@ -51,22 +51,22 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
     error_compressor: NamedTuple
     version: int = 2
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         good = quantize.implements(type(self.error_compressor))
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         require(self.version in (1, 2), "version", self.version, "1 or 2")
 
-    def as_conef(self, compressor) -> ContractiveErrorFeedback:
+    def as_conef(self, compressor: Any) -> ContractiveErrorFeedback:
         """The equivalent ConEF rule for a gradient compressor."""
         first = self.error_compressor if self.version == 1 else compressor
         return ContractiveErrorFeedback(Residual(first, self.error_compressor))
 
-    def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
+    def memory_bytes(self, compressor: Any, d: int, wire_bits: int, own_bits: int) -> int:
         """The longest message of both parts."""
         return payload_bytes(self.as_conef(compressor).error_compressor, d, wire_bits)
 
-    def check(self, compressor, d: int) -> None:
+    def check(self, compressor: Any, d: int) -> None:
         """Reject compressors whose messages cannot be decoded without the other workers."""
         check_error_compressor("error_compressor", self.error_compressor, d)
         check_parts("compressor", self.as_conef(compressor).error_compressor)

@@ -13,17 +13,18 @@ twice, and the only error of U S is collisions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compressors import CountSketch
-from ..compressors.base import Symbols, accumulate, quantize
+from ..compressors.base import Symbols, accumulate, new_symbols, quantize
 from ..core import require, setting
 from ..core.bound_calls import CODING, at, operation
 from ..core.random import derive
 from .conef import check_error_compressor
 from .feedback import check_beta
+from .types import Phase, Run, Scale, Vector
 
 __all__ = ["LinearSketchFeedback"]
 
@@ -55,44 +56,48 @@ class LinearSketchFeedback(NamedTuple):
     sketch: CountSketch
     beta: float = 0.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(isinstance(self.sketch, CountSketch), "sketch", self.sketch, "a CountSketch", TypeError)
         require(not self.sketch.median, "sketch", self.sketch, "a sketch with median=False: the median is not linear")
         check_beta(self.beta)
 
-    def load(self, run, l2):
-        """P = l2 x + (1 - beta) U S."""
-        p = run.vectors()
-        run.set(p, run.x, l2)
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
+        """Begin with p = l2 x + (1 - beta) U S."""
+        p = run.scratch()
+        run.set(p, run.x, scale=l2)
         self._estimate(run, p, 1.0 - self.beta)
         return p
 
-    def store(self, run, p):
-        """S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
+        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+        run.add(p, message, scale=-1.0)
         self._estimate(run, p, self.beta - 1.0)
         run.call(Sketch(self._sketches(run), p))
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """U S: the sketch's estimate of the error memory."""
-        e = np.zeros((run.replicas, run.here, run.d), run.dtype)
+        e = np.zeros((run.replicas, run.workers_here, run.d), run.dtype)
         self._estimate(run, e, 1.0)
         return e
 
-    def _estimate(self, run, p, weight: float) -> None:
+    def _estimate(self, run: Run, p: Vector, weight: float) -> None:
         run.call(Estimate(self._sketches(run), p, weight))
 
-    def _sketches(self, run) -> Sketches:
-        shape = (run.replicas, run.here, self.sketch.rows * self.sketch.width)
+    def _sketches(self, run: Run) -> Sketches:
+        shape = (run.replicas, run.workers_here, self.sketch.rows * self.sketch.width)
         counters = run.array("sketch", shape, run.wire.dtype)
         key = np.array([derive(np.uint64(0), np.uint64(self.sketch.seed))], np.uint64)
-        return run.once("sketches", lambda: Sketches(self.sketch, counters, key, run.symbols(self.sketch), np.empty(0)))
+        return run.once(
+            "sketches",
+            lambda: Sketches(self.sketch, counters, key, new_symbols(self.sketch, run.d, run.wire), np.empty(0)),
+        )
 
-    def memory_bytes(self, compressor, d: int, wire_bits: int, own_bits: int) -> int:
+    def memory_bytes(self, compressor: Any, d: int, wire_bits: int, own_bits: int) -> int:
         """The counters."""
         return self.sketch.rows * self.sketch.width * wire_bits // 8
 
-    def check(self, compressor, d: int) -> None:
+    def check(self, compressor: Any, d: int) -> None:
         """Reject a sketch that is longer than the memory."""
         check_error_compressor("sketch", self.sketch, d)
 
@@ -109,13 +114,13 @@ class Sketches(NamedTuple):
 
 @operation(kind=CODING)
 class Estimate(NamedTuple):
-    """P += weight U S: the estimate of every coordinate from the worker's sketch."""
+    """Add weight U S to P: the estimate of every coordinate from the worker's sketch."""
 
     s: Sketches
     P: np.ndarray
     weight: float
 
-    def _row(pointer, t, r, w):
+    def _row(pointer: Any, t: int, r: int, w: int) -> None:
         b = at(pointer)
         symbols, key, counters = b.s.symbols, b.s.hash[0], b.s.counters[r, w]
         symbols.index[0], symbols.index[1] = np.uint32(key), np.uint32(key >> np.uint64(32))
@@ -126,12 +131,12 @@ class Estimate(NamedTuple):
 
 @operation(kind=CODING)
 class Sketch(NamedTuple):
-    """S += sketch(P)."""
+    """Add the sketch of P to S."""
 
     s: Sketches
     P: np.ndarray
 
-    def _row(pointer, t, r, w):
+    def _row(pointer: Any, t: int, r: int, w: int) -> None:
         b = at(pointer)
         symbols, counters = b.s.symbols, b.s.counters[r, w]
         quantize(b.s.sketch, b.s.state, b.P[r, w], b.s.hash[0], symbols)

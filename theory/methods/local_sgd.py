@@ -18,17 +18,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..compressors.base import opening
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
-from .feedback import NoFeedback, has_memory
+from .feedback import NoFeedback
+from .rates import Rate
+from .schedules import Last
 from .server import Mean
-from .sgd import check_parts, choose_compressor, choose_feedback
+from .sgd import averaging, check_parts, choose_compressor, choose_feedback
 from .sharded import Sharded
 from .topology import choose_topology
+from .types import Run, Vector
 
 __all__ = ["LocalSGD"]
 
 
+@traits(local_models=True)
 @setting
 class LocalSGD(NamedTuple):
     """Local SGD with compressed model differences and an optional memory.
@@ -90,36 +94,40 @@ class LocalSGD(NamedTuple):
     topology: Any = None
 
     @property
+    def sparse_rows(self) -> bool:
+        """Whether the result is the last model: averages of all workers' iterates touch every coordinate."""
+        return isinstance(averaging(self), Last)
+
+    @property
     def compress(self) -> str:
         """What is compressed, as in `ParallelSGD`: "full"."""
         return "full"
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """Local steps and an exchange; each line is for all workers at once."""
         y, g = run.local()
         run.set(y, run.x)  # y = x
         for _ in run.local_steps():
-            run.count_local(y)  # the result counts y
-            run.set(g, y, run.l2)
-            run.gradient(y, g)  # g = gradient at y
-            run.add(y, g, -run.eta)  # y = y - eta g
-        p = self.feedback.load(run, 0.0)  # p = e
-        run.add_difference(p, run.x, y)  # p = p + (x - y)
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
+            run.add_local_to_average(y)  # of the workers' iterates
+            run.set_gradient(g, at=y)
+            run.add(y, g, scale=-run.eta)  # y = y - eta g
+        p = self.feedback.load(run)  # p = e
+        run.add(p, run.x, minus=y)  # p = p + x - y
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
         self.server.update(run, received)  # x = x - mean Q(p)
 
-    def result(self, run):
+    def result(self, run: Run) -> Vector:
         """The average of all workers' iterates, or the last model."""
         return run.averaged_local()
 
-    def step_factors(self, run):
+    def step_factors(self, run: Run) -> tuple[Rate, Rate]:
         """The factors before and after compression: model differences already include the step sizes."""
         one = run.rates.constant(1.0)
         return one, one
 
-    def settled(self, problem) -> LocalSGD:
+    def settled(self, problem: Any) -> LocalSGD:
         """The same method with defaults and "auto" resolved."""
         compressor, _ = choose_compressor(self.compressor, "full", problem)
         return self._replace(
@@ -130,7 +138,7 @@ class LocalSGD(NamedTuple):
             or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
         )
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_parts(self)
         require(

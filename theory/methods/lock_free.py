@@ -18,12 +18,12 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compressors.base import check, expected_payload_bits
+from ..compressors.closed_forms import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require
@@ -69,7 +69,7 @@ class Rules(NamedTuple):
 
 def run_lock_free(
     method: ParallelSGD,
-    problem,
+    problem: Any,
     *,
     threads: int,
     steps: int,
@@ -162,7 +162,7 @@ def run_lock_free(
     bits = _message_bits(method, problem, d)
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
-    def advance(w, start, stop):
+    def advance(w: int, start: int, stop: int) -> None:
         now = rates[w][start:stop]
         if plain:
             without_memory(problem.A, code, data, shards, rules, order[w], streams[w], shared, now, w, start)
@@ -183,7 +183,7 @@ def run_lock_free(
                 start,
             )
 
-    def row(step):
+    def row(step: int) -> Any:
         return (step, step, step * threads * method.batch, step * bits, seconds, float(value(problem, x)))
 
     advance(0, 0, 0)  # compiles, not timed
@@ -220,7 +220,7 @@ def run_lock_free(
     )
 
 
-def _message_bits(method, problem, d: int) -> float:
+def _message_bits(method: Any, problem: Any, d: int) -> float:
     """Payload bits of a step of a thread as a message: its k entries, or the average rows without compression."""
     c = method.compressor
     if not isinstance(c, Identity):
@@ -232,7 +232,7 @@ def _message_bits(method, problem, d: int) -> float:
     return empty + method.batch * entries * (expected_payload_bits(one, v) - empty)
 
 
-def _check(method, problem, threads, steps, clock, record_every) -> None:
+def _check(method: Any, problem: Any, threads: Any, steps: Any, clock: Any, record_every: Any) -> None:
     require(isinstance(method, ParallelSGD), "method", method, "a method, such as ParallelSGD(...)", TypeError)
     require(
         is_slope_times_row(problem),
@@ -285,24 +285,25 @@ def _check(method, problem, threads, steps, clock, record_every) -> None:
     require(method.exchange == "auto", "exchange", method.exchange, "'auto': nothing is exchanged")
 
 
-def _streams(seed, w):
+def _streams(seed: int, w: int) -> np.ndarray:
     """Thread w's keys for rows and for rounding: those of worker w in the simulator's first replica."""
     return np.array([derive(np.uint64(derive(key(seed, what), 0)), w) for what in ("sampling", "rounding")], np.uint64)
 
 
-def _rates(method, threads, steps, clock):
+def _rates(method: Any, threads: int, steps: Any, clock: Any) -> list[np.ndarray]:
     """The rates of each thread's steps, one row per step."""
     count = steps if clock == "thread" else threads * steps
     eta = np.empty(count)
     fill_steps(method.step, 0, eta)
-    steps_of = SimpleNamespace(eta=eta, rates=SimpleNamespace(constant=lambda number: np.full(count, number)))
-    rates = np.stack([eta, *step_factors(method.feedback, steps_of)], axis=1)
+    steps_of: Any = SimpleNamespace(eta=eta, rates=SimpleNamespace(constant=lambda number: np.full(count, number)))
+    factors: Any = step_factors(method.feedback, steps_of)
+    rates = np.stack([eta, *factors], axis=1)
     if clock == "thread":
         return [rates] * threads
     return [np.ascontiguousarray(rates[w::threads]) for w in range(threads)]
 
 
-def _marks(rates, l2, steps, record_every):
+def _marks(rates: list[np.ndarray], l2: Any, steps: int, record_every: Any) -> Any:
     """The steps after which all threads stop, as pairs: the step, and whether the history gets a row.
 
     They stop to record, and before the scale of x nears the smallest float.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..bounds import expected_smoothness
-from ..compressors.base import omega
+from ..compressors.closed_forms import omega
 from ..core.advice import advise, outside
 from ..problems.base import dimension
 from ..problems.constants import lipschitz, max_lipschitz
@@ -31,7 +32,7 @@ class LongStepWarning(UserWarning):
     """
 
 
-def warn_of_long_steps(method, problem, steps: int, workers: int, batch: int) -> None:
+def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batch: int) -> None:
     """Warn if the step size stays above 2/S, or begins so far above that x may grow a thousand times.
 
     S is :func:`theory.bounds.expected_smoothness`; on quadratics E||x - x*||^2 grows in a step by at most
@@ -69,11 +70,11 @@ def warn_of_long_steps(method, problem, steps: int, workers: int, batch: int) ->
     )
 
 
-def _size(method, t: int) -> float:
+def _size(method: Any, t: int) -> float:
     return float(step_size(method.step, t))
 
 
-def _omega(method, problem) -> float:
+def _omega(method: Any, problem: Any) -> float:
     """The variance factor of messages without a memory; 0 where it is not known, or not of gradients."""
     if method.compressor is None or hasattr(method, "graph") or not isinstance(method.feedback, NoFeedback):
         return 0.0

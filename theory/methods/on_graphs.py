@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ..compressors.base import delta, opening
+from ..compressors.base import opening
+from ..compressors.closed_forms import delta
 from ..compressors.identity import Identity
 from ..core import require
 from ..problems.base import dimension
@@ -35,7 +36,7 @@ def on_graph(*, copies: int = 0, rows: int = 0, descends: bool = True) -> Callab
     return decorate
 
 
-def _settled(self, problem):
+def _settled(self: Any, problem: Any) -> Any:
     """The same method, with full precision where there is no compressor."""
     compressor = Identity() if self.compressor is None else self.compressor
     require(
@@ -47,7 +48,7 @@ def _settled(self, problem):
     return self._replace(compressor=compressor)
 
 
-def _domain(self) -> None:
+def _domain(self: Any) -> None:
     """Reject values outside the domain."""
     check_method(self)
     gamma = getattr(self, "gamma", None)
@@ -55,14 +56,14 @@ def _domain(self) -> None:
     require(gamma is None or fitting, "gamma", gamma, "a number above 0 and at most 1")
 
 
-def choco_step(gamma: float | None, compressor, W: Mixing, d: int) -> float:
+def choco_step(gamma: float | None, compressor: Any, W: Mixing, d: int) -> float:
     """The consensus step gamma, by default that of CHOCO's theorem."""
     from .. import bounds
 
     return bounds.choco_gamma(W.gap, W.beta, delta(compressor, d)) if gamma is None else float(gamma)
 
 
-def stored_bytes(method, W: Mixing, d: int, own_bits: int) -> int:
+def stored_bytes(method: Any, W: Mixing, d: int, own_bits: int) -> int:
     """Bytes that a worker stores between steps: the copies of what it hears, and what it keeps besides.
 
     The worker with most neighbours counts.

@@ -2,8 +2,8 @@
 
 After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; d, e are memories)::
 
-    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  send Q(m_i + d_i);  d_i = m_i + d_i - Q(m_i + d_i)
-    at the server:     s = mean of what was received + e;  m = C(s), sent to all;  e = s - C(s)
+    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  d_i = d_i + m_i;  send Q(d_i);  d_i = d_i - Q(d_i)
+    at the server:     e = e + mean of what was received;  m = C(e), sent to all;  e = e - C(e)
     x = x - eta m / (sqrt(v) + eps)
 """
 
@@ -18,6 +18,7 @@ from .adaptive import check_moments
 from .custom import method
 from .feedback import ErrorFeedback
 from .sgd import check_parts
+from .types import Run
 
 __all__ = ["OneBitAdam"]
 
@@ -97,7 +98,7 @@ class OneBitAdam(NamedTuple):
         """The names of the vectors that are kept from step to step."""
         return "m", "v", "server error"
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_parts(self)
         allowed = "ErrorFeedback(), whose memories the momenta are added to"
@@ -105,27 +106,24 @@ class OneBitAdam(NamedTuple):
         require(self.warmup >= 1, "warmup", self.warmup, "an integer, at least 1")
         check_moments(self)
 
-    def round(self, run):
+    def round(self, run: Run) -> None:
         """A step of Adam, or of momentum in the frozen metric."""
-        u, m, v = run.model("update"), run.model("m"), run.model("v")
+        u, m, v = run.vector("update"), run.vector("m"), run.vector("v")
         if run.rates.now() < self.warmup:
-            p = run.vectors()
-            run.set(p, run.x, run.l2)
-            run.gradient(run.x, p)
-            run.set(u, u, 0.0)
-            run.accumulate(run.reduce(run.compress(Identity(), p, reduce=True, phase="warm-up")), u)
-            run.moments(u, m, v, self.beta1, self.beta2)
+            g = run.scratch()
+            run.set_gradient(g, at=run.x)
+            run.set(u, run.reduce(run.compress(Identity(), g, reduce=True, phase="warm-up")))  # u = mean g_i
+            run.update_moments(m, v, of=u, beta1=self.beta1, beta2=self.beta2)
         else:
-            p, s = run.memory(), run.model("server error")
-            run.add(p, m, self.beta1)  # p = d_i + beta1 m
-            run.add(p, run.x, (1.0 - self.beta1) * run.l2)
-            run.gradient(run.x, p, 1.0 - self.beta1)  # p = d_i + m_i
-            messages = run.gather(run.compress(self.compressor, p, rest=True))  # d_i = p - Q(p)
-            run.accumulate(messages, s)  # s = e + mean Q(p)
-            mean = run.broadcast(run.compress(self.down or self.compressor, s, phase="down"))
-            run.set(m, m, 0.0)
-            run.accumulate(mean, m)  # m = C(s)
-            run.accumulate(mean, s, -1.0)  # e = s - C(s)
-        run.adapt(u, m, v, 0.0, 0.0, self.eps)
-        run.average(run.x)
-        run.add(run.x, u, -run.eta)
+            d, e = run.memory(), run.vector("server error")
+            run.add(d, m, scale=self.beta1)
+            run.add_gradient(d, at=run.x, scale=1.0 - self.beta1)  # d_i = d_i + m_i, m_i = beta1 m + (1 - beta1) g_i
+            message = run.compress(self.compressor, d)
+            run.add(d, message, scale=-1.0)  # d_i = d_i - Q(d_i)
+            run.add(e, run.gather(message))  # e = e + mean Q(d_i)
+            received = run.broadcast(run.compress(self.down or self.compressor, e, phase="down"))
+            run.set(m, received)  # m = C(e)
+            run.add(e, received, scale=-1.0)  # e = e - C(e)
+        run.divide(u, m, by_root_of=v, eps=self.eps)  # u = m / (sqrt(v) + eps)
+        run.add_to_average(run.x)  # of the iterates
+        run.add(run.x, u, scale=-run.eta)  # x = x - eta u

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..core import setting
 from .feedback import check_beta
+from .types import Phase, Run, Scale, Vector
 
 __all__ = ["PartialErrorFeedback"]
 
@@ -39,29 +42,35 @@ class PartialErrorFeedback(NamedTuple):
 
     beta: float
 
-    def domain(self):
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether something is fed back: sparse rows store (1 - beta) e."""
+        return self.beta < 1.0
+
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_beta(self.beta)
 
-    def load(self, run, l2):
-        """P = (1 - beta) e + l2 x."""
+    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
+        """Begin with p = (1 - beta) e + l2 x."""
         if run.sparse:  # s = (1 - beta) e is stored; p is s plus the gradient
-            run.add(run.memory(), run.x, l2)
+            run.add(run.memory(), run.x, scale=l2)
             return run.memory()
-        p = run.vectors()
-        run.set(p, run.x, l2)
-        run.add(p, run.memory(), 1.0 - self.beta)
+        p = run.scratch()
+        run.set(p, run.x, scale=l2)
+        run.add(p, run.memory(), scale=1.0 - self.beta)
         return p
 
-    def store(self, run, p):
-        """E = beta e + p - Q(p)."""
-        if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g; p already contains p - Q(p)
-            run.restore(p, self.beta)
-            run.gradient(run.x, p, -self.beta * run.inside, again=True)
-            run.add(p, run.x, -self.beta * run.l2 * run.inside)
+    def store(self, run: Run, p: Vector, message: Phase) -> None:
+        """Store e = beta e + p - Q(p)."""
+        run.add(p, message, scale=-1.0)
+        if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g
+            run.add(p, message, scale=self.beta)
+            run.add_loss_gradient(p, at=run.x, scale=-self.beta * run.eta_sent, same_batch=True)
+            run.add(p, run.x, scale=-self.beta * run.l2 * run.eta_sent)
         else:
-            run.mix(run.memory(), self.beta, p)
+            run.add(run.memory(), p, keep=self.beta)
 
-    def error(self, run):
+    def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""
         return run.read(run.memory(), 1.0 / (1.0 - self.beta)) if run.sparse else run.read(run.memory())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Column(NamedTuple):
     shift: int
 
 
-def number_at(column, t):
+def number_at(column: Column, t: int) -> float:
     """The number for round t; `rate_at` is the same in kernels."""
     return column.values[(t * column.every + column.shift) & (column.values.size - 1)]
 
@@ -41,14 +41,14 @@ rate_at = force_inline(kernel(number_at))
 
 
 @kernel
-def fill_steps(schedule, start, out):
+def fill_steps(schedule: Any, start: int, out: np.ndarray) -> None:
     """``out[k]`` = the step size of step start + k."""
     for k in range(out.size):
         out[k] = step_size(schedule, start + k)
 
 
 @kernel
-def fill_weights(average, start, out):
+def fill_weights(average: Any, start: int, out: np.ndarray) -> None:
     """``out[k]`` = the weight of the iterate before step start + k in the average."""
     for k in range(out.size):
         out[k] = averaging_weight(average, start + k)
@@ -66,8 +66,12 @@ class Rate:
     __array_ufunc__ = None  # array * rate calls Rate.__rmul__
 
     def __init__(
-        self, rates: Rates, fill: Callable[[int, np.ndarray], None] | None, constant: float | None = None, of=()
-    ):
+        self,
+        rates: Rates,
+        fill: Callable[[int, np.ndarray], None] | None,
+        constant: float | None = None,
+        of: tuple[Rate, ...] = (),
+    ) -> None:
         self._rates, self._fill, self.constant, self._of = rates, fill, constant, of
         self._made: dict = {}  # cached results: the same expression gives the same rate in every step
         self._values = np.zeros(rates.size) if constant is None else np.array([constant])
@@ -98,67 +102,67 @@ class Rate:
         every, shift = self._rates.place
         return float(self._values[(self._rates.now() * every + shift) & (self._values.size - 1)])
 
-    def _remember(self, key, make):
+    def _remember(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
-    def _with(self, other, operation, swapped=False):
+    def _with(self, other: Any, operation: Any, swapped: bool = False) -> Any:
         if isinstance(other, np.ndarray):
             return operation(other, float(self)) if swapped else operation(float(self), other)
         key = (operation.__name__, swapped, other if isinstance(other, Rate) else float(other))
         return self._remember(key, lambda: self._combined(other, operation, swapped))
 
-    def _combined(self, other, operation, swapped):
+    def _combined(self, other: Any, operation: Any, swapped: bool) -> Any:
         mine, theirs = self.constant, other.constant if isinstance(other, Rate) else float(other)
         if mine is not None and theirs is not None:
             return self._rates.constant(operation(theirs, mine) if swapped else operation(mine, theirs))
         right = other._values if isinstance(other, Rate) else theirs
 
-        def fill(start, out):
+        def fill(start: int, out: np.ndarray) -> None:
             out[:] = operation(right, self._values) if swapped else operation(self._values, right)
 
         return Rate(self._rates, fill, of=(self, other) if isinstance(other, Rate) else (self,))
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Any:
         """Rate times number."""
         if isinstance(other, (int, float)) and other == 0.0:
             return self._rates.constant(0.0)
         return self._with(other, operator.mul)
 
-    def __rmul__(self, other):
+    def __rmul__(self, other: Any) -> Any:
         """Number times rate."""
         return self._with(other, operator.mul, True) if isinstance(other, np.ndarray) else self * other
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Any:
         """Rate plus number."""
         return self._with(other, operator.add)
 
-    def __radd__(self, other):
+    def __radd__(self, other: Any) -> Any:
         """Number plus rate."""
         return self._with(other, operator.add, True)
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Any:
         """Rate minus number."""
         return self._with(other, operator.sub)
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Any:
         """Number minus rate."""
         return self._with(other, operator.sub, True)
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Any) -> Any:
         """Rate divided by number."""
         return self._with(other, operator.truediv)
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Any) -> Any:
         """Number divided by rate."""
         return self._with(other, operator.truediv, True)
 
-    def __pow__(self, power):
+    def __pow__(self, power: float) -> Any:
         """The rate to the power of a number."""
         return self._with(power, operator.pow)
 
-    def __neg__(self):
+    def __neg__(self) -> Any:
         """Minus the rate."""
         return self._with(-1.0, operator.mul)
 
@@ -172,7 +176,7 @@ class Rates:
         Steps in a round.
     """
 
-    def __init__(self, every: int = 1):
+    def __init__(self, every: int = 1) -> None:
         self.size = max(STRETCH, 1 << (every - 1).bit_length())
         self.every, self.place = every, (every, 0)
         self.round: int | None = None  # the current round, while steps are executed one by one
@@ -196,20 +200,20 @@ class Rates:
     def of(self, numbers: Callable[[int, np.ndarray], None]) -> Rate:
         """The rate whose numbers ``numbers(start, out)`` writes, from step ``start`` on."""
 
-        def fill(start, out):
+        def fill(start: int, out: np.ndarray) -> None:
             listed = np.empty_like(out)
             numbers(start, listed)
             out[:] = np.roll(listed, start & (out.size - 1))
 
         return Rate(self, fill)
 
-    def steps(self, schedule) -> Rate:
+    def steps(self, schedule: Any) -> Rate:
         """The step sizes of a schedule."""
         if isinstance(schedule, Constant):
             return self.constant(schedule.eta)
         return self.of(lambda start, out: fill_steps(schedule, start, out))
 
-    def weights(self, average) -> Rate:
+    def weights(self, average: Any) -> Rate:
         """The weights of an average."""
         if isinstance(average, Last):
             return self.constant(0.0)
@@ -220,10 +224,10 @@ class Rates:
         before = np.concatenate([[0], np.cumsum(sizes)])
         last = sizes.size - 1
 
-        def batch(start, out):
+        def batch(start: int, out: np.ndarray) -> None:
             out[:] = sizes[np.minimum(np.arange(start, start + out.size), last)]
 
-        def drawn(start, out):
+        def drawn(start: int, out: np.ndarray) -> None:
             steps = np.arange(start, start + out.size)
             out[:] = before[np.minimum(steps, last)] + np.maximum(0, steps - last) * sizes[last]
 

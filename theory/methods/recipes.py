@@ -7,7 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from .. import bounds
-from ..compressors.base import delta
+from ..compressors.closed_forms import delta
 from ..core import require
 from ..problems.base import check_problem, dimension
 from ..problems.constants import lipschitz, strong_convexity
@@ -23,7 +23,7 @@ CONDITION = "((alpha + 1) d/k + rho)/(rho + 1) <= shift, rho = 4 alpha/((alpha -
 
 
 def mem_sgd(
-    problem,
+    problem: Any,
     compressor: NamedTuple,
     *,
     alpha: float | None = None,
@@ -104,7 +104,7 @@ def mem_sgd(
 
 
 def cr_psgd(
-    problem,
+    problem: Any,
     compressor: NamedTuple | None = None,
     *,
     samples: int | None = None,

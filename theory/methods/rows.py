@@ -26,7 +26,7 @@ row_of = generic(
 
 @operation(kind=GRADIENT, shared=("X",))
 class Combine(NamedTuple):
-    """Y = keep Y + rate X."""
+    """Add rows: Y = keep Y + rate X."""
 
     Y: np.ndarray
     X: np.ndarray
@@ -52,7 +52,7 @@ class Combine(NamedTuple):
 
 @operation(kind=GRADIENT, shared=("X", "Y"))
 class Difference(NamedTuple):
-    """P += X - Y."""
+    """Add the difference of two rows, X - Y, to P."""
 
     P: np.ndarray
     X: np.ndarray
@@ -125,7 +125,7 @@ class Count(NamedTuple):
 
 @operation
 class Slow(NamedTuple):
-    """V = momentum V - l2 X, after X -= ahead V."""
+    """Begin a step with momentum: V = momentum V - l2 X, after X -= ahead V."""
 
     X: np.ndarray
     V: np.ndarray
@@ -143,7 +143,7 @@ class Slow(NamedTuple):
 
 @operation
 class Vote(NamedTuple):
-    """V = the sign of V; of zero, -1."""
+    """Replace V by its sign; of zero, -1."""
 
     V: np.ndarray
 
@@ -155,7 +155,7 @@ class Vote(NamedTuple):
 
 @operation
 class Project(NamedTuple):
-    """X = the nearest point of the ball of this radius around 0."""
+    """Replace X by the nearest point of the ball of this radius around 0."""
 
     X: np.ndarray
     radius: float

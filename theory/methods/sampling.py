@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Shards(NamedTuple):
     shuffle: bool
 
 
-def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> Shards:
+def make_shards(kind: str, sampling: str, n: int, workers: int, labels: Any = None) -> Shards:
     """Assign ``n`` rows to workers.
 
     Parameters
@@ -79,20 +79,22 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels=None) -> 
     return Shards(rows, edges[:-1].copy(), edges[1:].copy(), np.diff(edges) / n, sampling == "shuffle")
 
 
-def drawn(batches, steps: int) -> int:
+def drawn(batches: np.ndarray, steps: int) -> int:
     """Number of gradients each worker has evaluated after ``steps`` steps."""
     first = batches[:steps]
     return int(first.sum()) + (steps - first.size) * int(batches[-1])
 
 
-def new_order(shards, workers: int) -> np.ndarray:
+def new_order(shards: Any, workers: int) -> np.ndarray:
     """Array for the shuffled order of each local worker's rows (empty if rows are drawn i.i.d.)."""
     longest = int((shards.stop - shards.start).max()) if shards.shuffle else 0
     return np.empty((workers, longest), np.uint32)
 
 
 @kernel
-def draw_rows(shards, order, local, worker, stream, first, out):
+def draw_rows(
+    shards: Any, order: np.ndarray, local: int, worker: int, stream: np.uint64, first: np.integer | int, out: np.ndarray
+) -> None:
     """The rows of the draws ``first``, ``first + 1``, ... of ``worker``, as many as ``out`` is long.
 
     ``order[local]`` is the worker's shuffled order; the draws of a pass must be made in order.
@@ -119,7 +121,7 @@ def draw_rows(shards, order, local, worker, stream, first, out):
 
 
 @kernel
-def draw_row(shards, order, local, worker, stream, t):
+def draw_row(shards: Any, order: np.ndarray, local: int, worker: int, stream: np.uint64, t: int) -> int:
     """The row of the draw number ``t`` of ``worker``."""
     row = np.empty(1, np.int64)
     draw_rows(shards, order, local, worker, stream, t, row)
@@ -127,7 +129,7 @@ def draw_row(shards, order, local, worker, stream, t):
 
 
 @kernel
-def _shuffle(order, stream):
+def _shuffle(order: np.ndarray, stream: np.uint64) -> None:
     """Fisher-Yates: a uniform permutation of 0, 1, ... that depends on the stream alone."""
     for i in range(order.size):
         order[i] = i

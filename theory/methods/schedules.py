@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..core import generic, question, require, setting
+from ..core import generic, python_generic, require, setting
 
 __all__ = [
     "Constant",
@@ -45,11 +45,11 @@ class Constant(NamedTuple):
 
     eta: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.eta > 0, "eta", self.eta, "a number above 0")
 
-    def step_size(schedule, t):
+    def step_size(schedule: Any, t: int) -> float:
         return schedule.eta
 
 
@@ -78,12 +78,12 @@ class InverseTime(NamedTuple):
     mu: float
     shift: float = 1.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         for name in self._fields:
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
 
-    def step_size(schedule, t):
+    def step_size(schedule: Any, t: int) -> float:
         return schedule.c / (schedule.mu * (schedule.shift + t))
 
 
@@ -97,7 +97,7 @@ class Last(NamedTuple):
     0.0
     """
 
-    def averaging_weight(average, t):
+    def averaging_weight(average: Any, t: int) -> float:
         return 0.0
 
 
@@ -111,7 +111,7 @@ class Uniform(NamedTuple):
     1.0
     """
 
-    def averaging_weight(average, t):
+    def averaging_weight(average: Any, t: int) -> float:
         return 1.0
 
 
@@ -135,12 +135,12 @@ class Polynomial(NamedTuple):
     shift: float
     power: float = 2.0
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.shift >= 0, "shift", self.shift, "a number, at least 0")
         require(self.power >= 0, "power", self.power, "a number, at least 0")
 
-    def averaging_weight(average, t):
+    def averaging_weight(average: Any, t: int) -> float:
         return (average.shift + t) ** average.power
 
 
@@ -161,19 +161,19 @@ class Suffix(NamedTuple):
 
     start: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(self.start >= 0, "start", self.start, "an integer, at least 0")
 
-    def averaging_weight(average, t):
+    def averaging_weight(average: Any, t: int) -> float:
         return 1.0 if t >= average.start else 0.0
 
 
 # --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
 
 
-@question
-def batch_size(schedule, t: int) -> int:
+@python_generic
+def batch_size(schedule: Any, t: int) -> int:
     """The number of gradients that each worker averages at step t = 0, 1, 2, ...
 
     Parameters
@@ -236,13 +236,13 @@ class GrowingBatch(NamedTuple):
     first: int = 1
     rounding: str = "floor"
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1.0 < self.rho < math.inf, "rho", self.rho, "a number above 1")
         require(1 <= self.first <= LARGEST_BATCH, "first", self.first, f"an integer from 1 to {LARGEST_BATCH}")
         require(self.rounding in ("floor", "ceil"), "rounding", self.rounding, "'floor' or 'ceil'")
 
-    def batch_size(schedule, t: int) -> int:
+    def batch_size(schedule: Any, t: int) -> int:
         size = schedule.rho**t * schedule.first
         return math.floor(size * (1.0 + WHOLE)) if schedule.rounding == "floor" else math.ceil(size * (1.0 - WHOLE))
 
@@ -273,9 +273,9 @@ class PolyakLojasiewicz(NamedTuple):
 
     mu: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.mu < math.inf, "mu", self.mu, "a finite number above 0")
 
-    def step_size(schedule, t):
+    def step_size(schedule: Any, t: int) -> float:
         return (2.0 * t + 1.0) / (2.0 * schedule.mu * (t + 1.0) ** 2)

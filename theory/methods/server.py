@@ -1,10 +1,15 @@
 """Server rules: how the model moves with the mean of the messages.
 
 A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
-same bits.  With a memory the step size is applied before compression, and ``run.outside`` is 1; without, it is eta.
+same bits.  With a memory the step size is applied before compression, and ``run.eta_received`` is 1; without, it is
+eta.
 
-Two attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.outside`` is eta
-with a memory, too.  ``state``: the names of the vectors of the model that it keeps from step to step.
+These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
+is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
+``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
+its state ``run.damp(v, x)``, ``run.add(v, received)`` and ``run.add(x, v)``, so that it works on sparse rows, too.
+``by_coordinate = False``: a coordinate moves with others, so that :class:`Sharded` may not divide the rule.
+``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
 
@@ -13,7 +18,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..core import require, setting
+from ..core import require, setting, traits
+from .types import Messages, Run, Scale
 
 __all__ = [
     "Majority",
@@ -29,6 +35,7 @@ __all__ = [
 ]
 
 
+@traits(sparse_rows=True)
 @setting
 class Mean(NamedTuple):
     """x moves against the mean of what was received: x = x - eta mean Q.
@@ -39,12 +46,13 @@ class Mean(NamedTuple):
     Mean()
     """
 
-    def update(self, run, received):
-        """X = (1 - eta l2) x - eta mean Q."""
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.accumulate(received, run.x, -run.outside)
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to (1 - eta l2) x - eta mean Q."""
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.add(run.x, received, scale=-run.eta_received)
 
 
+@traits(sparse_rows=True)
 @setting
 class Momentum(NamedTuple):
     """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
@@ -70,19 +78,16 @@ class Momentum(NamedTuple):
         """The names of the vectors that are kept from step to step."""
         return ("velocity",)
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
-    def update(self, run, received):
-        """V = beta v - l2 x - mean Q, x = x + eta v, where v = -u; the look-ahead comes in two parts."""
-        v, ahead = run.model("velocity"), self.beta if self.nesterov else 0.0
-        rate = (1.0 + ahead) * run.outside
-        run.slow(run.x, v, self.beta, ahead * run.outside, run.own_l2 * run.inside, rate)
-        run.accumulate(received, v, -1.0)
-        run.add(run.x, v, rate)
+    def update(self, run: Run, received: Messages) -> None:
+        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; the look-ahead comes in two parts."""
+        _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
+@traits(sparse_rows=True)
 @setting
 class OuterStep(NamedTuple):
     """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
@@ -119,25 +124,31 @@ class OuterStep(NamedTuple):
         """The velocity, if there is momentum."""
         return ("velocity",) if self.momentum else ()
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
         require(0.0 <= self.momentum < 1.0, "momentum", self.momentum, "a number from 0 to below 1")
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
-    def update(self, run, received):
-        """V = momentum v - l2 x - mean Q, x = x + rate v, where v = -u; the look-ahead comes in two parts."""
-        outside = self.rate * run.outside
-        if not self.momentum:
-            run.scale(run.x, 1.0 - self.rate * run.eta * run.own_l2)
-            run.accumulate(received, run.x, -outside)
-            return
-        v, ahead = run.model("velocity"), self.momentum if self.nesterov else 0.0
-        run.slow(run.x, v, self.momentum, ahead * outside, run.own_l2 * run.inside, (1.0 + ahead) * outside)
-        run.accumulate(received, v, -1.0)
-        run.add(run.x, v, (1.0 + ahead) * outside)
+    def update(self, run: Run, received: Messages) -> None:
+        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; the look-ahead comes in two parts."""
+        step = self.rate * run.eta_received
+        if self.momentum:
+            _move_with_velocity(run, received, self.momentum, self.nesterov, step)
+        else:
+            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)
+            run.add(run.x, received, scale=-step)
 
 
+def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: bool, step: Scale) -> None:
+    v, ahead = run.vector("velocity"), beta if nesterov else 0.0
+    rate = (1.0 + ahead) * step
+    run.damp(v, run.x, factor=beta, l2=run.local_l2 * run.eta_sent, undo=ahead * step, step=rate)  # v = beta v - l2 x
+    run.add(v, received, scale=-1.0)  # v = v - mean Q
+    run.add(run.x, v, scale=rate)
+
+
+@traits(with_memory=False)
 @setting
 class Majority(NamedTuple):
     """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
@@ -148,16 +159,16 @@ class Majority(NamedTuple):
     Majority()
     """
 
-    def update(self, run, received):
-        """X = (1 - eta l2) x - eta sign(mean Q)."""
-        v = run.model("vote")
-        run.scale(run.x, 1.0 - run.eta * run.own_l2)
-        run.set(v, v, 0.0)
-        run.accumulate(received, v, -1.0)
-        run.vote(v)
-        run.add(run.x, v, run.outside)
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to (1 - eta l2) x - eta sign(mean Q)."""
+        v = run.vector("vote")
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.set(v, received, scale=-1.0)  # v = -mean Q
+        run.sign(v)
+        run.add(run.x, v, scale=run.eta_received)
 
 
+@traits(projects=True, with_memory=False, by_coordinate=False)
 @setting
 class Projected(NamedTuple):
     """After every step of another server rule, x is projected onto a ball around 0.
@@ -188,39 +199,44 @@ class Projected(NamedTuple):
         """Whether the other rule applies the step size."""
         return takes_the_step(self.server)
 
-    def domain(self):
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the other rule works on sparse rows."""
+        return bool(getattr(self.server, "sparse_rows", False))
+
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.radius < math.inf, "radius", self.radius, "a finite number above 0")
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Check the other rule."""
         check_server(self.server, problem, d)
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Apply the other rule, then project x onto the ball."""
         self.server.update(run, received)
-        run.project(run.x, self.radius)
+        run.project(run.x, radius=self.radius)
 
 
-def choose_server(momentum: float, nesterov: bool, aggregation: str, radius: float):
+def choose_server(momentum: float, nesterov: bool, aggregation: str, radius: float) -> Any:
     """The server rule given by a method's short forms."""
     server = Majority() if aggregation == "majority" else Momentum(momentum, nesterov) if momentum > 0.0 else Mean()
     return server if radius == math.inf else Projected(radius, server)
 
 
-def takes_the_step(rule) -> bool:
+def takes_the_step(rule: Any) -> bool:
     """Whether a server rule applies the step size itself, so that memories do not contain it."""
     return bool(getattr(rule, "takes_step", False))
 
 
-def check_server(rule, problem, d: int) -> None:
+def check_server(rule: Any, problem: Any, d: int) -> None:
     """Raise ``ValueError`` unless the rule can be used on the problem, with d coordinates."""
     check = getattr(type(rule), "check", None)
     if check is not None:
         check(rule, problem, d)
 
 
-def server_bytes(method, d: int, own_bits: int, workers: int) -> int:
+def server_bytes(method: Any, d: int, own_bits: int, workers: int) -> int:
     """Bytes that the server rule, or the method itself, stores beside x; floats have ``own_bits``.
 
     If the rule divides its state, those of the worker with the longest slice.
@@ -229,18 +245,18 @@ def server_bytes(method, d: int, own_bits: int, workers: int) -> int:
     return len(_kept(method)) * length * own_bits // 8
 
 
-def server_state(method, run) -> dict:
+def server_state(method: Any, run: Run) -> dict:
     """The vectors that a server rule keeps, by name, as plain arrays; none on sparse rows."""
     if run.sparse:
         return {}
     where = run.shard() if divides_state(method.server) else run
-    return {name: where.model(name).copy() for name in _kept(method)}
+    return {name: where.vector(name).copy() for name in _kept(method)}
 
 
-def divides_state(rule) -> bool:
+def divides_state(rule: Any) -> bool:
     """Whether each worker keeps a slice of the rule's state."""
     return bool(getattr(rule, "divided", False))
 
 
-def _kept(method) -> list[str]:
+def _kept(method: Any) -> list[str]:
     return [name for part in (method, method.server) for name in getattr(part, "state", ())]

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
-from ..core import require, setting
+from ..core import require, setting, traits
 from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
+from .rates import Rate
 from .sampling import SAMPLING, SHARDS
 from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
-from .server import Majority, Projected, choose_server, takes_the_step
+from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
+from .types import Run, Vector
 
 __all__ = ["ParallelSGD", "averaging", "check_batch", "check_parts"]
 
@@ -25,6 +27,7 @@ EXCHANGES = ("auto", "gather", "reduce")
 AGGREGATIONS = ("mean", "majority")
 
 
+@traits(sparse_rows=True)
 @setting
 class ParallelSGD(NamedTuple):
     """Mini-batch SGD on N workers with compressed messages and an optional memory.
@@ -104,25 +107,28 @@ class ParallelSGD(NamedTuple):
         """1: the workers communicate after every step."""
         return 1
 
-    def round(self, run):
-        """One step; each line is for all workers at once."""
-        p = self.feedback.load(run, run.l2 * run.inside)  # p = e + eta l2 x; without memory l2 x
-        run.gradient(run.x, p, run.inside)  # p = p + eta g;   without memory g
-        messages = self.topology.send(run, self.compressor, p, has_memory(self.feedback))  # send Q(p);  p = p - Q(p)
-        self.feedback.store(run, p)  # e = p, or as the rule stores it
-        received = self.topology.receive(run, messages)  # the messages of all, or their sum
-        run.average(run.x)  # the result counts x
-        self.server.update(run, received)  # x = x - mean Q(p);   without memory x - eta mean Q(p)
+    def round(self, run: Run) -> None:
+        """One step; each line is for all workers at once.
 
-    def result(self, run):
+        Without a memory e = 0 and the step size is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
+        """
+        p = self.feedback.load(run, l2=run.eta_sent * run.l2)  # p = e + eta l2 x
+        run.add_loss_gradient(p, at=run.x, scale=run.eta_sent)  # p = p + eta g
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
+        run.add_to_average(run.x)  # of the iterates
+        self.server.update(run, received)  # x = x - mean Q(p)
+
+    def result(self, run: Run) -> Vector:
         """The average of the iterates, or the last one."""
         return run.averaged()
 
-    def step_factors(self, run):
+    def step_factors(self, run: Run) -> tuple[Rate, Rate]:
         """The factors before and after compression."""
         return step_factors(self.feedback, run, takes_the_step(self.server))
 
-    def settled(self, problem) -> ParallelSGD:
+    def settled(self, problem: Any) -> ParallelSGD:
         """The same method with defaults and "auto" resolved."""
         compressor, compress = choose_compressor(self.compressor, self.compress, problem)
         return self._replace(
@@ -134,7 +140,7 @@ class ParallelSGD(NamedTuple):
             or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
         )
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_parts(self)
         for name, known in (("compress", COMPRESS), ("aggregation", AGGREGATIONS)):
@@ -164,7 +170,7 @@ class ParallelSGD(NamedTuple):
         )
 
 
-def check_parts(method) -> None:
+def check_parts(method: Any) -> None:
     """Check the parts that `ParallelSGD` and `LocalSGD` have in common."""
     require(
         step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)", TypeError
@@ -190,10 +196,8 @@ def check_parts(method) -> None:
         "a server rule, such as Momentum(0.9)",
         TypeError,
     )
-    server = method.server.server if isinstance(method.server, Sharded) else method.server
-    blind = isinstance(server, (Majority, Projected)) and has_memory(method.feedback)
     require(
-        not blind,
+        getattr(method.server, "with_memory", True) or not has_memory(method.feedback),
         "server",
         method.server,
         "Mean or Momentum with a memory, which ignores a vote or a projection",
@@ -205,7 +209,7 @@ def check_parts(method) -> None:
         "None with exchange, which is short for a topology",
     )
     require(
-        method.topology is None or _is_part(method.topology, "receive"),
+        method.topology is None or _is_part(method.topology, "exchange"),
         "topology",
         method.topology,
         "a topology, such as AllGather()",
@@ -223,12 +227,12 @@ def check_parts(method) -> None:
     averaging(method)
 
 
-def _is_part(value, name: str) -> bool:
+def _is_part(value: Any, name: str) -> bool:
     """Whether a value that is not a class has this function."""
     return hasattr(value, name) and not isinstance(value, type)
 
 
-def check_batch(batch) -> None:
+def check_batch(batch: Any) -> None:
     """Reject what is neither a positive integer nor a schedule of batch sizes."""
     number = isinstance(batch, int)
     known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
@@ -240,7 +244,7 @@ def check_batch(batch) -> None:
     )
 
 
-def choose_compressor(compressor, compress: str, problem):
+def choose_compressor(compressor: Any, compress: str, problem: Any) -> tuple[Any, str]:
     """The compressor, by default full precision: on sparse rows, messages with the non-zeros only.
 
     There every worker applies the l2 term, which touches every coordinate, locally: nothing is compressed, so it is the
@@ -252,12 +256,12 @@ def choose_compressor(compressor, compress: str, problem):
     return Identity(sparse), "loss" if sparse else compress
 
 
-def choose_feedback(feedback, compressor):
+def choose_feedback(feedback: Any, compressor: Any) -> Any:
     """The rule itself, or the equivalent rule that implements it."""
     return feedback.as_conef(compressor) if hasattr(feedback, "as_conef") else feedback
 
 
-def averaging(method) -> Any:
+def averaging(method: Any) -> Any:
     """The averaging weight of a `ParallelSGD` or `LocalSGD`: a setting of :mod:`theory.methods.schedules`."""
     average = method.average
     if not isinstance(average, str):

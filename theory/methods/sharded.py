@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core import require, setting
-from .adaptive import LAMB, Adam
-from .server import Projected, check_server, takes_the_step
+from ..core import require, setting, traits
+from .adaptive import Adam
+from .server import check_server, takes_the_step
+from .types import Messages, Run
 
 __all__ = ["Sharded"]
 
 
+@traits(by_coordinate=False)
 @setting
 class Sharded(NamedTuple):
     """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
@@ -58,22 +60,27 @@ class Sharded(NamedTuple):
         """Whether the rule applies the step size."""
         return takes_the_step(self.server)
 
-    def domain(self):
+    @property
+    def with_memory(self) -> bool:
+        """Whether the rule heeds what an error memory adds to the messages."""
+        return bool(getattr(self.server, "with_memory", True))
+
+    def domain(self) -> None:
         """Reject values outside the domain."""
         good = hasattr(self.server, "update") and not isinstance(self.server, type)
         require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
         require(
-            not isinstance(self.server, (LAMB, Projected, Sharded)),
+            getattr(self.server, "by_coordinate", True),
             "server",
             self.server,
             "a rule that acts on each coordinate alone, such as Adam()",
         )
 
-    def check(self, problem, d: int) -> None:
+    def check(self, problem: Any, d: int) -> None:
         """Check the other rule."""
         check_server(self.server, problem, d)
 
-    def update(self, run, received):
+    def update(self, run: Run, received: Messages) -> None:
         """Apply the rule to the slices here, then gather all."""
         self.server.update(run.shard(), received)
         run.gather_slices()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from ..compressors import BALANCED, CountSketch, Identity, RandK, RandomBlock, Ultra
-from ..compressors.base import delta, omega
-from ..core import question
+from ..compressors import BALANCED, CountSketch, Identity, RandK
+from ..compressors.closed_forms import delta, omega
+from ..core import python_generic
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -44,7 +45,7 @@ class Frontier(NamedTuple):
     allowed: str
 
 
-def warn_if_unstable(feedback, compressor, d: int) -> None:
+def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     """Warn, at the caller of :func:`theory.run`, if kappa >= 1 for vectors of length d.
 
     Also if the memory is stored by a compressor with a contraction factor but no variance factor: it is biased, and the
@@ -69,14 +70,20 @@ def warn_if_unstable(feedback, compressor, d: int) -> None:
         )
 
 
-@question
-def frontier(feedback, compressor, d: int) -> Frontier | None:
+@python_generic
+def sends_evenly(compressor: Any) -> bool:
+    """Whether a compressor sends every coordinate with the same probability, whatever the vector."""
+    return False
+
+
+@python_generic
+def frontier(feedback: Any, compressor: Any, d: int) -> Frontier | None:
     """Kappa of a feedback rule with this compressor on vectors of length d; None where it has no closed form."""
     return None
 
 
 @frontier.register
-def _(feedback: ContractiveErrorFeedback, compressor, d: int):
+def _(feedback: ContractiveErrorFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     stated = _stated(feedback.error_compressor, compressor, d)
@@ -87,8 +94,8 @@ def _(feedback: ContractiveErrorFeedback, compressor, d: int):
     if feedback.beta == 0.0:
         allowed = _allowed(feedback.error_compressor, bounds.conef_frontier(residual), residual, d)
         return Frontier(bounds.conef_factor(theta, residual), f"(1 + theta) residual, {because}", allowed)
-    if not isinstance(compressor, (RandK, RandomBlock, Ultra)):
-        return None  # only these send every coordinate with the same probability
+    if not sends_evenly(compressor):
+        return None
     kept = bounds.partial_factor(0.0, residual, feedback.beta)
     because = f"(1 + theta) (residual + (1 - residual) beta^2), {because}, beta = {feedback.beta:g}"
     allowed = _allowed(feedback.error_compressor, 1.0 / kept - 1.0, kept, d)
@@ -96,7 +103,7 @@ def _(feedback: ContractiveErrorFeedback, compressor, d: int):
 
 
 @frontier.register
-def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int):
+def _(feedback: ImprovedContractiveErrorFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     stated = _stated(feedback.error_compressor, compressor, d)
@@ -110,7 +117,7 @@ def _(feedback: ImprovedContractiveErrorFeedback, compressor, d: int):
 
 
 @frontier.register
-def _(feedback: LinearSketchFeedback, compressor, d: int):
+def _(feedback: LinearSketchFeedback, compressor: Any, d: int) -> Frontier | None:
     from .. import bounds
 
     sketch, beta = feedback.sketch, feedback.beta
@@ -130,7 +137,7 @@ def _(feedback: LinearSketchFeedback, compressor, d: int):
     return Frontier(kappa, because, f"beta > {least:.4g} with {load} in every bucket, or a wider sketch")
 
 
-def _states(factor, compressor, d: int) -> bool:
+def _states(factor: Callable[[Any, int], float], compressor: Any, d: int) -> bool:
     try:
         factor(compressor, d)
     except TypeError:
@@ -138,12 +145,12 @@ def _states(factor, compressor, d: int) -> bool:
     return True
 
 
-def _biased(compressor, d: int) -> bool:
+def _biased(compressor: Any, d: int) -> bool:
     """Whether a compressor has a closed form for delta but not for omega."""
     return _states(delta, compressor, d) and not _states(omega, compressor, d)
 
 
-def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
+def _stated(error_compressor: Any, compressor: Any, d: int) -> tuple[float, float] | None:
     """Theta and the residual, or None if one of them has no closed form."""
     try:
         return float(omega(error_compressor, d)), 1.0 - float(delta(compressor, d))
@@ -151,7 +158,7 @@ def _stated(error_compressor, compressor, d: int) -> tuple[float, float] | None:
         return None
 
 
-def _allowed(error_compressor, theta: float, residual: float, d: int) -> str:
+def _allowed(error_compressor: Any, theta: float, residual: float, d: int) -> str:
     """The largest allowed theta, and for a count sketch the width that achieves it."""
     from .. import bounds
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
-from ..core import require, setting
+from ..core import require, setting, traits
+from .types import Messages, Phase, Run, Vector
 
 __all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
 
 
+@traits(sparse_rows=True)
 @setting
 class AllGather(NamedTuple):
     """Every worker receives the messages of all others.
@@ -21,15 +23,16 @@ class AllGather(NamedTuple):
     AllGather()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest)
+        return run.compress(compressor, p)
 
-    def receive(self, run, messages):
+    def exchange(self, run: Run, message: Phase) -> Messages:
         """All messages."""
-        return run.gather(messages)
+        return run.gather(message)
 
 
+@traits(sparse_rows=True)
 @setting
 class AllReduce(NamedTuple):
     """Messages are added before they are decoded, and every worker receives their sum.
@@ -42,13 +45,13 @@ class AllReduce(NamedTuple):
     AllReduce()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest, reduce=True)
+        return run.compress(compressor, p, reduce=True)
 
-    def receive(self, run, messages):
+    def exchange(self, run: Run, message: Phase) -> Messages:
         """The mean of all messages, as one message."""
-        return run.reduce(messages)
+        return run.reduce(message)
 
 
 @setting
@@ -61,16 +64,16 @@ class ReduceScatter(NamedTuple):
     ReduceScatter()
     """
 
-    def send(self, run, compressor, p, rest: bool):
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
         """Q(p), a message for each worker."""
-        return run.compress(compressor, p, rest=rest, reduce=True)
+        return run.compress(compressor, p, reduce=True)
 
-    def receive(self, run, messages):
+    def exchange(self, run: Run, message: Phase) -> Messages:
         """The mean of all messages, as one message, of which this process knows its own slices."""
-        return run.scatter(messages)
+        return run.scatter(message)
 
 
-def choose_topology(exchange: str, compressor, d: int, sharded: bool = False):
+def choose_topology(exchange: str, compressor: Any, d: int, sharded: bool = False) -> Any:
     """What ``exchange`` names: "gather", "reduce", or "auto", which reduces if messages can be added."""
     low, high = (int(end) for end in summed(compressor, d))
     require(
@@ -84,7 +87,7 @@ def choose_topology(exchange: str, compressor, d: int, sharded: bool = False):
     return ReduceScatter() if sharded and isinstance(compressor, Identity) else AllReduce()
 
 
-def reduced(method, d: int) -> tuple[int, int, int]:
+def reduced(method: Any, d: int) -> tuple[int, int, int]:
     """Range of the values of a method's messages that are summed, and how many numbers are combined before that.
 
     From the first to before the second; (0, 0, ...) if messages are gathered.  An opening by mean requires a reduction;

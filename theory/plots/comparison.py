@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core import require
 from ..core.advice import advise
@@ -89,7 +90,7 @@ class Comparison:
         others = self.repeats or ((),) * len(self.results)
         return [(result, *more) for result, more in zip(self.results, others, strict=True)]
 
-    def _to(self, results, column: str) -> float:
+    def _to(self, results: Any, column: str) -> float:
         """Mean over the seeds of bits or seconds until f - f* <= epsilon; infinite if a run never gets there."""
         found = [
             reached(result.history[column] - result.history[column][0], result.history["f"] - self.lower, self.epsilon)
@@ -157,7 +158,7 @@ class Comparison:
         head, rows = self._texts()
         return "\n".join([*([self.title] if self.title else []), text_table(head, rows), *self._notes()])
 
-    def plot(self, x="bits"):
+    def plot(self, x: str = "bits") -> Any:
         """The figure against other axes, from the same runs.
 
         Parameters
@@ -180,7 +181,7 @@ class Comparison:
         return figure
 
     @cached_property
-    def figure(self):
+    def figure(self) -> Any:
         """The figure: f - f* against the chosen axes."""
         return self.plot(self.x)
 
@@ -210,13 +211,13 @@ class Comparison:
         )
 
 
-def _png(figure) -> bytes:
+def _png(figure: Any) -> bytes:
     with io.BytesIO() as png, style():
         figure.savefig(png, format="png")
         return png.getvalue()
 
 
-def _axes(x) -> tuple[str, ...]:
+def _axes(x: Any) -> tuple[str, ...]:
     """The axes of a figure; each is known."""
     panels = (x,) if isinstance(x, str) else tuple(x)
     for panel in panels:
@@ -225,19 +226,19 @@ def _axes(x) -> tuple[str, ...]:
 
 
 def compare(
-    methods,
-    problem,
+    methods: Any,
+    problem: Any,
     *,
-    workers,
-    steps=None,
-    samples=None,
-    x=("bits", "seconds"),
-    seed=0,
-    labels=None,
-    optimum=None,
-    step=None,
-    epsilon=None,
-    **options,
+    workers: int,
+    steps: int | None = None,
+    samples: Any = None,
+    x: ArrayLike = ("bits", "seconds"),
+    seed: int = 0,
+    labels: Any = None,
+    optimum: ArrayLike | None = None,
+    step: Any = None,
+    epsilon: Any = None,
+    **options: Any,
 ) -> Comparison:
     """Run several methods on a problem with the same seed, workers and steps, or samples.
 
@@ -337,7 +338,7 @@ def compare(
     return Comparison(labels, first, optimum, x, title, repeats, epsilon, choices)
 
 
-def _warn_if_unequal(methods) -> None:
+def _warn_if_unequal(methods: Any) -> None:
     """Warn where a comparison of compressors or feedback rules would show other differences as well."""
     told = {name: {_short(getattr(m, name, None)) for m in methods} for name in ("compressor", "feedback", *UNEQUAL)}
     differ = [name for name in UNEQUAL if len(told[name]) > 1]
@@ -350,7 +351,7 @@ def _warn_if_unequal(methods) -> None:
         )
 
 
-def _short(value) -> str:
+def _short(value: Any) -> str:
     """A setting as a string, without fields that have their default value."""
     if not hasattr(value, "_fields"):
         return value if isinstance(value, str) else repr(value)
@@ -369,7 +370,7 @@ def _short(value) -> str:
     return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
-def _labels(methods) -> tuple[str, ...]:
+def _labels(methods: Any) -> tuple[str, ...]:
     """Labels: the compressor, and every other field in which the methods differ."""
     shown = [
         [_short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods

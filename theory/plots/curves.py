@@ -67,7 +67,7 @@ def check_axis(x: str) -> None:
         raise ValueError(f"x: got {x!r}, {hint}")
 
 
-def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) -> list[str]:
+def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | None = None) -> list[str]:
     """Draw f - f* against one axis, both logarithmic.
 
     Parameters
@@ -128,7 +128,7 @@ def draw_curves(axes, curves, x: str, lower: float, start: float | None = None) 
     return unseen
 
 
-def coincident(curves, x: str, lower: float) -> list[str]:
+def coincident(curves: Any, x: str, lower: float) -> list[str]:
     """Sentences on the curves that a reader cannot tell apart: nowhere more than 2 % from each other.
 
     Parameters
@@ -154,7 +154,7 @@ def coincident(curves, x: str, lower: float) -> list[str]:
     return [f"{' and '.join(c.label for c in group)} coincide" for group in groups if len(group) > 1]
 
 
-def _alike(one, two) -> bool:
+def _alike(one: Any, two: Any) -> bool:
     (at, gap), (place, other) = ((where, np.median(gaps, axis=0)) for where, gaps in (one, two))
     if at.size < 2 or at.size != place.size:
         return False
@@ -162,8 +162,15 @@ def _alike(one, two) -> bool:
 
 
 def draw_panels(
-    curves, lower: float, *, title: str, start: float | None = None, notes=(), panels=tuple(X_AXES), height=PANEL
-):
+    curves: Any,
+    lower: float,
+    *,
+    title: str,
+    start: float | None = None,
+    notes: Any = (),
+    panels: Any = tuple(X_AXES),
+    height: Any = PANEL,
+) -> Any:
     """A figure with one panel for each axis and one legend.
 
     Parameters

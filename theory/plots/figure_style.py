@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 STYLE = Path(__file__).with_name("theory.mplstyle")
 COLUMN = 3.4  # inches: the width of one column in print
@@ -12,7 +14,7 @@ PAGE = 2.0 * COLUMN  # the widest figure: it fits an A4 page (17.3 cm) without s
 
 
 @contextmanager
-def style():
+def style() -> Any:
     """Context in which matplotlib uses the package's style; its settings are restored afterwards."""
     import matplotlib
 
@@ -34,7 +36,7 @@ def colours() -> list[str]:
         return matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
 
 
-def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None):
+def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None) -> Any:
     """A figure and its axes, without a window and unknown to pyplot.
 
     Parameters
@@ -57,7 +59,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, h
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def save_figure(figure, stem, formats=("png", "pdf")) -> list[Path]:
+def save_figure(figure: Any, stem: Any, formats: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write a figure to ``stem`` with each extension, atomically.
 
     Returns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import Any
 
 from .figure_style import new_figure, style
 
@@ -12,7 +13,16 @@ from .figure_style import new_figure, style
 PEOPLE = ("JPY_SESSION_NAME", "VSCODE_PID", "VSCODE_CWD")
 
 
-def explore(draw, *, start=None, width=None, height=None, columns=1, live=None, **values):
+def explore(
+    draw: Any,
+    *,
+    start: Any = None,
+    width: Any = None,
+    height: Any = None,
+    columns: Any = 1,
+    live: Any = None,
+    **values: Any,
+) -> Any:
     """Show a picture for given settings, with a slider for each of them if sliders can be shown.
 
     The picture for the initial settings is always shown, as an ordinary image. Sliders are added if the
@@ -80,7 +90,7 @@ def first_settings(values: dict, start: dict | None) -> dict:
     return chosen
 
 
-def render(draw, chosen: dict, columns: int, width: float | None, height: float | None) -> bytes:
+def render(draw: Any, chosen: dict, columns: int, width: float | None, height: float | None) -> bytes:
     """The picture as a PNG, in the package's style."""
     figure, axes = new_figure(1, columns, width=width, height=height)
     with style():
@@ -90,7 +100,7 @@ def render(draw, chosen: dict, columns: int, width: float | None, height: float 
     return file.getvalue()
 
 
-def notebook():
+def notebook() -> Any:
     """IPython's shell, if this runs in one."""
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
         )
 
 
-def _search(gap_at) -> tuple[int, dict[int, float]]:
+def _search(gap_at: Any) -> tuple[int, dict[int, float]]:
     """The exponent with the smallest gap, going up from 0 and then down, while it becomes smaller; and all gaps."""
     tried = {0: gap_at(0)}
     for way in (1, -1):
@@ -58,7 +58,7 @@ def _search(gap_at) -> tuple[int, dict[int, float]]:
     return min(tried, key=lambda k: (tried[k], k)), tried
 
 
-def choose_steps(methods, problem, **options) -> list[Choice]:
+def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
     """The constant step with which each method ends lowest, at the same budget and seed.
 
     Parameters
@@ -84,7 +84,7 @@ def choose_steps(methods, problem, **options) -> list[Choice]:
     for method in methods:
         spent = 0.0
 
-        def gap_at(e: int, method=method) -> float:
+        def gap_at(e: int, method: Any = method) -> float:
             nonlocal spent
             result = run(method._replace(step=Constant(2.0**e / smoothness)), problem, **options)
             spent += float(result.history["seconds"][-1])

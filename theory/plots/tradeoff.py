@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Point(NamedTuple):
     unbiased: bool
 
 
-def _least_curves(v, floats: int):
+def _least_curves(v: Any, floats: int) -> Any:
     """Bits per coordinate and least variance, for two costs of a non-zero."""
     from ..bounds import least_variance
 
@@ -40,7 +40,7 @@ def _least_curves(v, floats: int):
     )
 
 
-def _place(axes, points, places, others) -> None:
+def _place(axes: Any, points: Any, places: Any, others: Any) -> None:
     """Place each label as near to its point as possible without hiding a point or another label."""
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
@@ -86,7 +86,7 @@ def _place(axes, points, places, others) -> None:
             axes.plot(ends[:, 0], ends[:, 1], color="0.6", linewidth=0.4, marker="", linestyle="-", zorder=1)
 
 
-def draw_tradeoff(points, v, *, title: str = "", floats: int = 32):
+def draw_tradeoff(points: Any, v: np.ndarray, *, title: str = "", floats: int = 32) -> Any:
     """Relative squared error against bits per coordinate, both logarithmic.
 
     Parameters

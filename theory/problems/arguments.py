@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core import require
@@ -13,7 +15,7 @@ from .matrix import frozen
 __all__ = ["UnscaledDataWarning", "dataset", "finite_number", "label_of"]
 
 
-def finite_number(name: str, number) -> float:
+def finite_number(name: str, number: Any) -> float:
     """A checked number, in the argument of this name."""
     require(isinstance(number, (int, float, np.integer, np.floating)), name, number, "a number")
     return float(number)
@@ -35,7 +37,7 @@ class UnscaledDataWarning(UserWarning):
     """
 
 
-def dataset(data) -> Dataset:
+def dataset(data: Any) -> Dataset:
     """Checked data of a Dataset or a pair (X, y), with a warning if their columns have very different scales."""
     if not isinstance(data, Dataset):
         require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")

@@ -6,9 +6,12 @@ vector of :mod:`theory.core.vectors`.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from ..core import generic, question, require
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core import generic, python_generic, require
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -32,27 +35,41 @@ add_loss_gradient = generic(
 )
 
 
-def check_problem(problem) -> None:
+def check_problem(problem: Any) -> None:
     """Reject what is not a problem, such as the name of a data set."""
     got = problem if isinstance(problem, str) else type(problem).__name__
     allowed = "a problem, such as logistic(load_data('breast_cancer'))"
     require(dimension.implements(type(problem)), "problem", got, allowed, TypeError)
 
 
-def is_drawn(problem) -> bool:
+def is_drawn(problem: Any) -> bool:
     """Whether stochastic gradients are drawn around that of f, with noise of the known variance ``problem.noise``."""
     return rows(problem) == 0 and hasattr(problem, "noise")
 
 
-@question
-def value_and_gradient(problem, x, out) -> float:
+SUPPORTS = ("row", "all")
+
+
+def support(problem: Any) -> str | None:
+    """Which coordinates `add_loss_gradient` changes, from the attribute ``support`` of the class; None: some.
+
+    "row": those of row i of the matrix ``A`` and no others, each once (and each K times if x has K numbers for a
+    column); "all": all of them, so that steps on sparse rows would save nothing.
+    """
+    said = getattr(problem, "support", None)
+    require(said is None or said in SUPPORTS, "support", said, " or ".join(map(repr, SUPPORTS)))
+    return said
+
+
+@python_generic
+def value_and_gradient(problem: Any, x: ArrayLike, out: np.ndarray) -> float:
     """f(x), with the full gradient at the array x written to ``out``; in one pass over the rows if a class has it."""
     gradient(problem, x, out)
     return float(value(problem, x))
 
 
-@question
-def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
+@python_generic
+def known_minimum(problem: Any) -> tuple[np.ndarray, float, str] | None:
     """A minimiser of f that is known in closed form, the strong convexity of f, and the reason; None otherwise.
 
     By default these are the attributes ``optimum`` and ``curvatures`` of a problem.
@@ -62,8 +79,8 @@ def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
     return problem.optimum.astype(np.float64), problem.curvatures[0], "the closed form"
 
 
-@question
-def without_mechanism(problem):
+@python_generic
+def without_mechanism(problem: Any) -> Any:
     """The problem with the same f and undisturbed gradients: itself, unless it has a mechanism."""
     return problem
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..core import kernel, question
+from ..core import kernel, python_generic
 from ..core.compile_cache import F
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
@@ -62,7 +63,7 @@ def max_row_norm2(A):
     return largest
 
 
-def _curvature_bounds(problem) -> tuple[float, float]:
+def _curvature_bounds(problem: Any) -> tuple[float, float]:
     bounds = getattr(problem, "curvature_bounds", None)
     if bounds is None:
         raise TypeError(
@@ -72,7 +73,7 @@ def _curvature_bounds(problem) -> tuple[float, float]:
     return bounds
 
 
-def _small_spectrum(A) -> np.ndarray:
+def _small_spectrum(A: Any) -> np.ndarray:
     """Eigenvalues, ascending, of A'A or AA', whichever is smaller."""
     X = to_scipy(A)
     X = X.astype(np.float64) if X.dtype != np.float64 else X
@@ -80,7 +81,7 @@ def _small_spectrum(A) -> np.ndarray:
     return np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
 
-def largest_eigenvalue(A) -> float:
+def largest_eigenvalue(A: Any) -> float:
     """Largest eigenvalue of A'A."""
     n, d = to_scipy(A).shape
     if min(n, d) <= SMALL:
@@ -103,9 +104,9 @@ def largest_eigenvalue(A) -> float:
     return float(largest + np.linalg.norm(gram(v) - largest * v))  # above the Ritz value, which is a lower bound
 
 
-@question
+@python_generic
 @one_thread
-def lipschitz(problem) -> float:
+def lipschitz(problem: Any) -> float:
     """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
 
     * Ridge: ``lambda_max(A'A) / n + l2``.
@@ -145,8 +146,8 @@ def lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A) / rows(problem) + problem.l2
 
 
-@question
-def max_lipschitz(problem) -> float:
+@python_generic
+def max_lipschitz(problem: Any) -> float:
     """L_max: the largest Lipschitz constant of a single gradient.
 
     * Ridge: ``max_i ||a_i||^2 + l2``.
@@ -176,9 +177,9 @@ def max_lipschitz(problem) -> float:
     return _curvature_bounds(problem)[1] * max_row_norm2(problem.A) + problem.l2
 
 
-@question
+@python_generic
 @one_thread
-def strong_convexity(problem) -> float:
+def strong_convexity(problem: Any) -> float:
     """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
 
     * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else remains.
@@ -222,7 +223,7 @@ def strong_convexity(problem) -> float:
 # --- gradients of single samples ------------------------------------------------------------------------------------
 
 
-def second_moment_and_norm2(problem, x, comm=None) -> tuple[float, float]:
+def second_moment_and_norm2(problem: Any, x: ArrayLike, comm: Any = None) -> tuple[float, float]:
     """M^2(x) and ||grad f(x)||^2."""
     x = point(problem, x)
     check_same(comm, "problem and x", problem, x)
@@ -239,7 +240,7 @@ def second_moment_and_norm2(problem, x, comm=None) -> tuple[float, float]:
     return float(found[-1]), float(norm2(found[:-1]))
 
 
-def second_moment(problem, x, comm=None) -> float:
+def second_moment(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
     If the gradients are drawn: ``||grad f(x)||^2 + tr C``.
@@ -266,7 +267,7 @@ def second_moment(problem, x, comm=None) -> float:
     return second_moment_and_norm2(problem, x, comm)[0]
 
 
-def gradient_variance(problem, x, comm=None) -> float:
+def gradient_variance(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
     If the gradients are drawn: ``tr C``.
@@ -295,7 +296,7 @@ def gradient_variance(problem, x, comm=None) -> float:
     return problem.noise if is_drawn(problem) else max(0.0, moment - squared)
 
 
-def gradient_diversity(problem, x, comm=None) -> float:
+def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """Delta(x) = sum_i ||grad f_i(x)||^2 / ||sum_i grad f_i(x)||^2 of Yin et al. (2018).
 
     At least 1/n; 1 for orthogonal gradients; infinite at a stationary point.
@@ -325,8 +326,8 @@ def gradient_diversity(problem, x, comm=None) -> float:
     return batch_bound(problem, x, comm) / rows(problem)
 
 
-@question
-def batch_bound(problem, x, comm=None) -> float:
+@python_generic
+def batch_bound(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
     At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point;

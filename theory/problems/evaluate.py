@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from ..core import question, require
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core import python_generic, require
 from ..core.random import derive, key
 from . import base
 
 __all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
 
 
-def point(problem, x) -> np.ndarray:
+def point(problem: Any, x: ArrayLike) -> np.ndarray:
     """A checked copy of x, in the problem's type, or in float64 if x is float64."""
     base.check_problem(problem)
     x = np.asarray(x)
@@ -22,7 +25,7 @@ def point(problem, x) -> np.ndarray:
     return np.array(x, dtype=np.float32 if narrow else np.float64, order="C")
 
 
-def value(problem, x) -> float:
+def value(problem: Any, x: ArrayLike) -> float:
     """f(x), with the L2 term.
 
     Parameters
@@ -50,7 +53,7 @@ def value(problem, x) -> float:
     return float(base.value(problem, point(problem, x)))
 
 
-def gradient(problem, x) -> np.ndarray:
+def gradient(problem: Any, x: ArrayLike) -> np.ndarray:
     """Full gradient of f at x, with the L2 term.
 
     Parameters
@@ -82,7 +85,7 @@ def gradient(problem, x) -> np.ndarray:
     return out
 
 
-def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
+def sample_gradient(problem: Any, i: int, x: ArrayLike, *, seed: int = 0) -> np.ndarray:
     """Gradient of f_i at x, with the L2 term: f is the mean of f_0 .. f_{n-1}.
 
     Parameters
@@ -114,7 +117,7 @@ def sample_gradient(problem, i: int, x, *, seed: int = 0) -> np.ndarray:
     return batch_gradient(problem, [i], x, seed=seed)
 
 
-def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
+def batch_gradient(problem: Any, indices: ArrayLike, x: ArrayLike, *, seed: int = 0) -> np.ndarray:
     """Mean of the gradients of f_i at x over the given i, repetitions counted, with the L2 term.
 
     Parameters
@@ -161,8 +164,8 @@ def batch_gradient(problem, indices, x, *, seed: int = 0) -> np.ndarray:
     return out + (problem.l2 * x).astype(out.dtype)
 
 
-@question
-def accuracy(problem, x) -> float:
+@python_generic
+def accuracy(problem: Any, x: ArrayLike) -> float:
     """Fraction of the rows that are classified correctly.
 
     Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax and

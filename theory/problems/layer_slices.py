@@ -5,9 +5,11 @@ The variable of most problems is one layer.  A network's has one for each matrix
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..core import question, require
+from ..core import python_generic, require
 from .base import check_problem, dimension
 from .noisy_gradients import Diversified
 from .proximal_point import Proximal
@@ -15,8 +17,8 @@ from .proximal_point import Proximal
 __all__ = ["check_layers", "initial_point", "layer_shapes", "layers", "slices_of"]
 
 
-@question
-def layers(problem) -> tuple[slice, ...]:
+@python_generic
+def layers(problem: Any) -> tuple[slice, ...]:
     """The slices of x that are its layers, in order; a single one unless the problem is made of several.
 
     Parameters
@@ -42,8 +44,8 @@ def layers(problem) -> tuple[slice, ...]:
     return (slice(0, int(dimension(problem))),)
 
 
-@question
-def layer_shapes(problem) -> tuple[tuple[int, int], ...]:
+@python_generic
+def layer_shapes(problem: Any) -> tuple[tuple[int, int], ...]:
     """Rows and columns of the matrix in each layer of x, which is stored row by row.
 
     Parameters
@@ -66,13 +68,13 @@ def layer_shapes(problem) -> tuple[tuple[int, int], ...]:
     return tuple((layer.stop - layer.start, 1) for layer in check_layers(layers(problem), int(dimension(problem))))
 
 
-@question
-def start_of(problem, seed: int) -> np.ndarray:
+@python_generic
+def start_of(problem: Any, seed: int) -> np.ndarray:
     """Where a run starts; a class of problems registers its own."""
     return np.zeros(int(dimension(problem)))
 
 
-def initial_point(problem, seed: int = 0) -> np.ndarray:
+def initial_point(problem: Any, seed: int = 0) -> np.ndarray:
     """Where a run starts if it is not told: at 0, or at random weights where the problem is a network.
 
     Parameters
@@ -110,13 +112,13 @@ start_of.register(Diversified)(lambda problem, seed: start_of(problem.problem, s
 start_of.register(Proximal)(lambda problem, seed: start_of(problem.inner, seed))
 
 
-def slices_of(shapes) -> tuple[slice, ...]:
+def slices_of(shapes: Any) -> tuple[slice, ...]:
     """Consecutive slices for matrices of these shapes."""
     ends = np.cumsum([rows * columns for rows, columns in shapes]).tolist()
     return tuple(slice(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
-def check_layers(given, d: int) -> tuple[slice, ...]:
+def check_layers(given: Any, d: int) -> tuple[slice, ...]:
     """The layers as slices with both ends; ``ValueError`` unless they divide d coordinates in order."""
     told = f"slices that divide the {d} coordinates in order, such as (slice(0, {d}),)"
     require(isinstance(given, (tuple, list)), "layers", given, told)

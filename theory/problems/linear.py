@@ -24,10 +24,10 @@ Everything else is written once, in `margins`, and added to a class by `linear_p
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
 from ..data import require_binary
@@ -42,22 +42,8 @@ __all__ = ["Logistic", "Ridge", "logistic", "ridge"]
 # --- the two problems -----------------------------------------------------------------------------------------------
 
 
-@linear_problem
-@setting
-class Logistic(NamedTuple):
-    """Logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.  Made by `logistic`.
-
-    Parameters
-    ----------
-    A : CSR or ndarray, shape (n, d)
-        The rows a_i.
-    b : ndarray, shape (n,)
-        Labels, -1 or +1.
-    l2 : float
-        At least 0.
-    label : ndarray of uint8
-        The data's name in UTF-8, for tables and records: ``name`` reads it.
-    """
+class LabelledRows(NamedTuple):
+    """The fields of a sum of losses of margins, and what follows from them."""
 
     A: CSR | np.ndarray
     b: np.ndarray
@@ -84,17 +70,37 @@ class Logistic(NamedTuple):
         """Name of the data, for tables and records."""
         return name_of(self)
 
-    @property
-    def curvature_bounds(self) -> tuple[float, float]:
-        """Infimum and supremum of `curvature` over all margins."""
-        return 0.0, 0.25
-
     def domain(self) -> None:
         """Reject values outside the domain."""
         check_l2(self)
 
     def __repr__(self) -> str:
         return problem_repr(self)
+
+
+@linear_problem
+@setting
+class Logistic(LabelledRows):
+    """Logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.  Made by `logistic`.
+
+    Parameters
+    ----------
+    A : CSR or ndarray, shape (n, d)
+        The rows a_i.
+    b : ndarray, shape (n,)
+        Labels, -1 or +1.
+    l2 : float
+        At least 0.
+    label : ndarray of uint8
+        The data's name in UTF-8, for tables and records: ``name`` reads it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Infimum and supremum of `curvature` over all margins."""
+        return 0.0, 0.25
 
     def loss(problem, i, margin):
         z = problem.b[i] * margin
@@ -111,7 +117,7 @@ class Logistic(NamedTuple):
         small = math.exp(-abs(margin))
         return small / ((1.0 + small) * (1.0 + small))
 
-    def accuracy(problem, x) -> float:
+    def accuracy(problem, x: ArrayLike) -> float:
         margins = np.empty(problem.n)
         matvec(problem.A, point(problem, x), margins)
         return float(np.mean((margins > 0.0) == (problem.b > 0.0)))
@@ -119,7 +125,7 @@ class Logistic(NamedTuple):
 
 @linear_problem
 @setting
-class Ridge(NamedTuple):
+class Ridge(LabelledRows):
     """Ridge regression: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.  Made by `ridge`.
 
     Parameters
@@ -134,42 +140,12 @@ class Ridge(NamedTuple):
         The data's name in UTF-8, for tables and records: ``name`` reads it.
     """
 
-    A: CSR | np.ndarray
-    b: np.ndarray
-    l2: float
-    label: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return row_count(self)
-
-    @property
-    def d(self) -> int:
-        """Number of columns: the length of x."""
-        return column_count(self)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the entries, float64 or float32; sums are taken in float64."""
-        return entry_type(self)
-
-    @property
-    def name(self) -> str:
-        """Name of the data, for tables and records."""
-        return name_of(self)
+    __slots__ = ()
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
         """Infimum and supremum of `curvature` over all margins."""
         return 1.0, 1.0
-
-    def domain(self) -> None:
-        """Reject values outside the domain."""
-        check_l2(self)
-
-    def __repr__(self) -> str:
-        return problem_repr(self)
 
     def loss(problem, i, margin):
         return 0.5 * (margin - problem.b[i]) ** 2
@@ -184,7 +160,7 @@ class Ridge(NamedTuple):
 # --- how they are made ----------------------------------------------------------------------------------------------
 
 
-def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
+def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     """L2-regularised logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.
 
     Parameters
@@ -215,7 +191,7 @@ def logistic(data, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
     return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
 
 
-def ridge(data, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
+def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     """Ridge regression: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
     Parameters

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from ..core import force_inline, generic, kernel, question, require
+from ..core import force_inline, generic, kernel, python_generic, require
 from ..core.vectors import dense_part, scale_of
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value, value_and_gradient
 from .matrix import CSR, add_row, as_matrix, row_dot, row_dot_and_norm2, shape
 from .row_blocks import part_of_rows, rows_between
+
+T = TypeVar("T")
+
 
 __all__ = ["astype", "curvature", "linear_problem", "loss", "margin", "slope"]
 
@@ -100,7 +105,7 @@ def _part_of_value_and_gradient(problem, first, last, x, out):
     return total / n + (0.5 * problem.l2 * norm2(x) if first == 0 else 0.0)
 
 
-def _value_and_gradient(problem, x, out) -> float:
+def _value_and_gradient(problem: Any, x: Any, out: Any) -> float:
     """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not.
 
     A class that has registered another f or gradient since `linear_problem` gets those.
@@ -131,7 +136,7 @@ def _add_loss_gradient(problem, i, stream, weight, x, out):
     add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
 
 
-def is_slope_times_row(problem) -> bool:
+def is_slope_times_row(problem: Any) -> bool:
     """Whether the gradient of a loss is its slope times its row, that is, unless the class registers its own."""
     found = add_loss_gradient.table.get(type(problem))
     return slope.implements(type(problem)) and found is not None and found.py_func is _add_loss_gradient
@@ -150,27 +155,27 @@ def _moments(problem, x, out):
     return total / n + l2 * l2 * size2
 
 
-def row_count(self) -> int:
+def row_count(self: Any) -> int:
     """Number of rows."""
     return self.b.size
 
 
-def column_count(self) -> int:
+def column_count(self: Any) -> int:
     """Number of columns: the length of x."""
     return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
 
 
-def entry_type(self) -> np.dtype:
+def entry_type(self: Any) -> np.dtype:
     """Type of the entries, float64 or float32; sums are taken in float64."""
     return (self.A.data if isinstance(self.A, CSR) else self.A).dtype
 
 
-def name_of(self) -> str:
+def name_of(self: Any) -> str:
     """Name of the data, for tables and records."""
     return bytes(getattr(self, "label", b"data")).decode()
 
 
-def linear_problem(cls):
+def linear_problem(cls: type[T]) -> type[T]:
     """Class decorator: a NamedTuple with fields A, b and l2 becomes a problem, given `loss`, `slope` and `curvature`.
 
     It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also need
@@ -188,7 +193,7 @@ def linear_problem(cls):
     """
     attributes = {"n": row_count, "d": column_count, "dtype": entry_type, "name": name_of}
     for name, attribute in attributes.items():
-        if name not in cls.__dict__:
+        if not hasattr(cls, name):
             setattr(cls, name, property(attribute))
     for ask, answer in (
         (rows, _rows),
@@ -200,23 +205,23 @@ def linear_problem(cls):
     ):
         ask.register(cls)(answer)
     value_and_gradient.register(cls)(_value_and_gradient)
-    if set(cls._fields) <= {"A", "b", "l2", "label"}:
+    if set(cast(Any, cls)._fields) <= {"A", "b", "l2", "label"}:
         rows_between.register(cls)(part_of_rows)
     force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))
     return cls
 
 
-def problem_repr(self) -> str:
+def problem_repr(self: Any) -> str:
     return f"{type(self).__name__}({self.name}: n={self.n}, d={self.d}, l2={self.l2:.6g}, {self.dtype})"
 
 
-def check_l2(self) -> None:
+def check_l2(self: Any) -> None:
     """Reject values outside the domain."""
     require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
 
 
-@question
-def astype(problem, dtype):
+@python_generic
+def astype(problem: Any, dtype: DTypeLike) -> Any:
     """The same problem with entries of another type (float64 or float32); itself if it already has that type.
 
     Parameters

@@ -6,10 +6,11 @@ test, which halves the time of a sparse step.  Kernels check no bounds; `as_matr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import generic, kernel, require, setting
 from ..core.vectors import add_entry
@@ -106,7 +107,7 @@ class CSR(NamedTuple):
         return (s0 + s1) + (s2 + s3), (q0 + q1) + (q2 + q3)
 
 
-def frozen(array, dtype) -> np.ndarray:
+def frozen(array: ArrayLike, dtype: DTypeLike) -> np.ndarray:
     """A read-only C-contiguous view (a copy only if it must be): one Numba type, whatever the origin of the array."""
     view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
     view = view[:] if view is array else view  # the caller's own array stays writable
@@ -114,7 +115,7 @@ def frozen(array, dtype) -> np.ndarray:
     return view
 
 
-def as_matrix(X, dtype=np.float64):
+def as_matrix(X: Any, dtype: DTypeLike = np.float64) -> Any:
     """Convert X to a matrix for the kernels, without copying what already has the right type.
 
     Parameters
@@ -159,7 +160,7 @@ def as_matrix(X, dtype=np.float64):
     return CSR(data, frozen(indices, np.uint32), frozen(X.indptr, np.int64), X.shape[1])
 
 
-def to_scipy(A):
+def to_scipy(A: Any) -> Any:
     """The same matrix for SciPy, sharing memory: a ``csr_array``, or the array itself if dense."""
     if not isinstance(A, CSR):
         return A

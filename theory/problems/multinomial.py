@@ -10,12 +10,12 @@ classes at the scores W'a_i, and e_b is 1 at the true class.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
-from ..core import force_inline, generic, kernel, require, setting
+from ..core import force_inline, generic, kernel, require, setting, traits
 from ..core.vectors import add_entry, dense_part, scale_of
 from .arguments import dataset, finite_number, label_of
 from .base import add_loss_gradient, rows
@@ -124,7 +124,7 @@ def scores(problem, i, x, z):
             z[k] *= scale
 
 
-def check_classes(problem) -> None:
+def check_classes(problem: Any) -> None:
     """Reject classes outside their domain, and an array b that has not one for each row: kernels check no bounds."""
     allowed = f"an integer from 2 to {MOST_CLASSES}"
     require(2 <= problem.classes <= MOST_CLASSES, "classes", problem.classes, allowed)
@@ -140,6 +140,7 @@ def check_classes(problem) -> None:
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
+@traits(support="row")
 @setting
 class Softmax(NamedTuple):
     """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, stored as a flat vector.
@@ -195,7 +196,7 @@ class Softmax(NamedTuple):
         features, classes = self.shape
         return features * classes
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_l2(self)
         check_classes(self)
@@ -252,10 +253,10 @@ class Softmax(NamedTuple):
             add_outer(problem.A, i, residual, out)
         return total / n + l2 * l2 * norm2(x)
 
-    def layer_shapes(problem):
+    def layer_shapes(problem) -> tuple:
         return (problem.shape,)
 
-    def accuracy(problem, x) -> float:
+    def accuracy(problem, x: ArrayLike) -> float:
         found = np.empty(problem.n, np.int64)
         predict(problem, point(problem, x), found)
         return float(np.mean(found == problem.b))
@@ -288,7 +289,7 @@ def predict(problem, x, out):
         out[i] = best
 
 
-def softmax(data, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
+def softmax(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     """L2-regularised multinomial logistic regression, whose variable is a matrix W of d features x K classes.
 
     f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2.  W is a flat vector of length d K, one

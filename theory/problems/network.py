@@ -11,12 +11,12 @@ matrices of rank one a g' and h r', g = phi'(s) * V r.  Bias: append a column of
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
-from ..core import force_inline, kernel, require, setting
+from ..core import force_inline, kernel, require, setting, traits
 from ..core.random import generator, key
 from ..core.vectors import add_entry, dense_part, scale_of
 from .arguments import dataset, finite_number, label_of
@@ -115,6 +115,7 @@ def _add_gradient(problem, i, weight, h, r, g, out):
 # --- the problem ------------------------------------------------------------------------------------------------------
 
 
+@traits(support="all")  # a row touches the whole last layer, and as many numbers as there are units
 @setting
 class TwoLayer(NamedTuple):
     """A network with one hidden layer and a softmax output, made by `two_layer`; x holds its two matrices.
@@ -175,7 +176,7 @@ class TwoLayer(NamedTuple):
         """Length of x: all weights."""
         return self.width * (self.features + self.classes)
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_l2(self)
         check_classes(self)
@@ -240,13 +241,13 @@ class TwoLayer(NamedTuple):
             _add_gradient(problem, i, 1.0 / n, h, r, g, out)
         return total / n + l2 * l2 * norm2(x)
 
-    def layer_shapes(problem):
+    def layer_shapes(problem) -> tuple:
         return (problem.features, problem.width), (problem.width, problem.classes)
 
-    def layers(problem):
+    def layers(problem) -> tuple:
         return slices_of(layer_shapes(problem))
 
-    def start_of(problem, seed):
+    def start_of(problem, seed: int) -> np.ndarray:
         """Gaussian weights: for tanh with variance 2/(in + out) (Glorot and Bengio, 2010), for relu 2/in (He, 2015)."""
         found, rng = [], generator(key(seed, "weights"))
         for rows_of, columns in layer_shapes(problem):
@@ -254,7 +255,7 @@ class TwoLayer(NamedTuple):
             found.append(rng.standard_normal(rows_of * columns) * math.sqrt(2.0 / size))
         return np.concatenate(found)
 
-    def accuracy(problem, x) -> float:
+    def accuracy(problem, x: ArrayLike) -> float:
         found = np.empty(problem.n, np.int64)
         classify(problem, point(problem, x), found)
         return float(np.mean(found == problem.b))
@@ -305,7 +306,7 @@ def classify(problem, x, out):
 
 
 def two_layer(
-    data, width: int, activation: str = "tanh", *, l2: float = 0.0, dtype: DTypeLike = np.float64
+    data: Any, width: int, activation: str = "tanh", *, l2: float = 0.0, dtype: DTypeLike = np.float64
 ) -> TwoLayer:
     """A network with one hidden layer and a softmax output: multinomial logistic regression of phi(W'a).
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy  # its parts load when they are used
 
-from ..core import kernel, question, require
+from ..core import kernel, python_generic, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
@@ -46,11 +48,11 @@ class _Margins:
         matvec(self.problem.A, x, out)
         return out
 
-    def look(self, images) -> float:
+    def look(self, images: Any) -> float:
         """Mean loss there; the derivatives are stored for the other methods."""
         return float(_losses(self.problem, images, self.slopes, self.curvatures))
 
-    def add_gradient(self, g) -> None:
+    def add_gradient(self, g: Any) -> None:
         """``g +=`` the gradient of the mean loss."""
         rmatvec_add(self.problem.A, self.slopes, g)
 
@@ -65,7 +67,7 @@ class _Margins:
         """The diagonal of that Hessian."""
         return self.X2.T @ self.curvatures
 
-    def add_product(self, v, out) -> None:
+    def add_product(self, v: Any, out: Any) -> None:
         """``out +=`` that Hessian times v."""
         gram_add(self.problem.A, self.curvatures, v, out)
 
@@ -83,14 +85,14 @@ class _Scores:
     def images(self, x):
         return self.X @ x.reshape(self.problem.shape)
 
-    def look(self, images) -> float:
+    def look(self, images: Any) -> float:
         shifted = images - images.max(axis=1, keepdims=True)
         self.p = np.exp(shifted)
         total = self.p.sum(axis=1, keepdims=True)
         self.p /= total
         return float(np.mean(np.log(total[:, 0]) - shifted[self.true]))
 
-    def add_gradient(self, g) -> None:
+    def add_gradient(self, g: Any) -> None:
         residual = self.p.copy()
         residual[self.true] -= 1.0
         g += (self.X.T @ residual).ravel() / self.problem.n
@@ -108,14 +110,14 @@ class _Scores:
     def diagonal(self):
         return (self.X2.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
 
-    def add_product(self, v, out) -> None:
+    def add_product(self, v: Any, out: Any) -> None:
         image = self.p * self.images(v)
         image -= self.p * image.sum(axis=1, keepdims=True)
         out += (self.X.T @ image).ravel() / self.problem.n
 
 
-@question
-def newton_model(problem):
+@python_generic
+def newton_model(problem: Any) -> Any:
     """The model of a problem's losses for Newton's method: by default, losses of the margins."""
     return _Margins(problem)
 
@@ -123,7 +125,7 @@ def newton_model(problem):
 newton_model.register(Softmax)(_Scores)
 
 
-def _dense_step(model, l2, g) -> np.ndarray:
+def _dense_step(model: Any, l2: Any, g: Any) -> np.ndarray:
     """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless."""
     hessian = model.hessian()
     hessian[np.diag_indices_from(hessian)] += l2
@@ -132,7 +134,7 @@ def _dense_step(model, l2, g) -> np.ndarray:
     return -scipy.linalg.cho_solve(factor, g / scale) / scale
 
 
-def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
+def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.ndarray:
     """-H^-1 g up to a residual of norm ``target``, by conjugate gradients preconditioned with the diagonal of H."""
     inverse = 1.0 / (model.diagonal() + l2)
     step, residual = np.zeros_like(g), -g
@@ -153,7 +155,7 @@ def _conjugate_gradient_step(model, l2, g, target) -> np.ndarray:
 
 
 @one_thread
-def solve(problem, tolerance: float = 1e-12) -> Result:
+def solve(problem: Any, tolerance: float = 1e-12) -> Result:
     """Compute the minimiser of f, with a certified bound on f(x) - f*.
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
@@ -239,7 +241,7 @@ def solve(problem, tolerance: float = 1e-12) -> Result:
     return _result(x, f, gap, g, mu, nit, tolerance, f"Newton's method, {nit} steps")
 
 
-def _result(x, f, gap, gradient, mu, nit, tolerance, how) -> Result:
+def _result(x: Any, f: Any, gap: Any, gradient: Any, mu: Any, nit: Any, tolerance: Any, how: Any) -> Result:
     success = bool(gap <= tolerance * max(1.0, abs(f)))
     return Result(
         x=x,

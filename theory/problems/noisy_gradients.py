@@ -16,6 +16,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..bounds.mechanisms import mechanism_batch_bound
 from ..core import generic, kernel, registers, require, setting
@@ -82,7 +83,7 @@ class DropConnect(NamedTuple):
 
     drop: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 <= self.drop < 1.0, "drop", self.drop, "a probability, from 0 to below 1")
 
@@ -115,7 +116,7 @@ class Langevin(NamedTuple):
 
     deviation: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 <= self.deviation < math.inf, "deviation", self.deviation, "a finite number, at least 0")
 
@@ -280,10 +281,10 @@ class Diversified(NamedTuple):
         own = derive(stream, i) if problem.shared else np.uint64(stream)
         disturb(problem.mechanism, problem.problem, i, own, weight, x, out)
 
-    def without_mechanism(problem):
+    def without_mechanism(problem) -> Any:
         return problem.problem
 
-    def rows_between(problem, first, last):
+    def rows_between(problem, first: int, last: int) -> Any:
         part = rows_between(problem.problem, first, last)
         return None if part is None else problem._replace(problem=part)
 
@@ -293,7 +294,7 @@ class Diversified(NamedTuple):
     def strong_convexity(problem) -> float:
         return strong_convexity(problem.problem)
 
-    def batch_bound(problem, x, comm=None) -> float:
+    def batch_bound(problem, x: ArrayLike, comm: Any = None) -> float:
         moment, _ = second_moment_and_norm2(problem, x, comm)
         plain, squared = second_moment_and_norm2(problem.problem, x, comm)
         if plain == 0.0:  # only noise, if any
@@ -303,7 +304,7 @@ class Diversified(NamedTuple):
         return mechanism_batch_bound(max(1.0, plain / squared) if squared > 0.0 else math.inf, factor, n)
 
 
-def diversified(problem, mechanism, shared: bool = False) -> Diversified:
+def diversified(problem: Any, mechanism: Any, shared: bool = False) -> Diversified:
     """The same f, with stochastic gradients that go through a diversity-inducing mechanism.
 
     The mechanism sees the gradient of f_i with its l2 term.  ``value``, ``solve``, ``lipschitz`` and

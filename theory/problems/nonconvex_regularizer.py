@@ -9,10 +9,10 @@ are those of a :class:`~theory.problems.linear.Logistic` without an l2 term, whi
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
@@ -45,7 +45,7 @@ class NonconvexLogistic(NamedTuple):
     losses: Logistic
     weight: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 <= self.weight < math.inf, "weight", self.weight, "a finite number, at least 0")
         require(self.losses.l2 == 0.0, "losses", self.losses, "a Logistic with l2 = 0")
@@ -118,11 +118,11 @@ class NonconvexLogistic(NamedTuple):
             out[j] += pull
         return total
 
-    def rows_between(problem, first, last):
+    def rows_between(problem, first: int, last: int) -> Any:
         part = rows_between(problem.losses, first, last)
         return None if part is None else problem._replace(losses=part)
 
-    def astype(problem, dtype):
+    def astype(problem, dtype: DTypeLike) -> Any:
         if problem.dtype == np.dtype(dtype):
             return problem
         return NonconvexLogistic(astype(problem.losses, dtype), problem.weight)
@@ -136,7 +136,7 @@ class NonconvexLogistic(NamedTuple):
     def strong_convexity(problem) -> float:
         return -0.5 * problem.weight
 
-    def accuracy(problem, x) -> float:
+    def accuracy(problem, x: ArrayLike) -> float:
         return accuracy(problem.losses, x)
 
 
@@ -148,7 +148,7 @@ def _pull(problem, entry):
     return 2.0 * problem.weight * entry / (below * below)
 
 
-def nonconvex_logistic(data, weight: float, *, dtype: DTypeLike = np.float64) -> NonconvexLogistic:
+def nonconvex_logistic(data: Any, weight: float, *, dtype: DTypeLike = np.float64) -> NonconvexLogistic:
     """Logistic regression with a regulariser that is not convex.
 
     f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).  f is smooth, f >= 0, and its Hessian

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,14 +48,14 @@ class FunctionProblem(NamedTuple):
     constants: dict
     dtype: np.dtype = np.dtype(np.float64)
 
-    def known(self, name: str):
+    def known(self, name: str) -> Any:
         """A constant of f, as the user states it."""
         found = self.constants.get(name)
         what = "an array" if name == "minimizer" else "a number"
         require(found is not None, name, None, f"{what}, given as function(..., {name}=...)")
         return found
 
-    def row_gradient(self, i: int, stream, x) -> np.ndarray:
+    def row_gradient(self, i: int, stream: Any, x: np.ndarray) -> np.ndarray:
         """The gradient of loss i at x, or a drawn gradient, without the l2 term."""
         x = x.copy()  # the function may modify it
         if self.kind == EXACT:
@@ -66,7 +66,7 @@ class FunctionProblem(NamedTuple):
             found = self.slope(x, i) if self.kind == ROW else np.asarray(self.slope(x))[i]
         return _of_shape(found, (self.d,), "gradient")
 
-    def mean_gradient(self, x) -> np.ndarray:
+    def mean_gradient(self, x: np.ndarray) -> np.ndarray:
         """The gradient of f at x, without the l2 term; NaN where gradients are drawn."""
         if self.kind == ALL_ROWS:
             return _of_shape(self.slope(x.copy()), (self.n, self.d), "gradient").mean(axis=0)
@@ -84,7 +84,7 @@ class FunctionProblem(NamedTuple):
         return problem.known("minimizer"), problem.constants["strong_convexity"] or 0.0, "stated by the user"
 
 
-def _of_shape(found, shape, name) -> np.ndarray:
+def _of_shape(found: Any, shape: Any, name: str) -> np.ndarray:
     found = np.asarray(found, float)
     require(found.shape == shape, name, f"shape {found.shape}", f"a function that returns an array of shape {shape}")
     return found
@@ -99,7 +99,7 @@ def function(
     l2: float = 0.0,
     lipschitz: float | None = None,
     strong_convexity: float | None = None,
-    minimizer=None,
+    minimizer: Any = None,
 ) -> FunctionProblem:
     """Make a problem from Python functions, for every method, in the simulator and over MPI.
 

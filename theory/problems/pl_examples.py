@@ -10,20 +10,19 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting
 from ..core.vectors import add_entry, entry
 from .arguments import finite_number
-from .base import dimension, regularization, rows
-from .margins import astype
-from .quadratics import add_noise, drawn, noise_roots, retyped, trace
+from .quadratics import DrawnFields, add_noise, drawn, drawn_problem, noise_roots, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
 
 
+@drawn_problem
 @setting
-class SineQuadratic(NamedTuple):
+class SineQuadratic(DrawnFields):
     """f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*, and stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     Made by `sine_quadratic`.  f* = 0 at x* alone.  The Hessian's entries h_j (2 + 6 cos 2u_j) run from -4 h_j to 8 h_j.
@@ -40,35 +39,7 @@ class SineQuadratic(NamedTuple):
         The symmetric square root of C; empty if C is diagonal.
     """
 
-    diagonal: np.ndarray
-    optimum: np.ndarray
-    deviation: np.ndarray
-    root: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """0: the gradients are drawn, not picked from a sum."""
-        return 0
-
-    @property
-    def d(self) -> int:
-        """Length of x."""
-        return self.diagonal.size
-
-    @property
-    def l2(self) -> float:
-        """0: there is no separate L2 term."""
-        return 0.0
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the entries, float64 or float32."""
-        return self.diagonal.dtype
-
-    @property
-    def noise(self) -> float:
-        """Trace of C: the expected squared norm of the gradient's noise."""
-        return trace(self.deviation)
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -102,6 +73,7 @@ class SineQuadratic(NamedTuple):
         add_noise(problem, stream, weight, out)
 
 
+@drawn_problem
 @setting
 class SineValley(NamedTuple):
     """f(x, y) = (y - sin x)^2/2 and stochastic gradients grad f + xi, xi ~ N(0, C).  Made by `sine_valley`.
@@ -137,7 +109,7 @@ class SineValley(NamedTuple):
         """Trace of C: the expected squared norm of the gradient's noise."""
         return trace(self.deviation)
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.residual < math.inf, "residual", self.residual, "a finite number above 0")
 
@@ -197,11 +169,6 @@ class SineValley(NamedTuple):
         add_entry(out, 1, weight * r)
         add_noise(problem, stream, weight, out)
 
-    def astype(problem, dtype):
-        if problem.dtype == np.dtype(dtype):
-            return problem
-        return SineValley(problem.residual, problem.deviation.astype(dtype), problem.root.astype(dtype))
-
 
 def _largest(s: float, R: float) -> float:
     """The larger eigenvalue where sin x = s and y - sin x = R."""
@@ -212,34 +179,18 @@ def _largest(s: float, R: float) -> float:
 # --- kernels --------------------------------------------------------------------------------------------------------
 
 
-@rows.register(SineQuadratic, SineValley)
-def _(problem):
-    return 0
-
-
-@dimension.register(SineQuadratic, SineValley)
-def _(problem):
-    return problem.deviation.size
-
-
-@regularization.register(SineQuadratic, SineValley)
-def _(problem):
-    return 0.0
-
-
 @force_inline
 @kernel
 def _away(problem, x, j):
     return np.float64(entry(x, j)) - problem.optimum[j]
 
 
-astype.register(SineQuadratic, retyped)
-
-
 # --- how they are made ----------------------------------------------------------------------------------------------
 
 
-def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SineQuadratic:
+def sine_quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> SineQuadratic:
     """f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     With h = 1 in one dimension this is x^2 + 3 sin^2 x, the example of Karimi, Nutini and Schmidt (2016) of a function
@@ -277,7 +228,7 @@ def sine_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.f
     return SineQuadratic(*drawn(diagonal, covariance, optimum, dtype))
 
 
-def sine_valley(residual: float = 1.0, covariance=0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
+def sine_valley(residual: float = 1.0, covariance: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
     """f(x, y) = (y - sin x)^2/2 with stochastic gradients grad f + xi, xi ~ N(0, C).
 
     Not convex, its minima are a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not Lipschitz

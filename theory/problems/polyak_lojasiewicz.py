@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..bounds import logistic_curvature
-from ..core import question, require
+from ..core import python_generic, require
 from .base import check_problem
 from .constants import SMALL, max_row_norm2, one_thread
 from .linear import Logistic, Ridge
@@ -46,7 +46,7 @@ class PLConstant(NamedTuple):
     witness: np.ndarray | None = None
 
 
-def pl_constant(problem, radius: float | None = None) -> PLConstant:
+def pl_constant(problem: Any, radius: float | None = None) -> PLConstant:
     """The constant mu of the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).
 
     * Quadratic: the least h_j above 0, exactly.
@@ -96,8 +96,8 @@ def pl_constant(problem, radius: float | None = None) -> PLConstant:
     return constant_of(problem)
 
 
-@question
-def constant_of(problem) -> PLConstant:
+@python_generic
+def constant_of(problem: Any) -> PLConstant:
     """The constant on the whole space; a class of problems registers its own."""
     raise TypeError(f"pl_constant: no Polyak-Lojasiewicz constant is known for a {type(problem).__name__}")
 
@@ -121,7 +121,7 @@ def _(problem: NonconvexLogistic) -> PLConstant:
 # --- quadratics -----------------------------------------------------------------------------------------------------
 
 
-def _least_positive(diagonal) -> tuple[int, float]:
+def _least_positive(diagonal: Any) -> tuple[int, float]:
     """The index and the value of the least h_j above 0."""
     require(bool((diagonal > 0.0).any()), "diagonal", "zeros", "an h_j above 0, or else f is constant")
     j = int(np.argmin(np.where(diagonal > 0.0, diagonal, np.inf)))
@@ -146,7 +146,7 @@ def _singular_values(A):
     return U, s, V, max(X.shape) * np.finfo(np.float64).eps * s[0]
 
 
-def _least_singular_value(A) -> tuple[float, int, tuple]:
+def _least_singular_value(A: Any) -> tuple[float, int, tuple]:
     """The least non-zero singular value of A, less its rounding error; its index; and the decomposition."""
     found = _singular_values(A)
     require(

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require, setting
 from ..core.vectors import add_entry, entry
@@ -49,7 +50,7 @@ class Proximal(NamedTuple):
     centre: np.ndarray
     theta: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(0.0 < self.theta < math.inf, "theta", self.theta, "a finite number above 0")
 
@@ -124,11 +125,11 @@ class Proximal(NamedTuple):
             out[j] += u
         return total
 
-    def rows_between(problem, first, last):
+    def rows_between(problem, first: int, last: int) -> Any:
         part = rows_between(problem.inner, first, last)
         return None if part is None else problem._replace(inner=part)
 
-    def astype(problem, dtype):
+    def astype(problem, dtype: DTypeLike) -> Any:
         return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)
 
     def lipschitz(problem) -> float:
@@ -138,7 +139,7 @@ class Proximal(NamedTuple):
         return strong_convexity(problem.inner) + problem.theta
 
 
-def proximal(problem, centre, theta: float) -> Proximal:
+def proximal(problem: Any, centre: ArrayLike, theta: float) -> Proximal:
     """h(x) = f(x) + (theta/2)||x - centre||^2: smooth with L + theta, and strongly convex if theta > L.
 
     Parameters

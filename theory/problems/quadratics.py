@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
 from ..core.normals import normal
 from ..core.vectors import add_entry, entry
+from .base import dimension, regularization, rows
 from .margins import astype
 from .matrix import frozen
 
-__all__ = ["Quadratic", "quadratic"]
+__all__ = ["DrawnFields", "Quadratic", "drawn_problem", "quadratic"]
+
+T = TypeVar("T")
 
 
 def trace(deviation: np.ndarray) -> float:
@@ -21,23 +24,8 @@ def trace(deviation: np.ndarray) -> float:
     return float(np.sum(np.square(deviation, dtype=np.float64)))
 
 
-@setting
-class Quadratic(NamedTuple):
-    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2, and stochastic gradients H(x - x*) + xi with xi ~ N(0, C).
-
-    Made by `quadratic`.  L = max h, mu = min h, f* = 0, M^2(x) = ||grad f(x)||^2 + tr C and sigma^2 = tr C.
-
-    Parameters
-    ----------
-    diagonal : ndarray, shape (d,)
-        The h_j.
-    optimum : ndarray, shape (d,)
-        x*.
-    deviation : ndarray, shape (d,)
-        Square roots of the diagonal of C.
-    root : ndarray, shape (d, d) or (0, 0)
-        The symmetric square root of C; empty if C is diagonal.
-    """
+class DrawnFields(NamedTuple):
+    """The fields of a problem with curvatures h_j, a minimum x* and drawn noise xi ~ N(0, C), and what follows."""
 
     diagonal: np.ndarray
     optimum: np.ndarray
@@ -65,14 +53,65 @@ class Quadratic(NamedTuple):
         return self.diagonal.dtype
 
     @property
-    def name(self) -> str:
-        """Name for tables and records."""
-        return f"quadratic, d={self.d}"
-
-    @property
     def noise(self) -> float:
         """Trace of C: the expected squared norm of the gradient's noise."""
         return trace(self.deviation)
+
+
+def _no_rows(problem):
+    return 0
+
+
+def _dimension(problem):
+    return problem.deviation.size
+
+
+def _no_regularization(problem):
+    return 0.0
+
+
+def drawn_problem(cls: type[T]) -> type[T]:
+    """Class decorator: gradients are drawn, with noise of the fields ``deviation`` and ``root``."""
+    rows.register(cls)(_no_rows)
+    dimension.register(cls)(_dimension)
+    regularization.register(cls)(_no_regularization)
+    if astype.dispatch(cls) is astype.dispatch(object):
+        astype.register(cls, retyped)
+    return cls
+
+
+def retyped(problem: Any, dtype: DTypeLike) -> Any:
+    """The problem with its arrays converted to another type."""
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    return type(problem)(*(frozen(part, dtype) if isinstance(part, np.ndarray) else part for part in problem))
+
+
+@drawn_problem
+@setting
+class Quadratic(DrawnFields):
+    """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2, and stochastic gradients H(x - x*) + xi with xi ~ N(0, C).
+
+    Made by `quadratic`.  L = max h, mu = min h, f* = 0, M^2(x) = ||grad f(x)||^2 + tr C and sigma^2 = tr C.
+
+    Parameters
+    ----------
+    diagonal : ndarray, shape (d,)
+        The h_j.
+    optimum : ndarray, shape (d,)
+        x*.
+    deviation : ndarray, shape (d,)
+        Square roots of the diagonal of C.
+    root : ndarray, shape (d, d) or (0, 0)
+        The symmetric square root of C; empty if C is diagonal.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Name for tables and records."""
+        return f"quadratic, d={self.d}"
 
     @property
     def curvatures(self) -> tuple[float, float]:
@@ -82,15 +121,6 @@ class Quadratic(NamedTuple):
     def __repr__(self) -> str:
         low, high = self.curvatures
         return f"Quadratic(d={self.d}, mu={low:.6g}, L={high:.6g}, noise={self.noise:.6g}, {self.dtype})"
-
-    def rows(problem):
-        return 0
-
-    def dimension(problem):
-        return problem.diagonal.size
-
-    def regularization(problem):
-        return 0.0
 
     def value(problem, x):
         total = 0.0
@@ -152,22 +182,14 @@ def add_noise(problem, stream, weight, out):
         add_drawn_noise(problem, draws, weight, out)
 
 
-@astype.register
-def retyped(problem: Quadratic, dtype):
-    """The problem with its arrays converted to another type."""
-    if problem.dtype == np.dtype(dtype):
-        return problem
-    return type(problem)(*(frozen(array, dtype) for array in problem))
-
-
-def _vector(name: str, numbers, d: int, dtype) -> np.ndarray:
+def _vector(name: str, numbers: Any, d: int, dtype: Any) -> np.ndarray:
     numbers = np.asarray(numbers, dtype=np.float64)
     require(numbers.shape in ((), (d,)), name, f"shape {numbers.shape}", f"a number or shape ({d},)")
     require(bool(np.isfinite(numbers).all()), name, "NaN or Inf", "finite numbers")
     return frozen(np.broadcast_to(numbers, (d,)), dtype)
 
 
-def noise_roots(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
+def noise_roots(covariance: ArrayLike, d: int, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
     """Deviations and the square root of a covariance that is given as a number, a diagonal or a matrix."""
     C = np.asarray(covariance, dtype=np.float64)
     require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
@@ -184,7 +206,9 @@ def noise_roots(covariance, d: int, dtype) -> tuple[np.ndarray, np.ndarray]:
     return _vector("covariance", np.sqrt(np.maximum(np.diag(C), 0.0)), d, dtype), frozen(root, dtype)
 
 
-def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def drawn(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike, dtype: DTypeLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The checked fields of a problem with curvatures, a minimum and drawn noise."""
     dtype = np.dtype(dtype)
     require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
@@ -195,7 +219,9 @@ def drawn(diagonal, covariance, optimum, dtype) -> tuple[np.ndarray, np.ndarray,
     return _vector("diagonal", h, d, dtype), _vector("optimum", optimum, d, dtype), *noise_roots(covariance, d, dtype)
 
 
-def quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> Quadratic:
+def quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> Quadratic:
     """f(x) = (1/2) sum_j h_j (x_j - x*_j)^2 whose stochastic gradients are H(x - x*) + xi, xi ~ N(0, C).
 
     Parameters

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..core import question, require
+from ..core import python_generic, require
 from ..core.settings import digest
 from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
@@ -19,8 +20,8 @@ MOST = 64  # blocks, and thus the number of ranks that share the work
 SAMPLED = 1000  # entries of an array by which ranks compare it
 
 
-@question
-def rows_between(problem, first: int, last: int):
+@python_generic
+def rows_between(problem: Any, first: int, last: int) -> Any:
     """The problem with only the rows from ``first`` to before ``last``, nothing copied; None if it has no such parts.
 
     Its f is the mean of the same f_i, each with the whole l2 term.  A class takes part by its own ``rows_between``:
@@ -29,14 +30,14 @@ def rows_between(problem, first: int, last: int):
     return None
 
 
-def part_of_rows(problem, first: int, last: int):
+def part_of_rows(problem: Any, first: int, last: int) -> Any:
     """That of a problem whose only arrays with an entry for each row are A and b."""
     A = problem.A
     part = A._replace(indptr=A.indptr[first : last + 1]) if isinstance(A, CSR) else A[first:last]
     return problem._replace(A=part, b=problem.b[first:last])
 
 
-def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarray:
+def mean_over_rows(problem: Any, length: int, mean: Callable, comm: Any = None) -> np.ndarray:
     """The mean over all rows of a vector for each row.
 
     Parameters
@@ -86,7 +87,7 @@ def mean_over_rows(problem, length: int, mean: Callable, comm=None) -> np.ndarra
     return whole.reshape(-1)[:length]
 
 
-def check_same(comm, what: str, problem, *points) -> None:
+def check_same(comm: Any, what: str, problem: Any, *points: Any) -> None:
     """Raise ``ValueError`` on all ranks unless they were given the same problem and points."""
     if comm is None:
         return

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
-from .margins import astype
-from .quadratics import add_noise, drawn, retyped, trace
+from .quadratics import DrawnFields, add_noise, drawn, drawn_problem
 
 __all__ = ["SaturatingQuadratic", "saturating_quadratic"]
 
 
+@drawn_problem
 @setting
-class SaturatingQuadratic(NamedTuple):
+class SaturatingQuadratic(DrawnFields):
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, and stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     Made by `saturating_quadratic`.  L = max h, f* = 0 at x* alone, f <= sum h/2, sigma^2 = tr C.
@@ -33,35 +31,7 @@ class SaturatingQuadratic(NamedTuple):
         The symmetric square root of C; empty if C is diagonal.
     """
 
-    diagonal: np.ndarray
-    optimum: np.ndarray
-    deviation: np.ndarray
-    root: np.ndarray
-
-    @property
-    def n(self) -> int:
-        """0: the gradients are drawn, not picked from a sum."""
-        return 0
-
-    @property
-    def d(self) -> int:
-        """Length of x."""
-        return self.diagonal.size
-
-    @property
-    def l2(self) -> float:
-        """0: there is no separate L2 term."""
-        return 0.0
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the entries, float64 or float32."""
-        return self.diagonal.dtype
-
-    @property
-    def noise(self) -> float:
-        """Trace of C: the expected squared norm of the gradient's noise."""
-        return trace(self.deviation)
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -87,15 +57,6 @@ class SaturatingQuadratic(NamedTuple):
             f"noise={self.noise:.6g}, {self.dtype})"
         )
 
-    def rows(problem):
-        return 0
-
-    def dimension(problem):
-        return problem.diagonal.size
-
-    def regularization(problem):
-        return 0.0
-
     def value(problem, x):
         total = 0.0
         for j in range(problem.diagonal.size):
@@ -117,10 +78,9 @@ class SaturatingQuadratic(NamedTuple):
         add_noise(problem, stream, weight, out)
 
 
-astype.register(SaturatingQuadratic, retyped)
-
-
-def saturating_quadratic(diagonal, covariance, optimum=0.0, *, dtype: DTypeLike = np.float64) -> SaturatingQuadratic:
+def saturating_quadratic(
+    diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64
+) -> SaturatingQuadratic:
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
     A quadratic near its minimum x*, flat far from it (the robust loss of Geman and McClure): smooth and not convex,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from numba.core.event import Listener, register
 
@@ -22,7 +23,7 @@ def announce_compiling() -> None:
         when_compiling(_Compiling().tell)
 
 
-def _tell_once(what, folder, stored) -> None:
+def _tell_once(what: Any, folder: Any, stored: Any) -> None:
     from tqdm import tqdm
 
     tqdm.write(f"compiling (once; kept in {folder})", file=sys.stderr)  # not into a bar
@@ -37,7 +38,7 @@ class _Compiling(Listener):
         self._depth, self._what = 0, ""  # functions that are being compiled, each for the one before
         self._beat: Heartbeat | None = None
 
-    def tell(self, what, folder, stored) -> None:
+    def tell(self, what: Any, folder: Any, stored: Any) -> None:
         """Name what is compiled next."""
         self._what = what
         if self._lines is None:
@@ -49,7 +50,7 @@ class _Compiling(Listener):
     def _text(self) -> str:
         return f"compiling {self._what}"
 
-    def on_start(self, event) -> None:
+    def on_start(self, event: Any) -> None:
         """Numba begins to compile a function."""
         self._depth += 1
         if self._depth == 1 and self._lines is not None:
@@ -57,7 +58,7 @@ class _Compiling(Listener):
             self._beat = Heartbeat(self._lines, self._text)
             self._beat.__enter__()
 
-    def on_end(self, event) -> None:
+    def on_end(self, event: Any) -> None:
         """Numba has compiled it."""
         self._depth -= 1
         if self._depth <= 0 and self._beat is not None:

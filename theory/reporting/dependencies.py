@@ -21,10 +21,18 @@ WHOLE = "*"  # the node of a file whose definitions are not told apart
 Executed = Mapping[str, list[str]]  # names of nodes by file
 TOOLS = frozenset(  # executed beside a result: they record it, or fetch compiled code
     f"theory/{name}.py"
-    for name in ("reporting/tracing", "experiment/kept_evidence", "core/compile_cache", "core/compile_bar")
+    for name in (
+        "reporting/tracing",
+        "experiment/kept_evidence",
+        "core/compile_cache",
+        "core/compile_bar",
+        "core/stored_code",
+        "core/fingerprints",
+        "core/private_files",
+    )
 )
 TOPICS = "theory/claims/topics/"  # where each registration is a result of its own
-WORDS = frozenset("title statement latex attained proof source source_known quote see text bibtex".split())
+WORDS = frozenset("title statement latex attained proof source source_known quote see refuted bibtex".split())
 REMEMBERED = ("cache", "lru_cache", "cached_property")  # a result from before is returned without being executed
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -275,12 +283,6 @@ class Sources:
                 self._found[question] = frozenset(self._names(*question))
             todo += self._found[question]
         return {node for node, _ in seen}
-
-    def is_decorated(self, node: Node, names: tuple[str, ...]) -> bool:
-        """Whether a function has a decorator with one of these names."""
-        file = self.file(node.file)
-        kind = file.nodes.get(node.name, [None])[0] if file else None
-        return isinstance(kind, (ast.FunctionDef, ast.AsyncFunctionDef)) and _decorated(kind, names)
 
     def _loose(self, name: str) -> list[str]:
         """Statements that are executed with the file and bind nothing; of a topic not those that are claims."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .files import RecordError, versions, write_whole
 from .json_values import from_json, to_json
@@ -34,12 +34,12 @@ class FigureRecord(NamedTuple):
     found: dict
 
 
-def record_path(folder, figure: str) -> Path:
+def record_path(folder: str | Path, figure: str) -> Path:
     """Path of the record of a figure, given the folder of the figures."""
     return Path(folder) / "records" / f"{figure}.json"
 
 
-def write_record(folder, figure: str, how: dict, seconds: float, found: dict) -> Path:
+def write_record(folder: str | Path, figure: str, how: dict, seconds: float, found: dict) -> Path:
     """Write the record of a figure in ``folder``; the write is atomic.
 
     Parameters
@@ -68,7 +68,7 @@ def write_record(folder, figure: str, how: dict, seconds: float, found: dict) ->
     return path
 
 
-def _lines(value, open_up: bool) -> str:
+def _lines(value: Any, open_up: bool) -> str:
     """Format as JSON: one line per value of ``found``, and per element of a list of them."""
     if not open_up:
         return _json(value)
@@ -79,11 +79,11 @@ def _lines(value, open_up: bool) -> str:
     return "{\n" + ",\n".join(parts) + "\n}"
 
 
-def _json(value) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
-def read_record(path) -> FigureRecord:
+def read_record(path: str | Path) -> FigureRecord:
     """Read the record of a figure.
 
     Raises

@@ -45,7 +45,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def find_toml(name_or_path) -> Path:
+def find_toml(name_or_path: str | Path) -> Path:
     """Find a file, or else the configuration of this package with that name."""
     path = Path(name_or_path)
     if path.exists() or path.suffix or len(path.parts) > 1:
@@ -56,7 +56,7 @@ def find_toml(name_or_path) -> Path:
     return known[path.name]
 
 
-def read_toml(path) -> dict:
+def read_toml(path: str | Path) -> dict:
     """Read a TOML file.
 
     Raises
@@ -77,7 +77,7 @@ class RecordError(ValueError):
     """A folder that is not a record."""
 
 
-def nearest(name: str, known) -> str:
+def nearest(name: str, known: Any) -> str:
     """The known names nearest to ``name``, as the second half of an error message."""
     known = list(known)
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 THIN = "0.167em"
@@ -80,7 +81,7 @@ def mathml(latex: str) -> str:
     return " ".join(f"<span>{' '.join(map(_written, part))}</span>" for part in _parts(body))
 
 
-def _written(children) -> str:
+def _written(children: Any) -> str:
     math = ET.Element("math", displaystyle="true")
     ET.SubElement(math, "mrow").extend(children)
     return ET.tostring(math, encoding="unicode")
@@ -89,7 +90,7 @@ def _written(children) -> str:
 # --- symbols ----------------------------------------------------------------------------------------------------------
 
 
-def _mend_symbols(tree, below: set[str]) -> None:
+def _mend_symbols(tree: Any, below: set[str]) -> None:
     for element in tree.iter():
         text = element.text or ""
         if element.get("mathvariant") == "double-struck" and text in DOUBLE_STRUCK:
@@ -122,18 +123,18 @@ def _mend_symbols(tree, below: set[str]) -> None:
             element.tag = "munder"
 
 
-def _is_letter(element) -> bool:
+def _is_letter(element: Any) -> bool:
     return element.tag == "mi" and element.get("mathvariant") in ("normal", "bold") and len(element.text or "") == 1
 
 
-def _become(element, tag: str, text: str, **attributes) -> None:
+def _become(element: Any, tag: str, text: str, **attributes: Any) -> None:
     tail = element.tail
     element.clear()
     element.tag, element.text, element.tail = tag, text, tail
     element.attrib.update(attributes)
 
 
-def _name(element) -> str:
+def _name(element: Any) -> str:
     """The name of a function such as log or sup, without sub- and superscripts; empty if it is not one."""
     if element.tag in SCRIPTS:
         element = element[0]
@@ -144,7 +145,7 @@ def _name(element) -> str:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _mend_rows(tree) -> None:
+def _mend_rows(tree: Any) -> None:
     """Fix the space around names of functions, and between signs and their numbers."""
     for row in list(tree.iter()):
         if row.tag not in ("mrow", "mstyle", "math", "msqrt"):
@@ -161,12 +162,12 @@ def _mend_rows(tree) -> None:
                 row.insert(list(row).index(child), ET.Element("mspace", width=THIN))
 
 
-def _opens(element) -> bool:
+def _opens(element: Any) -> bool:
     """Whether a minus after this element is a sign."""
     return element.tag == "mspace" or (element.tag == "mo" and (element.text or "") in OPENING | RELATIONS | set(",:/"))
 
 
-def _is_operand(element) -> bool:
+def _is_operand(element: Any) -> bool:
     if element.tag in SCRIPTS:
         element = element[0]
     closes = element.tag == "mo" and element.text in CLOSING
@@ -176,7 +177,7 @@ def _is_operand(element) -> bool:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def _parts(children) -> list[list[list]]:
+def _parts(children: Any) -> list[list[list]]:
     """The formula in parts, divided by wide spaces, and these in pieces, before relations and late plus signs."""
     parts: list[list[list]] = [[[]]]
     depth, inside, length = 0, dict.fromkeys(UPRIGHT, False), 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ PACKAGE = __name__.partition(".")[0]
 PLAIN = "biuf"  # the kinds of arrays: booleans, integers, floats
 
 
-def to_json(value):
+def to_json(value: Any) -> Any:
     """Convert a value to JSON types.
 
     Parameters
@@ -76,7 +77,7 @@ def to_json(value):
     )
 
 
-def from_json(value):
+def from_json(value: Any) -> Any:
     """Inverse of :func:`to_json`.
 
     Parameters
@@ -125,7 +126,7 @@ def from_json(value):
     raise ValueError(f"{mark}: this mark is unknown; another version wrote this")
 
 
-def _named_tuple(name: str):
+def _named_tuple(name: str) -> Any:
     """The NamedTuple of the package with this full name; None if there is none."""
     module, _, own = name.rpartition(".")
     if module.partition(".")[0] != PACKAGE:

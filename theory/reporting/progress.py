@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than five
 
 
-def on_terminal(stream=None) -> bool:
+def on_terminal(stream: Any = None) -> bool:
     """Whether ``stream`` (standard error) is a terminal, also behind an MPI launcher.
 
     A launcher gives its ranks pipes, so that rank 0 never has a terminal. If ``/proc`` exists, the launcher's standard
@@ -46,7 +47,7 @@ def silenced() -> bool:
 class Lines:
     """Lines on standard error, at most one every few seconds."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._last = time.monotonic()
 
     def now(self, text: str) -> None:
@@ -70,7 +71,7 @@ class Heartbeat:
         What to print.
     """
 
-    def __init__(self, lines: Lines, text: Callable[[], str]):
+    def __init__(self, lines: Lines, text: Callable[[], str]) -> None:
         self._lines, self._text, self._done = lines, text, threading.Event()
 
     def __enter__(self):
@@ -85,7 +86,7 @@ class Heartbeat:
             self._lines.when_due(self._text())
 
 
-def heartbeat(text: str):
+def heartbeat(text: str) -> Any:
     """A context that prints a line now and every few seconds, unless standard error is a terminal or silenced."""
     if on_terminal() or silenced():
         return contextlib.nullcontext()
@@ -94,7 +95,7 @@ def heartbeat(text: str):
     return Heartbeat(lines, lambda: text)
 
 
-def track(items, label: str, total: int | None = None, quiet: bool | None = None):
+def track(items: Any, label: str, total: int | None = None, quiet: bool | None = None) -> Any:
     """Iterate over the items, with progress on standard error; for loops with iterations of seconds.
 
     Parameters
@@ -125,7 +126,7 @@ def track(items, label: str, total: int | None = None, quiet: bool | None = None
             yield item
 
 
-def _name(item) -> str:
+def _name(item: Any) -> str:
     """The item if it is a string, or its first part if that is one."""
     name = item[0] if isinstance(item, tuple) and item else item
     return name if isinstance(name, str) else ""
@@ -142,7 +143,7 @@ class Progress:
         True: nothing; False: a bar. By default a bar on a terminal, and lines elsewhere.
     """
 
-    def __init__(self, total: int, quiet: bool | None = None):
+    def __init__(self, total: int, quiet: bool | None = None) -> None:
         self._total = total
         self._label = ""
         self._base = self._seen = 0

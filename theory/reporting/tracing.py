@@ -9,12 +9,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..core import compile_cache
-from .dependencies import ROOT, WHOLE, Executed, Node, Sources
+from ..core.compile_cache import loaded_files
+from .dependencies import ROOT, WHOLE, Executed, Sources
 
 __all__ = ["Trace", "merged", "traced"]
 
-KERNELS = ("kernel", "force_inline", "no_refcount", "uncounted", "generic")
 FILES: list[set[str]] = []  # of the traces that are under way; a hook cannot be removed
 DATA = ("theory", "tests", "notebooks", "figures", "docs")  # folders of a checkout whose files may be read
 
@@ -39,7 +38,7 @@ class Trace:
             inside = path.relative_to(ROOT) if path.is_relative_to(ROOT) else None
             if inside is not None and inside.parts[0] in DATA and path.suffix not in (".py", ".pyc") and path.is_file():
                 found[inside.as_posix()] = [WHOLE]
-        for file in compiled_files():
+        for file in loaded_files():
             found[f"theory/{file}"] = [WHOLE]
         return {file: found[file] for file in sorted(found)}
 
@@ -67,7 +66,7 @@ def traced() -> Iterator[Trace]:
     """
     trace, profilers = Trace(), []
 
-    def begin(*_) -> None:
+    def begin(*_: object) -> None:
         profiler = cProfile.Profile(subcalls=False, builtins=False)
         profilers.append(profiler)
         profiler.enable()
@@ -101,35 +100,3 @@ def merged(several: Iterable[Executed]) -> dict[str, list[str]]:
 
 
 _hooked: list[bool] = []
-
-
-def compiled_files() -> frozenset[str]:
-    """The files of the package that were compiled into the kernels of this process, below the package's folder."""
-    return getattr(compile_cache, "loaded_files", files_of_kernels)()
-
-
-def files_of_kernels() -> frozenset[str]:
-    """The same, while kernels do not tell their files: of what was compiled or loaded, and of all that it names."""
-    import gc
-
-    from numba.core.dispatcher import Dispatcher
-
-    sources, found, begin = Sources(), set[str](), set[tuple[str, int]]()
-
-    def classes(kind) -> None:
-        module = getattr(getattr(kind, "instance_class", None), "__module__", "")
-        file = getattr(sys.modules.get(module), "__file__", None)
-        if file and Path(file).is_relative_to(ROOT / "theory"):
-            found.add(Path(file).relative_to(ROOT).as_posix())
-        for part in (*getattr(kind, "types", ()), *filter(None, [getattr(kind, "dtype", None)])):
-            classes(part)
-
-    for one in gc.get_objects():
-        if isinstance(one, Dispatcher) and one.overloads:
-            begin.add((one.py_func.__code__.co_filename, one.py_func.__code__.co_firstlineno))
-            for signature in one.overloads:
-                for kind in signature:
-                    classes(kind)
-    kernels = [Node(file, name) for file, names in sources.executed(begin).items() for name in names]
-    found |= {node.file for node in sources.closure(kernels, called=True) if sources.is_decorated(node, KERNELS)}
-    return frozenset(file.removeprefix("theory/") for file in found if file.startswith("theory/"))

@@ -1,8 +1,9 @@
 """Studies: statements of lectures and papers that are not theorems, measured in training, with a table and a figure.
 
 Each is a file of this folder with two functions, and one TOML file for each experiment in ``configurations``.
-``collect(quick, seed, data, topics)`` measures and returns a dict of values for a record
-(:mod:`theory.reporting.json_values` lists the allowed types); with a parameter ``comm`` it runs on ranks itself.
+``collect`` measures and returns a dict of values for a record (:mod:`theory.reporting.json_values` lists the allowed
+types).  It takes what it needs of ``quick``, ``seed``, ``data``, ``topics`` and ``options``; with a parameter ``comm``
+it runs on ranks itself.
 ``report(**values)`` makes a :class:`~.shared.report.Study` from them: tables, statements and figure, without measuring.
 """
 
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 from ..reporting.files import write_whole
-from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of
+from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of
 from .shared.report import Study, as_markdown, as_text, put_between_marks
 
 __all__ = [
@@ -67,19 +68,23 @@ def collect(
     """
     if options is None or isinstance(options, dict):
         options = make_options(study, options or {})
-    own = {} if options is None else {"options": options}
-    own |= {"comm": comm} if takes_ranks(study) else {}
-    return module_of(study).collect(quick=quick, seed=seed, data=data, topics=topics, **own)
+    given = {"quick": quick, "seed": seed, "data": data, "topics": topics, "options": options, "comm": comm}
+    return module_of(study).collect(**{name: given[name] for name in _asks(study)})
+
+
+def _asks(study: str) -> list[str]:
+    """What a study's ``collect`` takes."""
+    return list(inspect.signature(module_of(study).collect).parameters)
 
 
 def takes_ranks(study: str) -> bool:
     """Whether a study runs on ranks itself, so that all of them measure it together: ``collect`` takes ``comm``."""
-    return "comm" in inspect.signature(module_of(study).collect).parameters
+    return "comm" in _asks(study)
 
 
 def report(study: str, found: dict, name: str | None = None) -> Study:
     """Tables, statements and figure of the measured values; ``name`` is that of the experiment, if it has one."""
-    made = module_of(study).report(**found)
+    made = report_of(study)(**found)
     return made if name is None else made._replace(name=name)
 
 

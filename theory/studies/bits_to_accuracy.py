@@ -16,6 +16,7 @@ from ..compressors import (
     NUQSGD,
     QSGD,
     Bucketed,
+    Elias,
     EntropyCoded,
     Identity,
     Natural,
@@ -31,12 +32,12 @@ from ..plots.text import bits as bits_text
 from ..plots.text import number
 from ..problems import lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
+from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import digits, rcv1
-from .shared.report import OURS, Statement, Study, Table
+from .shared.report import OURS, Study, Table, line
 from .shared.step_search import Way, best_step
-from .shared.verdicts import verdict
-
-__all__ = ["Cost", "collect", "costs_of", "methods", "report"]
+from .shared.verdicts import Statement, at_most_times, below
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
 BUCKET = 512
@@ -52,26 +53,20 @@ class Cost(NamedTuple):
     problem, method : str
     step : float
         Step size times L; NaN if it never reached the accuracy.
-    steps : float
-        Mean over the seeds; infinite if one of them never reached the accuracy.
-    fewest, most : float
-        Over the seeds.
-    bits : float
-        Payload of a worker until then, mean over the seeds.
+    steps, bits : ndarray, shape (seeds,)
+        Steps, and the payload of a worker until then; infinite if it never reached the accuracy.
     width : float
         Payload bits per coordinate and message.
     dense, sparse : float
-        How many times fewer bits than float32, in dense and in lossless sparse messages; 0 if it never reached the
-        accuracy.
+        How many times fewer bits than float32, in dense and in lossless sparse messages, by the means; 0 if it never
+        reached the accuracy.
     """
 
     problem: str
     method: str
     step: float
-    steps: float
-    fewest: float
-    most: float
-    bits: float
+    steps: np.ndarray
+    bits: np.ndarray
     width: float
     dense: float
     sparse: float
@@ -90,12 +85,12 @@ def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
     for number_of_bits in (2, 4, 8):
         c, name = qsgd_bits(number_of_bits), f"QSGD {number_of_bits} bits"
         ways[f"{name}, packed"] = Way(name, Bucketed(c, few))
-        ways[f"{name}, Elias"] = Way(name, Bucketed(c._replace(elias=True), few))
+        ways[f"{name}, Elias"] = Way(name, Bucketed(c._replace(code=Elias()), few))
         ways[f"{name}, entropy"] = Way(name, EntropyCoded(Bucketed(c, few)))
     ways["TernGrad, packed"] = Way("TernGrad", TernGrad())
     ways["TernGrad, entropy"] = Way("TernGrad", EntropyCoded(Bucketed(QSGD(1, math.inf), d)))  # the same law
     ways["NUQSGD 4 bits, packed"] = Way("NUQSGD", Bucketed(NUQSGD(6), few))
-    ways["NUQSGD 4 bits, Elias"] = Way("NUQSGD", Bucketed(NUQSGD(6, elias=True), few))
+    ways["NUQSGD 4 bits, Elias"] = Way("NUQSGD", Bucketed(NUQSGD(6, code=Elias()), few))
     ways["natural, 9 bits"] = Way("natural", Natural())
     ways["scaled sign + memory"] = Way("sign", ScaledSign(), memory)
     k = max(1, d // 100 if d < 10_000 else d // 1000)
@@ -209,28 +204,26 @@ def costs_of(
         e = steps_of[way.family]
         runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
         steps, bits = np.array(runs).T
-        sent, there = float(bits.mean()), bool(np.isfinite(steps).all())
+        there = bool(np.isfinite(steps).all())
         found.append(
             Cost(
                 name or problem.name,
                 method,
                 math.nan if e is None else 2.0**e,
-                float(steps.mean()),
-                float(steps.min()),
-                float(steps.max()),
-                sent,
-                sent / (float(steps.mean()) * problem.d) if there else math.nan,
+                steps,
+                bits,
+                float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan,
                 0.0,
                 0.0,
             )
         )
-    dense, sparse = found[0].bits, found[min(1, len(found) - 1)].bits
-    return [row._replace(dense=_ratio(dense, row.bits), sparse=_ratio(sparse, row.bits)) for row in found]
+    dense, sparse = found[0], found[min(1, len(found) - 1)]
+    return [row._replace(dense=_ratio(dense, row), sparse=_ratio(sparse, row)) for row in found]
 
 
-def _ratio(reference: float, bits: float) -> float:
-    """Factor by which the bits are fewer; 0 for a method that never reached the accuracy."""
-    return reference / bits if math.isfinite(bits) else 0.0
+def _ratio(reference: Cost, row: Cost) -> float:
+    """Factor by which the mean bits are fewer; 0 for a method that never reached the accuracy."""
+    return float(reference.bits.mean() / row.bits.mean()) if np.isfinite(row.bits).all() else 0.0
 
 
 # --- the study --------------------------------------------------------------------------------------------------------
@@ -244,17 +237,13 @@ def _table(name: str, rows) -> Table:
     head = ("method", "step · L", "steps", "bits a coordinate", "payload", "against dense", "against sparse")
     cells = []
     for row in rows:
-        spread = f"{row.steps:.0f}" + (f" ({row.fewest:.0f} to {row.most:.0f})" if row.most > row.fewest else "")
-        never = not math.isfinite(row.steps)
+        least, most = row.steps.min(), row.steps.max()
+        spread = f"{row.steps.mean():.0f}" + (f" ({least:.0f} to {most:.0f})" if most > least else "")
+        never = not math.isfinite(most)
         cells.append(
-            (
-                row.method,
-                number(row.step),
-                "never" if never else spread,
-                number(row.width),
-                "-" if never else bits_text(row.bits),
-                _times(row.dense),
-                _times(row.sparse),
+            line(
+                f"{row.method} | {number(row.step)} | {'never' if never else spread} | {number(row.width)} | "
+                f"{'-' if never else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
             )
         )
     return Table(name, head, cells)
@@ -266,45 +255,34 @@ def _named(rows, against: str = "dense") -> str:
 
 def statements(rows) -> list[Statement]:
     """Verdict on "about 10 times fewer bits than float32" on one problem, and our comparison with sparse messages."""
+    name, (dense, sparse) = rows[0].problem, rows[:2]
     quantizers = [row for row in rows if row.method.startswith(("QSGD", "TernGrad", "NUQSGD", "natural"))]
     packed = [row for row in quantizers if row.method.endswith(("packed", "9 bits"))]
-    coded = [row for row in quantizers if row not in packed]
+    savings, key = ("lecture/slide-communication-sgd-against-qsgd-total-savings",), slug(name.partition(", ")[2])
     found = []
-    for what, group in (("quantizers, packed", packed), ("quantizers, coded", coded)):
-        enough = [row for row in group if row.dense >= ABOUT]
-        short = [row for row in group if row.dense < ABOUT]
-        numbers = f"At least {ABOUT:g}x: {_named(enough)}. Less: {_named(short)}."
-        found.append(
-            Statement(
-                f"{rows[0].problem}, {what}: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
-                verdict(len(enough), len(group)),
-                numbers,
-            )
-        )
-    enough = [row for row in quantizers if row.sparse >= ABOUT]
-    more = [row for row in quantizers if row.sparse < 1.0]
-    numbers = (
-        f"At least {ABOUT:g}x: {_named(enough, 'sparse')}. More bits than the lossless sparse message: "
-        f"{_named(more, 'sparse')}."
-    )
-    found.append(
-        Statement(
-            f"{rows[0].problem}, all quantizers: about 10 times fewer bits than the same numbers sent"
-            " sparse, without loss.",
-            verdict(len(enough), len(quantizers)),
-            numbers,
-            OURS,
-        )
-    )
-    full = next(row for row in rows if row.method == DENSE)
+    for id, text, group, full, against, more, source in (
+        ("packed", "quantizers, packed: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
+         packed, dense, "dense", "Less", ""),
+        ("coded", "quantizers, coded: about 10 times fewer bits than float32, sent dense, to the same accuracy.",
+         [row for row in quantizers if row not in packed], dense, "dense", "Less", ""),
+        ("sparse", "all quantizers: about 10 times fewer bits than the same numbers sent sparse, without loss.",
+         quantizers, sparse, "sparse", "More bits than the lossless sparse message", OURS),
+    ):  # fmt: skip
+        enough, limit = [row for row in group if getattr(row, against) >= ABOUT], ABOUT if source == "" else 1.0
+        others = [row for row in group if getattr(row, against) < limit]
+        numbers = f"At least {ABOUT:g}x: {_named(enough, against)}. {more}: {_named(others, against)}."
+        trials = [at_most_times(row.bits, full.bits, 1.0 / ABOUT) for row in group]
+        found.append(Statement(f"{key}-{id}", f"{name}, {text}", trials, numbers, source, savings))
     qsgd = [row for row in rows if row.method.startswith("QSGD") and row.method.endswith("packed")]
     if qsgd:
-        numbers = ", ".join(f"{row.method.removesuffix(', packed')} {number(row.steps)}" for row in qsgd)
+        numbers = ", ".join(f"{row.method.removesuffix(', packed')} {number(row.steps.mean())}" for row in qsgd)
         found.append(
             Statement(
-                f"{full.problem}: QSGD needs fewer steps than full precision to the same accuracy.",
-                verdict([row.steps < full.steps for row in qsgd]),
-                f"Steps: {numbers}, full precision {number(full.steps)}.",
+                f"{key}-fewer-steps",
+                f"{name}: QSGD needs fewer steps than full precision to the same accuracy.",
+                [below(row.steps, dense.steps) for row in qsgd],
+                f"Steps: {numbers}, full precision {number(dense.steps.mean())}.",
+                bears_on=("lecture/slide-communication-sgd-against-qsgd-iterations",),
             )
         )
     return found
@@ -312,16 +290,12 @@ def statements(rows) -> list[Statement]:
 
 def draw(costs):
     """Payload up to the accuracy: a panel for each problem, a line for each method."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
     names = list(dict.fromkeys(row.problem for row in costs))
     most = max(sum(row.problem == name for row in costs) for name in names)
-    with style():
-        figure, grid = new_figure(1, len(names), width=PAGE, height=0.6 + 0.155 * most)
+    with canvas(1, len(names), 0.6 + 0.155 * most) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             rows = [row for row in costs if row.problem == name]
-            dense, sparse = rows[0].bits, rows[1].bits
+            dense, sparse = rows[0].bits.mean(), rows[1].bits.mean()
             for at, label, dashes in (
                 (dense, "dense", (0, (4, 2))),
                 (dense / TEN, "dense / 10", (0, (1, 1))),
@@ -329,10 +303,10 @@ def draw(costs):
             ):
                 axes.axvline(at, color="0.45", linewidth=0.9, linestyle=dashes, marker="", label=label, zorder=1)
             for y, row in enumerate(rows):
-                if math.isfinite(row.bits):
-                    full = row.bits < min(dense, sparse)
+                if np.isfinite(row.bits).all():
+                    full = row.bits.mean() < min(dense, sparse)
                     axes.plot(
-                        row.bits,
+                        row.bits.mean(),
                         y,
                         marker="o",
                         linestyle="",
@@ -354,8 +328,7 @@ def draw(costs):
             axes.set_xscale("log")
             axes.set_yticks(range(len(rows)), [row.method for row in rows], fontsize=6)
             axes.set_ylim(len(rows) - 0.4, -0.6)
-            axes.set_title(name)
-            axes.set_xlabel("payload of a worker, bits")
+            axes.set(title=name, xlabel="payload of a worker, bits")
         from matplotlib.lines import Line2D
 
         handles, labels = grid[0, 0].get_legend_handles_labels()
@@ -365,12 +338,12 @@ def draw(costs):
     return figure
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None) -> dict:
     """Bits to one accuracy on RCV1 (or its twin) and on softmax regression on digits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
     options: dict[str, Any] = {"accuracy": 0.1, "limit": 400, "seeds": 1} if quick else {"accuracy": 0.02}
     more: tuple[dict, dict] = (
-        (options, options) if quick else ({"seeds": 2, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
+        (options, options) if quick else ({"seeds": 4, "limit": 800}, {"seeds": 6, "chosen_by": 2, "first": 3})
     )
     costs = []
     problems: dict[str, Any] = {

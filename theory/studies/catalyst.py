@@ -22,9 +22,8 @@ from ..methods.schedules import Constant
 from ..plots.text import number
 from ..problems import gradient_variance, lipschitz, logistic, nonconvex_logistic, value
 from .shared.curves import Curve, cost_table, draw_curves, synthetic, trace
-from .shared.report import OURS, Statement, Study
-
-__all__ = ["Options", "collect", "mean_so_far", "report", "statements", "ways"]
+from .shared.report import OURS, Study
+from .shared.verdicts import Statement, at_most, at_most_times, both
 
 ONE, FIXED, LOCAL, CATALYST = "parallel SGD, B = 1", "parallel SGD, fixed batch", "local SGD", "CR-PSGD-Catalyst"
 COMPARABLE = 2.0
@@ -102,13 +101,6 @@ def ways(problem, options: Options, points: int = 1024) -> list:
     return [*found, (CATALYST, CATALYST, accelerated)]
 
 
-def _fewer(ours: int, local: int, single: int) -> str:
-    """Whether there are fewer rounds than with local steps; for H = 1 there are no local steps and no comparison."""
-    if local == single:
-        return "undecided"
-    return "holds" if ours < local else "fails"
-
-
 class Problem(NamedTuple):
     """The numbers of the problem that the statements use.
 
@@ -147,79 +139,64 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
     )
     N, T, L = options.workers, options.samples, problem.lipschitz
     allowed, spent = bounds.catalyst_rounds(T, N, math.sqrt(2.0)), float(cat.samples[-1])
-    found = [
-        Statement(
-            "O(sqrt(N T) log(T/N)) rounds.",
-            "holds" if cat.total <= allowed else "fails",
-            f"{cat.total:,} rounds, at most {number(allowed)} by the theorem. Batches that are whole leave some of the"
-            f" budget: a worker takes {spent:,.0f} gradients of T = {T:,}, {spent / T:.0%}. Parallel SGD "
-            "with B = 1 takes"
-            f" {number(spent / cat.total)} times as many rounds for as many gradients.",
-        )
-    ]
-    found.append(
-        Statement(
-            "Fewer rounds than local SGD, which needs N^(3/4) T^(3/4).",
-            _fewer(cat.total, local.total, one.total),
-            f"{cat.total:,} rounds against {local.total:,} with "
-            f"{local.label.partition('(')[2].rstrip(')')}, each with the"
-            f" budget T = {T:,} and N = {N}.",
-        )
-    )
-    equal, whole = (cat.end / height for height in (one.at(spent), one.end))
-    good = (equal <= COMPARABLE) + (whole <= COMPARABLE)
-    found.append(
-        Statement(
-            "The rounds are saved without sacrificing the convergence per gradient.",
-            ("fails", "in part", "holds")[good],
-            f"The mean of ||grad f||^2 is {number(cat.end)} with Catalyst after {spent:,.0f} gradients of "
-            "a worker. With"
-            f" parallel SGD and B = 1 it is {number(one.at(spent))} after as many, and {number(one.end)} "
-            "at the end of the"
-            f" same budget: {number(equal)} and {number(whole)} times as much with Catalyst (comparable: at most"
-            f" {COMPARABLE:g}).",
-        )
-    )
-    better = cat.total < fixed.total and cat.end <= COMPARABLE * fixed.end
-    found.append(
-        Statement(
-            "Growing batches save rounds against a fixed batch of sqrt(T/N), too.",
-            "holds" if better else "fails",
-            f"With {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L, parallel SGD takes "
-            f"{fixed.total:,} rounds"
-            f" to {number(fixed.end)}, and Catalyst {cat.total:,} to {number(cat.end)}. By the theorem a fixed batch of"
-            " sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
-            OURS,
-        )
-    )
+    equal, whole = cat.end / one.at(spent).mean(), cat.end / one.end
     outer, inner = bounds.catalyst_budget(T, N)
     sigma2 = problem.variance
-    bound = bounds.catalyst(
-        outer, bounds.growing_batches(inner, math.sqrt(2.0)), lipschitz=L, variance=sigma2, workers=N, gap=problem.gap
-    )
-    found.append(
+    batches = bounds.growing_batches(inner, math.sqrt(2.0))
+    bound = bounds.catalyst(outer, batches, lipschitz=L, variance=sigma2, workers=N, gap=problem.gap)
+    without = ("cr-psgd/slide-state-of-the-art-without-convexity",)
+    return [
         Statement(
+            "rounds",
+            "O(sqrt(N T) log(T/N)) rounds.",
+            [cat.total <= allowed],
+            f"{cat.total:,} rounds, at most {number(allowed)} by the theorem. Batches that are whole leave some of the"
+            f" budget: a worker takes {spent:,.0f} gradients of T = {T:,}, {spent / T:.0%}. Parallel SGD with B = 1"
+            f" takes {number(spent / cat.total)} times as many rounds for as many gradients.",
+            bears_on=("cr-psgd/theorem-2-slide-communication-rounds",),
+        ),
+        Statement(
+            "fewer-than-local",
+            "Fewer rounds than local SGD, which needs N^(3/4) T^(3/4).",
+            [] if local.total == one.total else [cat.total < local.total],  # for H = 1 there are no local steps
+            f"{cat.total:,} rounds against {local.total:,} with {local.label.partition('(')[2].rstrip(')')}, each with"
+            f" the budget T = {T:,} and N = {N}.",
+            bears_on=without,
+        ),
+        Statement(
+            "same-convergence",
+            "The rounds are saved without sacrificing the convergence per gradient.",
+            [at_most_times(cat.ends, heights, COMPARABLE) for heights in (one.at(spent), one.ends)],
+            f"The mean of ||grad f||^2 is {number(cat.end)} with Catalyst after {spent:,.0f} gradients of a worker."
+            f" With parallel SGD and B = 1 it is {number(one.at(spent).mean())} after as many, and {number(one.end)} at"
+            f" the end of the same budget: {number(equal)} and {number(whole)} times as much with Catalyst (comparable:"
+            f" at most {COMPARABLE:g}).",
+            bears_on=("cr-psgd/slide-fewer-rounds-at-the-same-convergence",),
+        ),
+        Statement(
+            "fewer-than-fixed",
+            "Growing batches save rounds against a fixed batch of sqrt(T/N), too.",
+            [both(cat.total < fixed.total, at_most_times(cat.ends, fixed.ends, COMPARABLE))],
+            f"With {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L, parallel SGD takes {fixed.total:,}"
+            f" rounds to {number(fixed.end)}, and Catalyst {cat.total:,} to {number(cat.end)}. By the theorem a fixed"
+            " batch of sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
+            OURS,
+            without,
+        ),
+        Statement(
+            "theorem",
             "Catalyst's theorem, with the constants of our proof.",
-            "holds" if cat.end <= bound else "fails",
-            f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 "
-            "at most the mean"
-            f" of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(bound / cat.end)} times as "
-            "large, so that the"
-            " comparison says little.",
-        )
-    )
-    return found
+            [at_most(cat.ends, bound)],
+            f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 at most the"
+            f" mean of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(bound / cat.end)} times as large, so"
+            " that the comparison says little.",
+            bears_on=("cr-psgd/theorem-2-slide-sfo-convergence",),
+        ),
+    ]
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Catalyst, parallel and local SGD on logistic regression with a nonconvex regulariser."""
-    options = options or Options()
     if quick:
         options = options._replace(samples=min(options.samples, 512), seeds=1)
     rows = load_data(data) if data else synthetic(2000 if quick else 20_000, 50)

@@ -18,15 +18,15 @@ from ..core import require, setting
 from ..core.random import key
 from ..methods import ErrorFeedback, LinearSketchFeedback, ParallelSGD
 from ..methods.schedules import Constant
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import lipschitz, softmax, value
 from ..reporting.progress import track
 from .shared.conef_training import MOMENTUM, most_frequent
+from .shared.panels import canvas
 from .shared.problems import digits
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import verdict
-
-__all__ = ["Frontier", "Options", "collect", "frontiers", "overlap", "report", "smallest"]
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import Statement
 
 TALK = {0.1: 0.9, 0.2: 0.8, 0.3: 0.7, 0.4: 0.6, 0.5: 0.4, 0.6: 0.4, 0.7: 0.3, 0.8: 0.2, 0.9: 0.1}
 
@@ -214,48 +214,49 @@ RESOLUTION = 0.1 + 1e-9  # from the talk's table
 def statements(rows) -> list[Statement]:
     """Verdicts on the talk's table, and on two laws of ours that it suggests."""
     steps = list(dict.fromkeys(row.step for row in rows))
-    said, curves = [], []
+    curves = []
     for step in steps:
         mine = sorted((row for row in rows if row.step == step), key=lambda row: row.beta)
         curves += [
             (f"step {step:g}, {name}", [(row.beta, of(row)) for row in mine])
             for name, of in (("bounded", lambda row: row.bounded), ("converged", lambda row: row.converged))
         ]
-    falling = [name for name, curve in curves if all(b[1] <= a[1] for a, b in zip(curve, curve[1:], strict=False))]
     ends = "; ".join(
         f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}" for name, c in curves
     )
-    said.append(
+    about = ("conef/table-1-beta-and-the-smallest-sketch",)
+    said = [
         Statement(
+            "smaller-sketch",
             "The more of the memory stays at home, the smaller a sketch suffices.",
-            verdict(len(falling), len(curves)),
+            [all(b[1] <= a[1] for a, b in zip(curve, curve[1:], strict=False)) for _, curve in curves],
             f"{ends}.",
+            bears_on=about,
         )
-    )
-    for text, expected, source in (
-        ("The smallest sketches are those of the talk (within 0.1)", TALK.get, ""),
-        ("The smallest sketch is 1 - beta (within 0.1)", lambda beta: 1.0 - beta, OURS),
+    ]
+    for id, text, expected, source, bears_on in (
+        ("as-in-the-talk", "The smallest sketches are those of the talk (within 0.1).", TALK.get, "", about),
+        ("one-minus-beta", "The smallest sketch is 1 - beta (within 0.1).", lambda beta: 1.0 - beta, OURS, ()),
     ):
         found = {
-            name: [
-                beta for beta, part in curve if expected(beta) is not None and abs(part - expected(beta)) <= RESOLUTION
-            ]
+            name: [expected(b) is not None and abs(part - expected(b)) <= RESOLUTION for b, part in curve]
             for name, curve in curves
         }
-        numbers = "; ".join(f"{name}: at {len(betas)} of {len(curves[0][1])} beta" for name, betas in found.items())
-        good = sum(map(len, found.values()))
-        said.append(Statement(f"{text}.", verdict(good, len(rows) * 2), f"{numbers}.", source))
-    within = [row for row in rows if row.bounded <= row.stable]
-    equal = sorted({row.beta for row in within if row.bounded == row.stable})
+        numbers = "; ".join(f"{name}: at {sum(good)} of {len(good)} beta" for name, good in found.items())
+        said.append(
+            Statement(id, text, [one for good in found.values() for one in good], f"{numbers}.", source, bears_on)
+        )
+    within = [row.bounded <= row.stable for row in rows]
+    equal = sorted({row.beta for row in rows if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
     said.append(
         Statement(
+            "forgets-and-bounded",
             "Where a sketch forgets without gradients, training is bounded.",
-            verdict(len(within), len(rows)),
-            f"The smallest bounded sketch is no larger on {len(within)} of {len(rows)}{same}. It can be "
-            "smaller: forgetting "
-            "is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of this "
-            "length need not show.",
+            within,
+            f"The smallest bounded sketch is no larger on {sum(within)} of {len(rows)}{same}. It can be "
+            "smaller: forgetting is asked of the mean square and of the worst bucket, say one with three neighbours, "
+            "which a run of this length need not show.",
             OURS,
         )
     )
@@ -268,13 +269,9 @@ def _share(part: float) -> str:
 
 def draw(rows):
     """Smallest sketch against beta: the talk's, the measured ones for each step size, and both laws."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     steps = list(dict.fromkeys(row.step for row in rows))
     betas = sorted({row.beta for row in rows})
-    with style():
-        figure, grid = new_figure(1, 2, width=PAGE, height=1.05 * COLUMN)
+    with canvas(1, 2, 1.05 * COLUMN) as (figure, grid):
         for axes, title, of in zip(
             grid[0],
             ("f ends below its start", "f falls as with error feedback"),
@@ -309,22 +306,14 @@ def draw(rows):
             axes.axhline(1.0, color="0.8", linewidth=0.6, marker="", linestyle="-")
             axes.set_ylim(0.0, 1.12)
             axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.08], ["0", "0.2", "0.4", "0.6", "0.8", "1", "none"])
-            axes.set_xlabel(r"$\beta$")
-            axes.set_title(title)
+            axes.set(xlabel=r"$\beta$", title=title)
         grid[0, 0].set_ylabel("smallest sketch over d")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, options: Options) -> dict:
     """The smallest sketch for each beta, by bisection, on softmax regression of digits."""
-    options = options or Options()
     if quick:
         options = options._replace(
             steps=min(options.steps, 150), seeds=min(options.seeds, 2), parts=10, grid=options.grid[:1]

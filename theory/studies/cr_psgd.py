@@ -7,8 +7,9 @@ of Stich's theorem, with the steps 4/(mu (a + t)), a = max(16 L/mu, H), and the 
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .. import bounds
 from ..cluster import run
@@ -19,10 +20,10 @@ from ..methods.schedules import Constant, GrowingBatch, InverseTime, Polynomial
 from ..plots.text import number
 from ..problems import lipschitz, logistic, solve
 from .shared.curves import Curve, cost_table, draw_curves, synthetic, trace
+from .shared.entry_keys import slug
 from .shared.problems import rcv1
-from .shared.report import OURS, Statement, Study
-
-__all__ = ["Options", "collect", "report", "statements", "ways"]
+from .shared.report import OURS, Study
+from .shared.verdicts import Statement, at_most_times, below
 
 ONE, LOCAL, GROWING = "parallel SGD, B = 1", "local SGD", "CR-PSGD"
 STICH = "Stich's local SGD"
@@ -116,66 +117,60 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
     allowed = bounds.growing_rounds(T, rho, options.first)
     tenth = int(growing.rounds[growing.samples <= T / 10].max(initial=0))
     allowed_tenth = bounds.growing_rounds(max(T / 10, options.first), rho, options.first)
-    factor = growing.end / one.end
     few = growing.total <= 1.01 * allowed and tenth <= 1.01 * allowed_tenth  # rho of the label is rounded
-    verdict = "holds" if few and saved > 2.0 else "fails"
-    found = [
-        Statement(
-            f"{name}: O(log T) rounds in place of O(T).",
-            verdict,
-            f"{growing.total:,} rounds, at most {number(allowed)} by the theorem, for {T:,} gradients of "
-            "each worker, and"
-            f" {tenth:,}, at most {number(allowed_tenth)}, for the first tenth of them:"
-            f" CR-PSGD saves a factor of {number(saved)} of the rounds of parallel SGD with B = 1 at equal samples.",
-        )
-    ]
-    found.append(
-        Statement(
-            f"{name}: the growing batch does not sacrifice the convergence per gradient.",
-            "holds" if factor <= COMPARABLE else "fails",
-            f"At equal samples f - f* is {number(growing.end)} with CR-PSGD and {number(one.end)} with parallel SGD and"
-            f" B = 1: {number(factor)} of it (comparable: at most {COMPARABLE:g}).",
-        )
-    )
-    less, numbers = [], []
+    sooner, numbers = [], []
     for other, who in ((local, "local SGD with the steps of B = 1"), (theirs, "with Stich's steps and average")):
-        goal = max(growing.end, other.end)
-        pair = growing.rounds_until(goal), other.rounds_until(goal)
-        less.append(pair[0] < pair[1])
+        goals = np.maximum(growing.ends, other.ends)
+        pair = growing.rounds_until(goals), other.rounds_until(goals)
+        sooner.append(below(*pair))
         numbers.append(
-            f"to f - f* = {number(goal)}, which both reach, CR-PSGD takes {pair[0]:,.0f} rounds and {who}"
-            f" {pair[1]:,.0f} of {other.total:,}, where it ends at {number(other.end)}"
+            f"to f - f* = {number(goals.mean())}, which both reach, CR-PSGD takes {pair[0].mean():,.0f} rounds and"
+            f" {who} {pair[1].mean():,.0f} of {other.total:,}, where it ends at {number(other.end)}"
         )
-    found.append(
-        Statement(
-            f"{name}: fewer rounds than local SGD with H = sqrt(T/N).",
-            ("fails", "in part", "holds")[sum(less)],
-            "T" + "; ".join(numbers)[1:] + f". CR-PSGD ends at {number(growing.end)}.",
-        )
-    )
     best = min(fixed, decaying, key=lambda curve: curve.end)
-    found.append(
+    rounds, sfo = "cr-psgd/theorem-1-slide-communication-rounds", "cr-psgd/slide-dynamic-batches-do-not-sacrifice-sfo"
+    ten = "cr-psgd/experiments-distributed-logistic"
+    key = slug(name)
+    return [
         Statement(
+            f"{key}-log-rounds",
+            f"{name}: O(log T) rounds in place of O(T).",
+            [few and saved > 2.0],
+            f"{growing.total:,} rounds, at most {number(allowed)} by the theorem, for {T:,} gradients of each worker,"
+            f" and {tenth:,}, at most {number(allowed_tenth)}, for the first tenth of them:"
+            f" CR-PSGD saves a factor of {number(saved)} of the rounds of parallel SGD with B = 1 at equal samples.",
+            bears_on=("cr-psgd/slide-larger-batches-fewer-steps", "cr-psgd/slide-b-1-is-costly", rounds),
+        ),
+        Statement(
+            f"{key}-same-convergence",
+            f"{name}: the growing batch does not sacrifice the convergence per gradient.",
+            [at_most_times(growing.ends, one.ends, COMPARABLE)],
+            f"At equal samples f - f* is {number(growing.end)} with CR-PSGD and {number(one.end)} with parallel SGD and"
+            f" B = 1: {number(growing.end / one.end)} of it (comparable: at most {COMPARABLE:g}).",
+            bears_on=(sfo, ten),
+        ),
+        Statement(
+            f"{key}-fewer-than-local",
+            f"{name}: fewer rounds than local SGD with H = sqrt(T/N).",
+            sooner,
+            "T" + "; ".join(numbers)[1:] + f". CR-PSGD ends at {number(growing.end)}.",
+            bears_on=("cr-psgd/slide-fewer-rounds-than-local-sgd", ten),
+        ),
+        Statement(
+            f"{key}-equal-batches-end-higher",
             f"{name}: with a limited budget, the same number of rounds with equal batches ends higher.",
-            "holds" if best.end > growing.end + 3.0 * math.hypot(best.spread, growing.spread) else "fails",
+            [below(growing.ends, best.ends)],
             f"f - f* is {number(fixed.end)} with {fixed.label.partition('(')[2].rstrip(')')} and the step 1/L,"
             f" {number(decaying.end)} with the decaying step of B = 1, and {number(growing.end)} with CR-PSGD, all in"
             f" {fixed.total:,} rounds.",
             OURS,
-        )
-    )
-    return found
+            (rounds, sfo),
+        ),
+    ]
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """CR-PSGD, parallel and local SGD on text (or ``data``) and on synthetic rows."""
-    options = options or Options()
     if quick:
         options = options._replace(samples=min(options.samples, 1000), seeds=1)
     sets = rcv1(data, 2000 if quick else None), synthetic(2000 if quick else 20_000, 50)
@@ -207,7 +202,8 @@ def report(curves, sizes: dict, options: Options) -> Study:
         " steps 2/(mu (2 L/mu + t)), and with them local SGD is not what its theorem is about; Stich's local SGD has"
         " the theorem's 4/(mu (a + t)), a = max(16 L/mu, H), and the average with weights (a + t)^2. Fixed batches have"
         " as many rounds as CR-PSGD. f is taken at the last iterate (Stich: at the average), means over"
-        f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error."
+        f" {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the standard error; a verdict on f - f*, or on"
+        " the rounds to it, is by the interval of the difference at equal seeds."
     )
     return Study(
         "cr-psgd",

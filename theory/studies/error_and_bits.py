@@ -16,13 +16,15 @@ import numpy as np
 from .. import bounds
 from ..compressors import NUQSGD, QSGD, Bucketed, Natural, eden, encode
 from ..core.random import key
-from ..measure import input_vectors, mean_interval, moments
+from ..measure import Interval, input_vectors, mean_interval, moments
+from ..plots.figure_style import COLUMN, colours
 from ..plots.text import number
 from ..reporting.progress import track
 from ..wire.frame import open_frame
-from .shared.report import OURS, Statement, Study, Table
-
-__all__ = ["Measured", "collect", "errors_of", "report"]
+from .shared.entry_keys import slug
+from .shared.panels import canvas
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import Statement, below, between
 
 D = 4096
 BUCKET = 512
@@ -111,61 +113,64 @@ def _pick(rows, method: str, width: int) -> dict[str, Measured]:
     return {row.vector: row for row in rows if row.method == method and row.width == width}
 
 
+def _interval(row: Measured) -> Interval:
+    return Interval(row.error, row.low, row.high, 0.99)
+
+
 def statements(rows) -> list[Statement]:
-    """What is said, and the numbers."""
-    said = []
+    """What is said, by the intervals of the errors."""
     hits = [row for row in rows if row.method in (UNBIASED, BEST)]
-    near = [row for row in hits if abs(row.error - row.predicted) <= NEAR * row.predicted]
-    far = max(hits, key=lambda row: abs(row.error / row.predicted - 1.0))
-    said.append(
-        Statement(
-            "after random signs times Hadamard the error is that after a uniform rotation, whatever the vector.",
-            _verdict(len(near), len(hits)),
-            f"Within {NEAR:.0%} in {len(near)} of {len(hits)} cases; farthest on {far.vector}, {far.method} with "
-            f"{far.width} bits: {number(far.error)} against {number(far.predicted)}.",
-            OURS,
-        )
+    near = Statement(
+        "rotation",
+        "after random signs times Hadamard the error is that after a uniform rotation, whatever the vector.",
+        [between(_interval(row), (1.0 - NEAR) * row.predicted, (1.0 + NEAR) * row.predicted) for row in hits],
+        source=OURS,
     )
+    far = max(hits, key=lambda row: abs(row.error / row.predicted - 1.0))
+    said = [
+        near._replace(
+            said=f"Within {NEAR:.0%} in {near.count()} of {len(hits)} cases; farthest on {far.vector}, {far.method} "
+            f"with {far.width} bits: {number(far.error)} against {number(far.predicted)}."
+        )
+    ]
     for other in ("QSGD", "QSGDinf", "NUQSGD"):
-        ratios = []
-        for width in BITS[1:]:
-            ours, theirs = _pick(rows, UNBIASED, width), _pick(rows, other, width)
-            ratios += [theirs[place].error / ours[place].error for place in ours]
+        pairs = [
+            (ours, theirs)
+            for width in BITS[1:]
+            for ours, theirs in zip(
+                _pick(rows, UNBIASED, width).values(), _pick(rows, other, width).values(), strict=True
+            )
+        ]
+        ratios = [theirs.error / ours.error for ours, theirs in pairs]
         said.append(
             Statement(
+                f"below-{slug(other)}",
                 f"at equal bits EDEN has less error than {other}.",
-                _verdict(sum(ratio > 1.0 for ratio in ratios), len(ratios)),
+                [below(_interval(ours), _interval(theirs)) for ours, theirs in pairs],
                 f"The error of {other} is {number(min(ratios))} to {number(max(ratios))} times as large.",
                 OURS,
             )
         )
-    bound, ours = bounds.turboquant_prod_variance(3), _pick(rows, UNBIASED, 2)
+    bound, ours = bounds.turboquant_prod_variance(3), list(_pick(rows, UNBIASED, 2).values())
+    least, most = (number(pick(row.error for row in ours)) for pick in (min, max))
     said.append(
         Statement(
+            "below-turboquant",
             "EDEN with 2 bits has less error than the unbiased TurboQuant with 3 has on long vectors.",
-            _verdict(sum(row.high < bound for row in ours.values()), len(ours)),
-            f"{number(min(row.error for row in ours.values()))} to {number(max(row.error for row in ours.values()))} "
-            f"against {number(bound)}, the closed form.",
+            [below(_interval(row), bound) for row in ours],
+            f"{least} to {most} against {number(bound)}, the closed form.",
             OURS,
         )
     )
     return said
 
 
-def _verdict(true: int, all_of: int) -> str:
-    return "holds" if true == all_of else "fails" if true == 0 else "in part"
-
-
 def draw(rows):
     """Errors against bits: measured points on lines of closed forms, one pair of axes for each vector."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE, colours
-
     places = list(dict.fromkeys(row.vector for row in rows))
     names, cycle, marks = list(dict.fromkeys(row.method for row in rows)), colours(), "os^DvP"
-    with style():
-        lines = (len(places) + 1) // 2
-        figure, grid = new_figure(lines, 2, width=PAGE, height=0.95 * COLUMN * lines)
+    lines = (len(places) + 1) // 2
+    with canvas(lines, 2, 0.95 * COLUMN * lines) as (figure, grid):
         for axes, place in zip(grid.flat, places, strict=False):
             for n, name in enumerate(names):
                 mine = [row for row in rows if row.vector == place and row.method == name]
@@ -175,16 +180,13 @@ def draw(rows):
             widths = [1, 2, 3, 4, 5]
             prod = [bounds.turboquant_prod_variance(width) for width in widths]
             axes.plot(widths, prod, color="0.5", marker="", linestyle=(0, (1, 1)), label="TurboQuant (theory)")
-            axes.set_yscale("log")
-            axes.set_title(place)
-            axes.set_xlabel("bits a coordinate")
-            axes.set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
+            axes.set(yscale="log", title=place, xlabel="bits a coordinate", ylabel=r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
         handles, labels = grid.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int) -> dict:
     """Error and bits of a message, for five quantizers with 1 to 4 bits, and natural compression."""
     d, places, samples = (1024, VECTORS[:2], 16) if quick else (D, VECTORS, 256)
     return {"rows": errors_of(input_vectors(d, places, seed), samples, seed), "d": d, "samples": samples}
@@ -193,12 +195,9 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
 def report(rows, d: int, samples: int) -> Study:
     """The study of these errors."""
     cells = [
-        (
-            f"{row.vector}: {row.method}",
-            str(row.width),
-            f"{row.bits:.3f}",
-            f"{number(row.error)} [{number(row.low)}, {number(row.high)}]",
-            number(row.predicted),
+        line(
+            f"{row.vector}: {row.method} | {row.width} | {row.bits:.3f} | "
+            f"{number(row.error)} [{number(row.low)}, {number(row.high)}] | {number(row.predicted)}"
         )
         for row in rows
     ]

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from .. import bounds
 from ..cluster import run
 from ..compressors import NUQSGD, QSGD, Identity, RandK, Scaled, ScaledSign, TopK, omega
-from ..compressors.base import delta
+from ..compressors.closed_forms import delta
 from ..core import require, setting
 from ..data import Dataset, load_data, make_dataset
 from ..measure.crossings import reached
@@ -41,14 +40,12 @@ from .reports.gossip import (
     Curve,
     Outcome,
     Setting,
-    make_report,
 )
 from .shared.conef_training import most_frequent
+from .shared.logistic_rows import mean_gradient, row_slopes, squared_norms
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import Study
 from .shared.step_search import best_step
-
-__all__ = ["Options", "collect", "compressors", "expected_consensus", "report", "search", "steps_of"]
 
 MULTIPLES = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0, 16.0)  # candidates for the step, in units of 1/L
 GAMMAS = (0.03, 0.1, 0.3, 1.0)  # candidates for CHOCO's consensus step, beside the theorem's and the best for rand-k
@@ -154,33 +151,10 @@ def steps_of(problem, workers: int, options: Options) -> list[float]:
     for losses that need not be convex, sqrt(N/(T + 1)).
     """
     L, T = lipschitz(problem), options.rounds
-    slopes = _slopes(problem, np.zeros(problem.d))
-    variance = (_squares(problem, slopes).mean() - np.square(_mean(problem, slopes)).sum()) / options.batch
+    slopes = row_slopes(problem, np.zeros(problem.d))
+    variance = (squared_norms(problem, slopes).mean() - np.square(mean_gradient(problem, slopes)).sum()) / options.batch
     dpsgd = L / (2.0 * L + math.sqrt(variance * T / workers))
     return sorted({*MULTIPLES, dpsgd, L * math.sqrt(workers / (T + 1.0))})
-
-
-def _slopes(problem, x) -> np.ndarray:
-    """The derivative of each row's loss by its margin."""
-    return -problem.b / (1.0 + np.exp(problem.b * (_matrix(problem) @ x)))
-
-
-def _matrix(problem):
-    """The rows, as a matrix of SciPy or NumPy."""
-    A = problem.A
-    return (
-        sp.csr_array((A.data, A.indices, A.indptr), (problem.n, problem.d)) if hasattr(A, "indptr") else np.asarray(A)
-    )
-
-
-def _squares(problem, slopes) -> np.ndarray:
-    A = _matrix(problem)
-    squares = A.multiply(A).sum(axis=1) if sp.issparse(A) else np.square(A).sum(axis=1)
-    return np.asarray(squares).ravel() * slopes**2
-
-
-def _mean(problem, slopes, rows=slice(None)) -> np.ndarray:
-    return np.asarray(_matrix(problem)[rows].T @ slopes[rows]).ravel() / slopes[rows].size
 
 
 def expected_consensus(problem, x, W, step: float, batch: int, shards: str) -> float:
@@ -192,9 +166,9 @@ def expected_consensus(problem, x, W, step: float, batch: int, shards: str) -> f
     workers, n, l2 = len(W.matrix), problem.n, problem.l2
     order = np.argsort(problem.b, kind="stable") if shards == SORTED else np.arange(n)
     parts = [order[w * n // workers : (w + 1) * n // workers] for w in range(workers)]
-    slopes = _slopes(problem, x)
-    squares = _squares(problem, slopes)
-    means = np.array([_mean(problem, slopes, part) for part in parts])
+    slopes = row_slopes(problem, x)
+    squares = squared_norms(problem, slopes)
+    means = np.array([mean_gradient(problem, slopes, part) for part in parts])
     noise = np.mean([squares[part].mean() - mean @ mean for part, mean in zip(parts, means, strict=True)]) / batch
     values, vectors = np.linalg.eigh(W.matrix)
     energies = np.square(vectors.T @ means).sum(axis=1) / l2**2
@@ -343,8 +317,7 @@ def train(
         step,
         gamma,
         trials[0].sent,
-        math.inf if failed else float(losses.mean()),
-        math.nan if failed else float(losses.std()),
+        losses.tolist(),
         math.inf if failed else float(np.mean([trial.consensus for trial in trials])),
         expected,
         math.inf if failed else float(rounds * per_round),
@@ -359,8 +332,10 @@ def train(
     return row, Curve(*where, method, name, longest.rounds.astype(float), longest.bits, *curves)
 
 
-def _short(value: float) -> float:
+def _short(value):
     """Six digits."""
+    if isinstance(value, list):
+        return [_short(part) for part in value]
     return float(f"{value:.6g}")
 
 
@@ -368,15 +343,8 @@ def _padded(values: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([values, np.full(size - values.size, np.nan)])
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Train on text (or ``data``) and on digits, on every graph, and sweep the compressors of the table."""
-    options = options or Options()
     if quick:
         options = options._replace(rounds=40, seeds=1, workers=options.workers[:1], batch=4)
     sizes, graphs = [], []
@@ -406,16 +374,12 @@ def collect(
                 (swept if sweep else rows).append(row)
                 if not sweep and (kind, n) == ("ring", options.workers[-1]) and (method, c) in SHOWN:
                     curves.append(curve)
-    return {
-        "rows": rows,
-        "curves": curves,
-        "swept": swept,
-        "sizes": sizes,
-        "graphs": sorted(set(graphs)),
-        "options": options,
-    }
+    measured = {"rows": rows, "curves": curves, "swept": swept}
+    return measured | {"sizes": sizes, "graphs": sorted(set(graphs)), "options": options}
 
 
 def report(rows, curves, swept, sizes, graphs, options: Options) -> Study:
     """The study of these runs."""
+    from .reports.gossip_page import make_report
+
     return make_report(rows, curves, swept, sizes, graphs, options, MULTIPLES, GAMMAS, SHARE)

@@ -6,6 +6,7 @@ step *for each of its gradients* (B times the step size, since batches are avera
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,12 +37,8 @@ from ..problems import (
 )
 from ..problems import batch_bound as batch_bound_at
 from ..reporting.progress import track
-from .reports.largest_batch import draw, mechanism_statements, mechanism_table, speed_table, statements, table
 from .shared.problems import data_file, real_or_twin
-from .shared.report import Study
 from .shared.step_search import reached
-
-__all__ = ["Options", "Point", "Speed", "Threshold", "collect", "measure", "report", "speed_ups", "unit_rows"]
 
 LEVEL = 0.95
 RECORDS = 40  # evaluations of f in a run to the goal
@@ -94,12 +91,8 @@ class Options(NamedTuple):
         """Reject values outside the domain."""
         for name in ("files", "bundled"):
             texts = getattr(self, name)
-            require(
-                isinstance(texts, tuple) and all(isinstance(text, str) for text in texts),
-                name,
-                texts,
-                "a list of strings",
-            )
+            good = isinstance(texts, tuple) and all(isinstance(text, str) for text in texts)
+            require(good, name, texts, "a list of strings")
         good = isinstance(self.copies, tuple) and all(isinstance(r, int) and r >= 2 for r in self.copies)
         require(good, "copies", self.copies, "a list of integers, at least 2")
         good = isinstance(self.passes, tuple) and all(isinstance(p, (int, float)) and p > 0 for p in self.passes)
@@ -111,14 +104,14 @@ class Options(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Results of one batch: f - f* and held-out accuracy, over seeds; ``ratio`` to B = 1."""
+    """Results of one batch: f - f* and held-out accuracy, seed by seed; ``ratio`` of geometric means to B = 1."""
 
     data: str
     passes: float
     batch: int
-    gap: float
+    gap: np.ndarray
     ratio: Interval
-    accuracy: float
+    accuracy: np.ndarray
 
 
 class Threshold(NamedTuple):
@@ -140,8 +133,8 @@ class Threshold(NamedTuple):
         The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
         The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
-    serial : float
-        f - f* of serial SGD, a mean.
+    serial : ndarray, shape (seeds,)
+        f - f* of serial SGD.
     """
 
     data: str
@@ -155,16 +148,19 @@ class Threshold(NamedTuple):
     measured: int
     surely: int
     at_most: int
-    serial: float
+    serial: np.ndarray
 
 
 class Speed(NamedTuple):
-    """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1."""
+    """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1.
+
+    Rounds are seed by seed; the factor is that of their means.
+    """
 
     data: str
     batch: int
     step: float
-    rounds: float
+    rounds: np.ndarray
     ideal: float
     predicted: float
     measured: float
@@ -302,8 +298,8 @@ def measure(
             serial.extend(gaps)
         finite = bool(np.isfinite(gaps).all())
         ratio = geometric_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
-        right = float(np.mean([accuracy(held, x) for x in result.last])) if finite else math.nan
-        return Point(task.name, passes, batch, float(gaps.mean()), ratio, right)
+        right = np.array([accuracy(held, x) if finite else math.nan for x in result.last])
+        return Point(task.name, passes, batch, gaps, ratio, right)
 
     top = min(options.most, gradients // 2)
     points = []
@@ -335,12 +331,7 @@ def measure(
 
 def _until(points, good) -> int:
     """The largest batch up to which all are good."""
-    largest = 1
-    for p in points[1:]:
-        if not good(p):
-            break
-        largest = p.batch
-    return largest
+    return max([p.batch for p in itertools.takewhile(good, points[1:])], default=1)
 
 
 # --- rounds to a goal -------------------------------------------------------------------------------------------------
@@ -355,28 +346,27 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
     least, unit = solve(problem, 1e-9).fun, 1.0 / max_lipschitz(problem)
     aim, seeds = options.goal * (value(problem, np.zeros(problem.d)) - least), min(4, options.seeds)
 
-    def rounds_at(batch, e, cap, from_seed):
+    def rounds_at(batch, e, cap, from_seed) -> np.ndarray:
         every = max(1, cap // RECORDS)
         result = ran(problem, batch, 2.0**e * unit, batch * cap, seeds=seeds, seed=from_seed, every=every)
         at = result.history["rounds"]
-        return float(np.mean([reached(at, gaps, aim) for gaps in result.replica_values.T - least]))
+        return np.array([reached(at, gaps, aim) for gaps in result.replica_values.T - least])
 
     def best(batch, cap, first):
-        return best_exponent(lambda e: rounds_at(batch, e, cap, seed + 1), first)
+        return best_exponent(lambda e: rounds_at(batch, e, cap, seed + 1).mean(), first)
 
     e = best(1, 2 * task.n, 0)  # a first look, at few values of f
     rounds = rounds_at(1, e, 2 * task.n, seed)
     found: list[Speed] = []
     for batch in (2**j for j in range(options.most.bit_length())):
-        if not 3.0 <= rounds < math.inf:  # too few rounds for a rate
+        if not 3.0 <= rounds.mean() < math.inf:  # too few rounds for a rate
             break
-        cap = math.ceil(1.5 * rounds)
+        cap = math.ceil(1.5 * rounds.mean())
         e = best(batch, cap, e)
         rounds = rounds_at(batch, e, 2 * cap, seed)
-        first = found[0].rounds if found else rounds
-        found.append(
-            Speed(task.name, batch, 2.0**e, rounds, float(batch), bounds.batch_speed_up(batch, limit), first / rounds)
-        )
+        fewer = float((found[0].rounds if found else rounds).mean() / rounds.mean())
+        expected = bounds.batch_speed_up(batch, limit)
+        found.append(Speed(task.name, batch, 2.0**e, rounds, float(batch), expected, fewer))
     return found
 
 
@@ -385,15 +375,9 @@ def speed_ups(task: Task, limit: float, options: Options, seed: int = 0) -> list
 QUICK = Options(bundled=("breast_cancer",), copies=(20,), passes=(1.0,), seeds=3, most=128, goal=0.2)
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """The largest batch without loss on RCV1 (or its twin), on copies of parts of it, and on other data."""
-    options = QUICK if quick else options or Options()
+    options = QUICK if quick else options
     problems, left = tasks(options, data, 1000 if quick else None)
     thresholds, points, speeds = [], [], []
     for passes in options.passes:
@@ -410,45 +394,5 @@ def collect(
         (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
         for name, mechanism in track(MECHANISMS.items(), "mechanisms")
     ]
-    return {
-        "thresholds": thresholds,
-        "points": points,
-        "speeds": speeds,
-        "mechanisms": tried,
-        "options": options,
-        "left": left,
-    }
-
-
-def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
-    """The study of these batches; ``left`` are the names of missing files."""
-    setting = (
-        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
-        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
-        "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
-        "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
-        "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
-        f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
-        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
-        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
-        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
-        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
-        "largest curvature that f can have. "
-        "The rounds of the speed-ups are those until f - f* is at most "
-        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "
-        "gradients of which half of the coordinates are dropped, to which noise N(0, 0.06^2 I) is added, or which are "
-        "quantized to one level, each with its own best step of serial SGD; B_D is then that of the disturbed "
-        "gradients (bounds.mechanism_batch_bound), and f is the undisturbed one."
-        f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
-    )
-    return Study(
-        "largest-batch",
-        "How large a batch?",
-        setting,
-        {"thresholds": thresholds, "points": points, "speeds": speeds},
-        [table(thresholds), speed_table(speeds), mechanism_table(mechanisms)],
-        statements(thresholds, points, speeds, options.factor) + mechanism_statements(mechanisms),
-        lambda: draw(thresholds, points, speeds, options.factor),
-        "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
-        "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
-    )
+    kept = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
+    return kept | {"options": options, "left": left}

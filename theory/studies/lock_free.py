@@ -20,15 +20,17 @@ from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
 from ..methods import ErrorFeedback, ParallelSGD, run_lock_free
 from ..methods.schedules import InverseTime
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import logistic, solve, value
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
+from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import rcv1, real_or_twin
-from .shared.report import Statement, Study, Table
+from .shared.report import Study, Table
 from .shared.step_search import reached
-
-__all__ = ["Options", "Speed", "collect", "measure", "report"]
+from .shared.verdicts import OPEN, Statement
 
 MOST = 0.8  # fraction of the number of threads from which a speed-up is called good
 
@@ -191,42 +193,36 @@ def speed_ups(rows) -> dict[tuple[str, str, int], SpeedUp]:
     return found
 
 
-def _verdict(wall: dict[str, bool], processor: dict[str, bool]) -> tuple[str, str]:
-    """The verdict by wall clock if processor time agrees, else "undecided"; and where the two disagree."""
-    apart = [name for name in wall if wall[name] != processor[name]]
-    agreed = {good for name, good in wall.items() if name not in apart}
-    said = f" The two clocks disagree on {', '.join(apart)}." if apart else ""
-    if len(agreed) == 2:
-        return "in part", said
-    return "undecided" if apart else "holds" if agreed == {True} else "fails", said
-
-
 def statements(rows) -> list[Statement]:
-    """Verdict on "sparsified updates scale as well as SGD, or better", by wall clock."""
+    """Verdict on "sparsified updates scale as well as SGD, or better": where both clocks agree."""
     most = max(row.threads for row in rows)
     gain, said = speed_ups(rows), []
+    many = SpeedUp(MOST * most, MOST * most, MOST * most)
     for problem in dict.fromkeys(row.problem for row in rows):
         mine = {row.method: gain[problem, row.method, most] for row in rows if row.problem == problem}
         numbers = ", ".join(f"{name} {up.wall:.2f} by the wall ({up.processor:.2f})" for name, up in mine.items())
-        sparsified = [name for name in mine if name != "SGD"]
-        for text, names, limit in (
-            ("sparsified updates scale at least as well as SGD.", sparsified, mine["SGD"]),
+        figure = f"mem-sgd/figure-4-{'rcv1' if problem.startswith('rcv1') else 'epsilon'}-multicore"
+        for id, text, names, limit, about in (
             (
-                f"at least {MOST * most:g} times as many steps a second as with one.",
-                list(mine),
-                SpeedUp(MOST * most, MOST * most, MOST * most),
+                "as-sgd",
+                "sparsified updates scale at least as well as SGD.",
+                [name for name in mine if name != "SGD"],
+                mine["SGD"],
+                ("mem-sgd/abstract-numerical-experiments-and-scal", figure),
             ),
+            ("steps", f"at least {MOST * most:g} times as many steps a second as with one.", list(mine), many, ()),
         ):
-            wall = {name: mine[name].wall >= limit.wall for name in names}
-            processor = {name: mine[name].processor >= limit.processor for name in names}
-            verdict, apart = _verdict(wall, processor)
+            clocks = {n: (mine[n].wall >= limit.wall, mine[n].processor >= limit.processor) for n in names}
+            apart = [name for name, (wall, processor) in clocks.items() if wall != processor]
+            disagree = f" The two clocks disagree on {', '.join(apart)}." if apart else ""
             said.append(
                 Statement(
+                    f"{slug(problem)}-{id}",
                     f"{problem}, {most} threads: {text}",
-                    verdict,
+                    [OPEN if name in apart else wall for name, (wall, _) in clocks.items()],
                     "Steps a second, times those of one thread, and in brackets the ratio by processor "
-                    f"time: {numbers}."
-                    f"{apart}",
+                    f"time: {numbers}.{disagree}",
+                    bears_on=about,
                 )
             )
     return said
@@ -234,13 +230,9 @@ def statements(rows) -> list[Statement]:
 
 def draw(rows):
     """Speed-up against threads, a panel per problem: by wall clock, by processor time (dashed), and the ideal."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     gain = speed_ups(rows)
     names = list(dict.fromkeys(row.problem for row in rows))
-    with style():
-        figure, grid = new_figure(1, len(names), width=min(PAGE, COLUMN * len(names)), height=0.85 * COLUMN)
+    with canvas(1, len(names), 0.85 * COLUMN, COLUMN * min(2, len(names))) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             threads = sorted({row.threads for row in rows})
             for method in dict.fromkeys(row.method for row in rows if row.problem == name):
@@ -257,23 +249,14 @@ def draw(rows):
             axes.plot([], [], color="0.4", linestyle=(0, (4, 2)), marker="", label="by processor time")
             axes.plot(threads, threads, color="0.4", linestyle=(0, (1, 1)), marker="", label="ideal")
             axes.set_xticks(threads)
-            axes.set_title(name)
-            axes.set_xlabel("threads")
-            axes.set_ylabel("steps a second by the wall, over one thread's")
+            axes.set(title=name, xlabel="threads", ylabel="steps a second by the wall, over one thread's")
             axes.legend()
     return figure
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Speed-up over threads that share x, on RCV1 and on a dense problem."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    options = options or Options()
     if quick:
         options = options._replace(epochs=1, repeats=1, points=2, rcv1_k=10, dense_k=2)
         X, y, notes = generate(Correlated(n=1000, d=100))

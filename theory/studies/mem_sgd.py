@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import bounds
 from ..cluster import run
-from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
+from ..compressors import QSGD, Bucketed, Elias, Identity, RandK, TopK
 from ..core import require, setting
 from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
@@ -24,10 +24,8 @@ from ..methods.schedules import InverseTime
 from ..problems import logistic, ridge, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
-from .reports.mem_sgd import Size, report
+from .reports.mem_sgd import Size
 from .shared.problems import rcv1, real_or_twin
-
-__all__ = ["Curve", "Options", "Way", "choose_rates", "collect", "figure_three", "figure_two", "report", "train"]
 
 GAMMA = 2.0
 QSGD_BITS = (2, 4, 8)
@@ -165,7 +163,7 @@ def _entries(problem, compressor, label: str, memory: bool = True, **rule) -> Wa
 
 def _qsgd(problem, bits: int, **rule) -> Way:
     """QSGD with s = 2^bits levels of the norm of the whole vector, in Elias codes, without memory."""
-    compressor = Bucketed(QSGD(2**bits, elias=True), problem.d)
+    compressor = Bucketed(QSGD(2**bits, code=Elias()), problem.d)
     method = ParallelSGD(compressor, compress="loss", **rule)
     counted = bounds.mem_sgd_counted_bits("qsgd", problem.d, bits, _counts(problem))
     return Way(f"QSGD {bits} bits", method, counted)
@@ -278,15 +276,8 @@ def _problem(options: Options, data: str | None, quick: bool):
     return make(text, 1.0 / text.n), text.name
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Figures 2 and 3 on one problem."""
-    options = options or Options()
     if quick:
         options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
     problem, name = _problem(options, data, quick)

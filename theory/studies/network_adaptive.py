@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import bounds
 from ..cluster import run
 from ..compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, TopK, by_layer
 from ..core import require, setting
@@ -29,32 +28,19 @@ from ..methods import (
     ef_lamb,
 )
 from ..methods.schedules import Constant
-from ..plots.text import bits as bits_text
-from ..plots.text import number
 from .nuqsgd import compressors as quantizers
 from .shared.conef_training import AUTHORS, BUCKET
-from .shared.network_figures import by_groups
 from .shared.network_training import (
-    ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
-    percent,
     recorded,
-    said_of,
     seeds_of,
-    step_text,
+    sizes_of,
     tasks,
     train,
-    training_loss,
-    trial,
 )
-from .shared.report import OURS, Statement, Study, Table
-
-__all__ = ["Frozen", "Options", "Stored", "collect", "divided", "frozen", "plans", "report", "statements", "stored"]
 
 MOMENTUM = 0.9
 SGD, ADAM, BLOCKS = "SGD with momentum", "Adam", "Adam, random blocks"
@@ -64,10 +50,6 @@ ALONE, EF, EF_TOP = "Adam, blocks alone", "EF-Adam, blocks", "EF-Adam, top-k"
 LEVELS = "ConEF-Adam, 15 levels"
 EF_LAMB, MIXED, BY_LAYER = "EF-LAMB", "EF-LAMB, half precision", "EF-LAMB, blocks by layer"
 SAVING = 0.8  # of ConEF with LAMB in the talk
-LITTLE = 0.01  # one point of accuracy
-REMEMBERED = "the 1-bit Adam paper, quoted from memory and not checked"
-PARAMETERS, WORKERS = 7.5e9, 64  # the example of the paper on ZeRO
-COPY = 4.0  # bytes of a parameter in single precision, beside the moments
 EPS = 1e-8  # Adam's
 
 
@@ -282,152 +264,11 @@ def frozen(task: Task, options: Options, step: float, seed: int) -> list[Frozen]
     ]
 
 
-# --- what holds -------------------------------------------------------------------------------------------------------
-
-
-def statements(rows: list[Trained], options: Options) -> list[Statement]:
-    """Verdicts on orderings; each trial is a paired interval over the seeds."""
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
-
-    def pairs(first: str, second: str, margin: float = LITTLE, of: str = "accuracy"):
-        present = [task for task in names if (task, first) in best and (task, second) in best]
-        return [trial(best[task, first], best[task, second], margin, of) for task in present]
-
-    lower = (0.0, "loss")
-    sparse = f"{100 * options.share:g} %"
-    lamb, one_bit, adam = sketched("ConEF-LAMB", SAVING), eps_of(SIGNS, options.eps), eps_of(ADAM, options.eps)
-    said = [
-        said_of(
-            "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76).",
-            pairs(LAYERS, MIXED, *lower),
-        ),
-        said_of(
-            "EF-LAMB in mixed precision has at most the training loss of ConEF that saves 80 % (printed: 1.76, 1.79).",
-            pairs(MIXED, lamb, *lower),
-        ),
-        said_of("EF-LAMB is at most one point below LAMB.", pairs(EF_LAMB, LAYERS), OURS),
-        said_of(
-            "EF-LAMB with a block of each layer has at most the training loss of one with a block of all coordinates.",
-            pairs(BY_LAYER, EF_LAMB, *lower),
-            OURS,
-        ),
-        said_of("A memory in half precision is at most one point below one in float32.", pairs(MIXED, EF_LAMB), OURS),
-        said_of("ConEF-LAMB that saves 80 % is at most one point below EF-LAMB.", pairs(lamb, EF_LAMB), OURS),
-        said_of(f"EF-Adam with random blocks of {sparse} is at most one point below Adam.", pairs(EF, ADAM), OURS),
-        said_of(f"EF-Adam with top-k of {sparse} is at most one point below Adam.", pairs(EF_TOP, ADAM), OURS),
-        said_of(
-            "A memory helps Adam on random blocks: with it the training loss is at most that without.",
-            pairs(EF, ALONE, *lower),
-            OURS,
-        ),
-    ]
-    for saving in options.savings:
-        said.append(
-            said_of(
-                f"ConEF-Adam that saves {100 * saving:g} % is at most one point below EF-Adam.",
-                pairs(sketched("ConEF-Adam", saving), EF),
-                OURS,
-            )
-        )
-    return [
-        *said,
-        said_of("ConEF-Adam with 15 levels is at most one point below EF-Adam.", pairs(LEVELS, EF), OURS),
-        said_of(
-            f"Adam with NUQSGD's {options.bits} bits, without a memory, is at most one point below Adam.",
-            pairs(quantized(options), ADAM),
-            OURS,
-        ),
-        said_of("1-bit Adam is at most one point below Adam (both with eps 1e-8).", pairs(SIGNS, ADAM), REMEMBERED),
-        said_of(
-            f"1-bit Adam is at most one point below Adam (both with eps {options.eps:g}).", pairs(one_bit, adam), OURS
-        ),
-        said_of("Adam's training loss is at most that of SGD with momentum.", pairs(ADAM, SGD, *lower), OURS),
-        said_of(
-            "With random blocks and a memory Adam's training loss is at most that of SGD with momentum.",
-            pairs(EF, EFSGD, *lower),
-            OURS,
-        ),
-        said_of(
-            "With top-k and a memory Adam's training loss is at most that of SGD with momentum.",
-            pairs(EF_TOP, SGD_TOP, *lower),
-            OURS,
-        ),
-    ]
-
-
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def _cells(row: Trained, kept: Stored, options: Options) -> tuple[str, ...]:
-    return (
-        row.method,
-        step_text(row, options.grid if row.group == SGD else options.adaptive),
-        f"{row.bits:.3g}",
-        bits_text(row.bits * kept.d * float(row.rounds[-1])) if row.success else "-",
-        f"{kept.memory / 1e3:,.1f}",
-        f"{kept.server / 1e3:,.1f}",
-        training_loss(row),
-        percent(row) if row.success else "-",
-    )
-
-
-def divided(kept: list[Stored]) -> Table:
-    """Gigabytes of a worker with these bytes a coordinate, a row for all methods that have the same."""
-    alike: dict[tuple[float, float], list[str]] = {}
-    for one in kept:
-        alike.setdefault((one.memory / one.d, one.server / one.d), []).append(one.method)
-    cells = []
-    for (memory, server), methods in alike.items():
-        signs = methods[0].startswith(SIGNS)
-        sizes = [
-            bounds.zero_memory(PARAMETERS, WORKERS, stage, memory=memory, optimizer_bytes=COPY + server) / 1e9
-            for stage in range(4)
-        ]
-        shown = [f"{size:.1f}" if stage == 0 or not signs else "-" for stage, size in enumerate(sizes)]
-        cells.append(("; ".join(methods), f"{memory:.3g}", f"{server:.3g}", *shown))
-    title = f"Gigabytes of a worker, counted for {PARAMETERS / 1e9:g} billion parameters on {WORKERS} workers"
-    head = ("method", "memory, bytes a coordinate", "server, bytes a coordinate", "data parallelism")
-    return Table(title, (*head, *(f"ZeRO {stage}" for stage in (1, 2, 3))), cells)
-
-
-def tables(
-    rows: list[Trained], kept: list[Stored], variances: list[Frozen], sizes: dict, options: Options
-) -> list[Table]:
-    """A table for each task, the frozen variances, and the memory under ZeRO."""
-    stores = ("memory, kB", "server, kB")
-    head = ("method", "step", "bits a coordinate", "payload", *stores, "training loss", "held-out accuracy, %")
-    best, made = best_of(rows), []
-    for task, (n, d) in sizes.items():
-        cells = [_cells(best[task, one.method], one, options) for one in kept if one.task == task]
-        made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, cells))
-    roots = [
-        (f"{one.task}, eps {one.eps:g}", f"{100 * one.zero:.1f} %")
-        + tuple(number(part) for part in (one.low, one.middle, one.step, one.far, one.longest))
-        for one in variances
-    ]
-    title = "1-bit Adam's frozen variances, and how far one sign moves a coordinate"
-    of_roots = ("coordinates with variance 0", "root, 1 % quantile", "root, median")
-    made.append(Table(title, ("run", *of_roots, "move, median", "move, 99 % quantile", "move, longest"), roots))
-    return [*made, divided([one for one in kept if one.task == list(sizes)[-1]])]
-
-
-def draw(rows: list[Trained], kept: list[Stored], sizes: dict):
-    """For each task accuracy against bytes of state, and training loss against rounds for one method of each group."""
-    state = {(one.task, one.method): (one.memory + one.server) / one.d for one in kept}
-    label = "bytes of memory and server state a coordinate"
-    return by_groups(rows, sizes, lambda row: state[row.task, row.method], label, "linear")
-
-
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, count what they store, and take the variances that 1-bit Adam freezes."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2),
@@ -436,55 +277,14 @@ def collect(
     rows: list[Trained] = []
     kept: list[Stored] = []
     variances: list[Frozen] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-adaptive")
-    for task in tasks(options, topics, 400 if quick else None):
+    seeds, found = seeds_of(options, seed, "network-adaptive"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 16, "steps": options.steps}
+    for task in found:
         chosen = plans(task, options)
         for grid, with_momentum in ((options.grid, True), (options.adaptive, False)):
             part = {name: plan for name, plan in chosen.items() if (name[0] == SGD) == with_momentum}
-            rows += train(task, part, grid, seeds, workers=options.workers, records=16, steps=options.steps)
-        sizes[task.name] = task.problem.n, task.problem.d
+            rows += train(task, part, grid, seeds, **spend)
         kept += stored(task, options)
         variances += frozen(task, options, best_of(rows)[task.name, ADAM].step, seeds[0])
+    sizes = sizes_of(found)
     return {"rows": recorded(rows, ("loss",)), "kept": kept, "variances": variances, "sizes": sizes, "options": options}
-
-
-def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
-    """The study of these runs; ``sizes`` has n and d of each task."""
-    tried, adaptive = (", ".join(f"{step:g}" for step in grid) for grid in (options.grid, options.adaptive))
-    setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, "
-        f"on {' and '.join(sizes)}: 80 % of the rows for training. RCV1's topics have their {options.features:,} most "
-        f"frequent features. {options.workers} workers with batches of {options.batch}, {options.steps} rounds, "
-        f"float32. SGD has momentum {MOMENTUM:g} after decompression and the step of {tried} with the least training "
-        f"loss, all others that of {adaptive}, {chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean "
-        "over the seeds, and a verdict is by that interval of the difference at equal seeds: undecided if the interval "
-        f"contains the margin. {ENDS} "
-        f"Random blocks and top-k send {100 * options.share:g} % of all coordinates. Adam and LAMB take the mean of "
-        "the messages for the gradient, with the usual constants; an error memory is in units of the gradient. A "
-        f"sketch is that of the authors' released code, with a fixed hash and beta {AUTHORS:g} (the talk says only "
-        "“count sketch”); the sketch feeds back a tenth of its memory in a step, error feedback all of it: which of "
-        "the two helps was not measured. Half precision (of the memory alone) stands in for the talk's mixed "
-        f"precision. 1-bit Adam takes {100 * options.warmup:g} % of the steps in full precision (its paper's share, "
-        "quoted from memory), which its bits include, and then sends signs with memories on both ways; its moments are "
-        "not corrected for their start, as in the released code, so that its steps are longer than Adam's. Its frozen "
-        "variances are shown after a warm-up with Adam's best step and eps 1e-8; all rows of a data set use the same "
-        "variances, and a coordinate's move is counted in step sizes. Bits a coordinate and payload are what one "
-        "worker sends, in a round and in the whole run; what it receives is not counted. Memory is what a worker "
-        "stores between rounds, server the moments; both are counted by "
-        "the runs. A worker's gigabytes are `bounds.zero_memory` with these bytes and a copy of the parameters in "
-        "single precision; for 1-bit Adam the ZeRO stages are left out, as its workers need the whole first moment. "
-        "The talk pretrains "
-        "BERT, for which this network only stands in."
-    )
-    return Study(
-        "network-adaptive",
-        "A network with Adam, 1-bit Adam and LAMB",
-        setting_text,
-        {"training": rows, "storage": kept, "variances": variances},
-        tables(rows, kept, variances, sizes, options),
-        statements(rows, options),
-        lambda: draw(rows, kept, sizes),
-        "Held-out accuracy against bytes of memory and server state a coordinate, and training loss against rounds, "
-        "for each kind of method",
-    )

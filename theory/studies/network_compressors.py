@@ -11,52 +11,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors import (
-    Identity,
-    PowerSGD,
-    RandomBlock,
-    ScaledSign,
-    Sign,
-    SpectralAtomo,
-    TopK,
-    by_layer,
-)
+from ..compressors import Identity, PowerSGD, RandomBlock, ScaledSign, Sign, SpectralAtomo, TopK, by_layer
 from ..core import require, setting
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.text import bits as bits_text
-from ..plots.text import number
 from ..problems import batch_gradient, layer_shapes, layers
 from .nuqsgd import compressors as quantizers
 from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
 from .shared.network_figures import by_groups
 from .shared.network_training import (
-    ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
+    compared,
+    network_text,
     percent,
     recorded,
-    said_of,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
-    trial,
 )
-from .shared.report import OURS, Statement, Study, Table
-
-__all__ = ["Options", "Spectrum", "collect", "plans", "report", "spectra", "statements"]
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import Statement
 
 MOMENTUM = 0.9
 FULL, FULL_GROUP = "float32", "full precision"
 MAJORITY, SIGN = "sign, majority vote", "scaled sign, memory"
 VOTE = 0.02  # of the other steps: those of a majority vote do not shrink with the gradient
 LITTLE, FAR = 0.01, 0.05  # one point of accuracy is little, five are much
+
+TALK = 0.1  # the share of the talk's tables
 
 
 @setting
@@ -210,110 +201,135 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
 
-    def pairs(mine, theirs, margin, of="accuracy"):
-        return [
-            trial(best[task, first], best[task, second], margin, of)
-            for task in names
-            for first, second in zip(mine, theirs, strict=True)
-            if (task, first) in best and (task, second) in best
-        ]
-
-    def against_full(methods):
-        return pairs(methods, [FULL] * len(methods), LITTLE)
+    def said(id, text, mine, theirs, margin=LITTLE, of="accuracy", source=OURS, bears_on=()):
+        """The first methods are at most ``margin`` worse than the others; by default one point below full precision."""
+        pairs = list(zip(mine, theirs or [FULL] * len(mine), strict=True))
+        return Statement(id, text, compared(rows, pairs, margin, of), source=source, bears_on=bears_on)
 
     bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
     nuqsgd, qsgd, top = ([f"{name}, {b} bits" for b in bits] for name in ("NUQSGD", "QSGD", "QSGDinf"))
-    said = [
-        said_of("NUQSGD's training loss is at most that of QSGD (same bits).", pairs(nuqsgd, qsgd, 0.0, "loss")),
-        said_of("NUQSGD's accuracy is at most one point below that of QSGDinf.", pairs(nuqsgd, top, LITTLE)),
-        said_of(
-            "NUQSGD does not impair the accuracy of full precision (it is at most one point below).",
-            against_full(nuqsgd),
-        ),
-    ]
     power = [f"PowerSGD, rank {r}, memory" for r in options.ranks]
-    said += [
-        said_of("PowerSGD with a memory is at most one point below full precision.", against_full(power), OURS),
-        said_of(
+    abstract = "nuqsgd/abstract-"
+    made = [
+        said(
+            "nuqsgd-loss",
+            "NUQSGD's training loss is at most that of QSGD (same bits).",
+            nuqsgd,
+            qsgd,
+            0.0,
+            "loss",
+            "",
+            (f"{abstract}smaller-variance-lower-training-loss",),
+        ),
+        said(
+            "nuqsgd-accuracy",
+            "NUQSGD's accuracy is at most one point below that of QSGDinf.",
+            nuqsgd,
+            top,
+            source="",
+            bears_on=(f"{abstract}nuqsgd-matches-qsgdinf-in-loss",),
+        ),
+        said(
+            "nuqsgd-full",
+            "NUQSGD does not impair the accuracy of full precision (it is at most one point below).",
+            nuqsgd,
+            [],
+            source="",
+            bears_on=(f"{abstract}less-communication-without-loss",),
+        ),
+        said("power", "PowerSGD with a memory is at most one point below full precision.", power, []),
+        said(
+            "power-needs-memory",
             "PowerSGD needs its memory: without it the accuracy is no better.",
-            pairs(power, [f"PowerSGD, rank {r}" for r in options.ranks], 0.0),
-            OURS,
+            power,
+            [f"PowerSGD, rank {r}" for r in options.ranks],
+            0.0,
         ),
-        said_of(
+        said(
+            "atomo",
             "ATOMO by layer is at most one point below full precision.",
-            against_full([f"ATOMO, {r} triplets" for r in options.triplets]),
-            OURS,
+            [f"ATOMO, {r} triplets" for r in options.triplets],
+            [],
         ),
-        said_of("The scaled sign with a memory is at most one point below full precision.", against_full([SIGN]), OURS),
-        said_of("A majority vote of signs is at most one point below full precision.", against_full([MAJORITY]), OURS),
+        said("sign", "The scaled sign with a memory is at most one point below full precision.", [SIGN], []),
+        said("majority", "A majority vote of signs is at most one point below full precision.", [MAJORITY], []),
     ]
     for share in options.shares:
-        less, theirs = f"{100 * (1 - share):.3g} %", "" if share == 0.1 else OURS
-        printed = " (printed: 92.52 and 86.58; five points are our margin)" if share == 0.1 else ""
+        talk = share == TALK
+        less, theirs, id = f"{100 * (1 - share):.3g} %", "" if talk else OURS, f"{100 * (1 - share):.3g}"
+        printed = " (printed: 92.52 and 86.58; five points are our margin)" if talk else ""
         ef, block = sent(EF, share), sent(BLOCK, share)
-        said.append(
-            said_of(f"With {less} less communication EFSGD is at most one point below SGD.", against_full([ef]), theirs)
-        )
-        said.append(
-            said_of(
+        tables = ("conef/table-resnet18-on-cifar-10", "conef/table-wideresnet-28-10-on-cifar-10") if talk else ()
+        alone = ("conef/table-resnet18-blocks-without-memory",)
+        made += [
+            said(
+                f"efsgd-{id}",
+                f"With {less} less communication EFSGD is at most one point below SGD.",
+                [ef],
+                [],
+                source=theirs,
+                bears_on=tables,
+            ),
+            said(
+                f"blocks-alone-{id}",
                 f"With {less} less, EFSGD is five points above random blocks alone{printed}.",
-                pairs([ef], [block], -FAR),
-                theirs,
-            )
-        )
-        for saving in (0.6, 0.9):
-            said.append(
-                said_of(
+                [ef],
+                [block],
+                -FAR,
+                source=theirs,
+                bears_on=tables[:1] + alone,
+            ),
+            *(
+                said(
+                    f"conef-{100 * saving:.0f}-{id}",
                     f"With {less} less, ConEF that saves {100 * saving:.0f} % of the memory is at most one point below "
                     "EFSGD.",
-                    pairs([sent(fixed(saving), share)], [ef], LITTLE),
-                    theirs,
+                    [sent(fixed(saving), share)],
+                    [ef],
+                    source=theirs,
+                    bears_on=tables,
                 )
-            )
-        said.append(
-            said_of(
+                for saving in (0.6, 0.9)
+            ),
+            said(
+                f"top-{id}",
                 f"With {100 * share:g} % of the coordinates, top-k with a memory (more bits: it sends indices) is no "
                 "worse than random blocks with one.",
-                pairs([sent("top-k, memory", share)], [ef], 0.0),
-                OURS,
-            )
-        )
-    return said
+                [sent("top-k, memory", share)],
+                [ef],
+                0.0,
+            ),
+        ]
+    return made
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def _cells(row: Trained, d: int, options: Options) -> tuple[str, ...]:
-    vote = row.method == MAJORITY
-    return (
-        f"{row.method} (no momentum)" if vote else row.method,
-        step_text(row, options.grid, VOTE if vote else 1.0),
-        f"{row.bits:.3g}",
-        bits_text(row.bits * d * float(row.rounds[-1])) if row.success else "-",
-        f"{row.memory / 1e3:,.1f}",
-        training_loss(row),
-        percent(row) if row.success else "-",
-    )
-
-
 def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: Options) -> list[Table]:
     """A table for each task, and the spectra by layer."""
-    head = ("method", "step", "bits a coordinate", "payload", "memory, kB", "training loss", "held-out accuracy, %")
-    made = []
-    for task, (n, d) in sizes.items():
-        mine = [row for (name, _), row in best_of(rows).items() if name == task]
-        made.append(Table(f"{task}: n = {n:,}, d = {d:,}", head, [_cells(row, d, options) for row in mine]))
-    cells = [
-        (f"{s.task}, {s.place}", str(s.layer), f"{s.shape[0]} x {s.shape[1]}", f"{s.batch:,}")
-        + tuple(f"{part:.3f}" for part in (s.first, s.second, s.fourth))
+    head = "method | step | bits a coordinate | payload | memory, kB | training loss | held-out accuracy, %"
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        vote = row.method == MAJORITY
+        sent = bits_text(row.bits * sizes[row.task][1] * float(row.rounds[-1])) if row.success else "-"
+        return line(
+            f"{row.method}{' (no momentum)' if vote else ''} | {step_text(row, options.grid, VOTE if vote else 1.0)} | "
+            f"{row.bits:.3g} | {sent} | {row.memory / 1e3:,.1f} | {training_loss(row)} | "
+            f"{percent(row) if row.success else '-'}"
+        )
+
+    shares = [
+        line(
+            f"{s.task}, {s.place} | {s.layer} | {s.shape[0]} x {s.shape[1]} | {s.batch:,} | {s.first:.3f} | "
+            f"{s.second:.3f} | {s.fourth:.3f}"
+        )
         for s in spectrum
     ]
     title = "Share of the squared norm of a layer's gradient in its largest singular values"
-    return [*made, Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), cells)]
+    named = Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), shares)
+    return [*task_tables(rows, sizes, head, cells), named]
 
 
 def draw(rows: list[Trained], sizes: dict):
@@ -321,15 +337,8 @@ def draw(rows: list[Trained], sizes: dict):
     return by_groups(rows, sizes, lambda row: row.bits, "bits a coordinate and round")
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, and take the spectra of its gradients."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), bits=(4,),
@@ -337,18 +346,15 @@ def collect(
         )  # fmt: skip
     rows: list[Trained] = []
     spectrum: list[Spectrum] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-compressors")
-    for task in tasks(options, topics, 400 if quick else None):
-        trained = train(
-            task, plans(task, options), options.grid, seeds, workers=options.workers, records=16, steps=options.steps
-        )
+    seeds, found = seeds_of(options, seed, "network-compressors"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 16, "steps": options.steps}
+    for task in found:
+        chosen = plans(task, options)
+        trained = train(task, chosen, options.grid, seeds, **spend)
         rows += trained
-        sizes[task.name] = task.problem.n, task.problem.d
-        step = best_of(trained)[task.name, FULL].step
-        ends = _ends(task, plans(task, options)[FULL_GROUP, FULL](step), options, seeds[0])
+        ends = _ends(task, chosen[FULL_GROUP, FULL](best_of(trained)[task.name, FULL].step), options, seeds[0])
         spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
-    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes, "options": options}
+    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes_of(found), "options": options}
 
 
 def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:
@@ -364,13 +370,11 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     tried = ", ".join(f"{step:g}" for step in options.grid)
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, "
-        f"on {' and '.join(sizes)}: 80 % of the rows for training. RCV1's topics have their {options.features:,} most "
-        f"frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} after "
-        f"decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least training "
-        f"loss (the majority vote, which has no momentum, a fiftieth of one of them), {chosen_with(options)}; ± is the "
-        f"{100 * LEVEL:g} % interval of the mean over the seeds, and a verdict is by that interval of the difference "
-        f"at equal seeds: undecided if the interval contains the margin. {ENDS} Quantizers have buckets of "
+        f"{network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their {options.features:,} "
+        f"most frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} "
+        f"after decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least "
+        "training loss (the majority vote, which has no momentum, a fiftieth of one of them), "
+        f"{rule_text(options)} Quantizers have buckets of "
         f"{options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO compress each layer as a matrix; "
         "“2 triplets” are two singular triplets of each layer on average. Random blocks and top-k send a share of all "
         "coordinates. rbSGD sends a random block and has no memory, EFSGD keeps the error, ConEF keeps it compressed, "

@@ -6,6 +6,7 @@ same constant steps, no momentum, and at most the same number of gradients; the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,26 +17,26 @@ from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
 from .shared.network_training import (
-    ENDS,
-    LEVEL,
-    Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
-    not_worse,
+    compared,
+    costs,
+    network_text,
     percent,
     recorded,
+    rule_text,
     seeds_of,
+    sizes_of,
     step_text,
+    task_tables,
     tasks,
     train,
     training_loss,
 )
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import judged
-
-__all__ = ["Options", "collect", "plans", "report", "rounds_to", "statements"]
+from .shared.panels import band, canvas
+from .shared.report import OURS, Study, line
+from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
 SMALL, GROWING = "parallel SGD", "CR-PSGD"
 LITTLE, COMPARABLE = 0.01, 1.25  # a point of accuracy; losses within a quarter
@@ -121,83 +122,78 @@ def plans(options: Options) -> dict:
     return found
 
 
-def rounds_to(row: Trained, goal: float) -> float:
-    """Rounds until the mean training loss is at most ``goal`` for the first time; infinite if never."""
-    there = np.flatnonzero(row.loss.mean(axis=0, dtype=float) <= goal)
-    return float(row.rounds[there[0]]) if there.size else np.inf
+def rounds_to(row: Trained, goals) -> np.ndarray:
+    """Rounds until the training loss is at most the goal of each seed for the first time; infinite if never."""
+    there = row.loss.astype(float) <= np.asarray(goals, float)[:, None]
+    return np.where(there.any(axis=1), row.rounds[there.argmax(axis=1)].astype(float), np.inf)
+
+
+def _sooner(one: Trained, other: Trained, name: str) -> Trial:
+    """Whether a method takes fewer rounds to the loss that both reach, seed by seed."""
+    if not (one.success and other.success):
+        return Trial(at_most(costs(one, "loss"), costs(other, "loss")), f"{name}: a run diverged")
+    goals = np.maximum(one.loss[:, -1], other.loss[:, -1])
+    mine, theirs = (rounds_to(row, goals) for row in (one, other))
+    how = below(mine, theirs)
+    shown = (
+        f"{mine.mean():,.0f} against {theirs.mean():,.0f} rounds to the loss {number(goals.mean())}, which both reach"
+    )
+    return Trial(how, f"{name}: {shown} ({how})")
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on the talk's statements, on the network."""
     best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
     T, allowed = options.samples, bounds.growing_rounds(options.samples, options.rho, options.batch)
-    growing, small = ([best[task, method] for task in names] for method in (GROWING, SMALL))
+    growing = [row for row in best.values() if row.method == GROWING]
+    small = best[growing[0].task, SMALL]
     taken = [int(row.rounds[-1]) for row in growing]
-    said = [
+    about, sfo = "cr-psgd/experiments-resnet20-on-cifar10", "cr-psgd/slide-dynamic-batches-do-not-sacrifice-sfo"
+    pair = [(GROWING, SMALL)]
+    quarter = Compare(partial(costs, of="loss"), pair, partial(at_most_times, factor=COMPARABLE), show=training_loss)
+    return [
         Statement(
+            "log-rounds",
             "O(log T) rounds in place of O(T).",
-            judged("holds" if t <= allowed and 2 * t < T / options.batch else "fails" for t in taken),
-            f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small[0].rounds[-1]):,} with "
+            [t <= allowed and 2 * t < T / options.batch for t in taken],
+            f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
             f"B = {options.batch}, for at most {T:,} gradients of each worker.",
-        )
-    ]
-    for what, of in (
-        ("training loss (at most a quarter above)", "loss"),
-        ("held-out accuracy (at most one point below)", "accuracy"),
-    ):
-        trials, numbers = [], []
-        for one, other in zip(growing, small, strict=True):
-            margin = (COMPARABLE - 1.0) * other.end if of == "loss" else LITTLE
-            how = not_worse(one, other, margin, of)
-            trials.append(how)
-            shown = [percent(row) if of == "accuracy" else training_loss(row) for row in (one, other)]
-            numbers.append(f"{one.task}: {shown[0]} against {shown[1]} ({how})")
-        said.append(
-            Statement(
-                f"The growing batch does not sacrifice the convergence per gradient: {what}.",
-                judged(trials),
-                "; ".join(numbers) + ".",
-            )
-        )
-    trials, numbers = [], []
-    for one in growing:
-        for H in options.local:
-            other = best[one.task, _local(H)]
-            goal = max(one.end, other.end)
-            pair = rounds_to(one, goal), rounds_to(other, goal)
-            trials.append("holds" if pair[0] < pair[1] else "fails")
-            numbers.append(
-                f"{one.task}, H = {H}: {pair[0]:,.0f} against {pair[1]:,.0f} rounds to the loss {number(goal)}, which "
-                "both reach"
-            )
-    said.append(Statement("Fewer rounds than local SGD.", judged(trials), "; ".join(numbers) + "."))
-    trials, numbers = [], []
-    for one in growing:
-        other = best[one.task, _fixed(options)]
-        how = not_worse(one, other, 0.0, "loss")
-        trials.append(how)
-        numbers.append(f"{one.task}: {training_loss(one)} against {training_loss(other)} ({how})")
-    said.append(
+            bears_on=(about, "cr-psgd/theorem-1-slide-communication-rounds"),
+        ),
         Statement(
+            "same-loss",
+            "The growing batch does not sacrifice the convergence per gradient: training loss (at most a quarter "
+            "above).",
+            quarter(best.values()),
+            bears_on=(about, sfo),
+        ),
+        Statement(
+            "same-accuracy",
+            "The growing batch does not sacrifice the convergence per gradient: held-out accuracy (at most one point "
+            "below).",
+            compared(rows, pair, LITTLE, named=False),
+            bears_on=(about, sfo),
+        ),
+        Statement(
+            "fewer-rounds-than-local",
+            "Fewer rounds than local SGD.",
+            [_sooner(one, best[one.task, _local(H)], f"{one.task}, H = {H}") for one in growing for H in options.local],
+            bears_on=(about, "cr-psgd/slide-fewer-rounds-than-local-sgd"),
+        ),
+        Statement(
+            "no-higher-than-equal",
             "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss).",
-            judged(trials),
-            "; ".join(numbers) + ".",
-            OURS,
-        )
-    )
-    return said
+            compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False),
+            source=OURS,
+        ),
+    ]
 
 
 def draw(rows: list[Trained]):
     """Training loss and held-out accuracy, against the gradients of a worker and against rounds."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE
-
     best = best_of(rows)
     names = list(dict.fromkeys(task for task, _ in best))
-    with style():
-        figure, grid = new_figure(len(names), 3, width=PAGE, height=0.6 + 2.1 * len(names))
+    with canvas(len(names), 3, 0.6 + 2.1 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for (name, method), row in best.items():
                 if name != task or not row.success:
@@ -210,20 +206,14 @@ def draw(rows: list[Trained]):
                 ):
                     y = heights.astype(float)[:, shown]
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    (line,) = panel.plot(x[shown], y.mean(axis=0), marker="", label=label.removesuffix(", B"))
-                    panel.fill_between(
-                        x[shown], y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0
-                    )
+                    band(panel, x[shown], y, marker="", label=label.removesuffix(", B"))
             for panel, against, what in zip(
                 axes,
                 ("gradients of a worker", "rounds", "rounds"),
                 ("training loss", "training loss", "held-out accuracy, %"),
                 strict=True,
             ):
-                panel.set_xscale("log")
-                panel.set_xlabel(against)
-                panel.set_ylabel(what)
-                panel.set_title(task)
+                panel.set(xscale="log", xlabel=against, ylabel=what, title=task)
             axes[0].set_yscale("log")
             axes[1].set_yscale("log")
             axes[2].set_ylim(bottom=max(0.0, axes[2].get_ylim()[0]))
@@ -237,62 +227,37 @@ def _labelled(axes, best, task: str):
     return handles, [method for (name, method), row in best.items() if name == task and row.success]
 
 
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, with equally many gradients."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), samples=800, seeds=2, width=8, rho=1.1, local=options.local[:1], grid=(0.5, 1.0)
         )
-    seeds, rows, sizes = seeds_of(options, seed, "network-cr-psgd"), [], {}
-    for task in tasks(options, topics, 400 if quick else None):
-        rows += _trained(task, options, seeds)
-        sizes[task.name] = task.problem.n, task.problem.d
-    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes, "options": options}
-
-
-def _trained(task: Task, options: Options, seeds) -> list[Trained]:
-    return train(
-        task, plans(options), options.grid, seeds, workers=options.workers, records=40, samples=options.samples
-    )
+    seeds, found = seeds_of(options, seed, "network-cr-psgd"), tasks(options, topics, 400 if quick else None)
+    spend = {"workers": options.workers, "records": 40, "samples": options.samples}
+    rows = [row for task in found for row in train(task, plans(options), options.grid, seeds, **spend)]
+    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes_of(found), "options": options}
 
 
 def report(rows, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
-    head = ("method", "step", "gradients of a worker", "rounds", "training loss", "held-out accuracy, %")
-    made = []
-    for name, (n, d) in sizes.items():
-        mine = [row for (task, _), row in best_of(rows).items() if task == name]
-        cells = [
-            (
-                row.method,
-                step_text(row, options.grid),
-                f"{row.samples[-1]:,.0f}",
-                f"{int(row.rounds[-1]):,}",
-                training_loss(row),
-                percent(row) if row.success else "-",
-            )
-            for row in mine
-        ]
-        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
+    head = "method | step | gradients of a worker | rounds | training loss | held-out accuracy, %"
+
+    def cells(row: Trained) -> tuple[str, ...]:
+        return line(
+            f"{row.method} | {step_text(row, options.grid)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
+            f"{training_loss(row)} | {percent(row) if row.success else '-'}"
+        )
+
     tried = ", ".join(f"{step:g}" for step in options.grid)
     spent = max(row.samples[-1] for row in rows if row.method == GROWING)
+    about = "a verdict on a loss, an accuracy or the rounds to a loss"
     setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
-        f"{' and '.join(sizes)}: 80 % of the rows for training. {options.workers} workers, at most "
+        f"{network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
         f"{options.samples:,} gradients each (CR-PSGD {spent:,.0f}), no momentum. CR-PSGD begins with batches of "
-        f"{options.batch} that grow by {options.rho:g} a round; "
-        f"parallel and local SGD have batches of {options.batch}, and one run has equal batches for as many rounds as "
-        f"CR-PSGD. Each method has the constant step of {tried} with the least training loss, "
-        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds. Rounds are counted, "
-        "and those to a loss are those of the mean curve; the other verdicts are by that interval of the difference "
-        f"at equal seeds: undecided if the interval contains the margin. {ENDS} The talk's data are CIFAR-10, its "
+        f"{options.batch} that grow by {options.rho:g} a round; parallel and local SGD have batches of "
+        f"{options.batch}, and one run has equal batches for as many rounds as CR-PSGD. Each method has the constant "
+        f"step of {tried} with the least training loss, {rule_text(options, about)} The talk's data are CIFAR-10, its "
         "network is ResNet20, and its text gives neither batches nor steps."
     )
     return Study(
@@ -300,7 +265,7 @@ def report(rows, sizes: dict, options: Options) -> Study:
         "CR-PSGD on a network with 8 workers",
         setting_text,
         {"training": rows},
-        made,
+        task_tables(rows, sizes, head, cells),
         statements(rows, options),
         lambda: draw(rows),
         "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",

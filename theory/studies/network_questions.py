@@ -13,49 +13,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..cluster import run
-from ..compressors import (
-    QSGD,
-    Bucketed,
-    Identity,
-    Natural,
-    RandK,
-    RandomBlock,
-    ScaledSign,
-    TopK,
-    scaled,
-)
+from ..compressors import QSGD, Bucketed, Identity, Natural, RandK, RandomBlock, ScaledSign, TopK, scaled
 from ..core import require, setting
-from ..measure import mean_interval, paired_interval
 from ..methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
-from ..plots.text import number
 from ..problems import accuracy, gradient, initial_point, value
 from ..problems.layer_slices import layer_shapes, layers
 from ..problems.matrix import to_scipy
 from ..problems.row_blocks import rows_between
 from ..reporting.progress import track
 from .shared.network_training import (
-    ENDS,
-    LEVEL,
     Task,
     Trained,
     best_of,
     check_options,
-    chosen_with,
-    end_mark,
-    interval,
-    percent,
     recorded,
     seeds_of,
-    step_text,
+    sizes_of,
     tasks,
     train,
-    training_loss,
 )
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import judged
-
-__all__ = ["Models", "Options", "Place", "at_equal_loss", "barrier", "collect", "plans", "report", "sharpness"]
 
 MOMENTUM = 0.9
 FULL = "float32"
@@ -78,8 +55,6 @@ ONE, TOGETHER, LOCAL, SAME, OTHERS = (
     "no consensus, other starts",
 )
 PERIODS = {ONE: 1, TOGETHER: 10, LOCAL: 100}  # local steps
-WALL = 0.01  # a barrier counts from this share of the loss at the start
-LITTLE = 0.01  # one point of accuracy
 POINTS, TURNS = 11, 40  # along a segment; of the power iteration
 
 
@@ -219,33 +194,6 @@ def at_equal_loss(row: Trained, other: Trained) -> tuple[np.ndarray, np.ndarray]
     return mine, theirs
 
 
-def _sign(difference: np.ndarray) -> str:
-    """Whether a difference is below 0 by the interval of its mean: "holds", "fails" where it is above, "undecided"."""
-    if difference.size < 2:
-        return "holds" if difference.mean() < 0.0 else "fails"
-    found = mean_interval(difference, LEVEL)
-    return "holds" if found.high < 0.0 else "fails" if found.low > 0.0 else "undecided"
-
-
-def _merit(text: str, best: dict, pairs, source: str) -> Statement:
-    """Whether the first of each pair has the lower held-out loss where both have the same training loss."""
-    trials, numbers = [], []
-    for task in dict.fromkeys(task for task, _ in best):
-        for first, second in pairs:
-            row, other = best[task, first], best[task, second]
-            if not (row.success and other.success):
-                trials.append("undecided" if not other.success else "fails")
-                numbers.append(f"{task}, {first}: a run diverged")
-                continue
-            mine, theirs = at_equal_loss(row, other)
-            trials.append(_sign(mine - theirs))
-            numbers.append(
-                f"{task}, {first}: {number(mine.mean())} with step {row.step:g} against {number(theirs.mean())} with "
-                f"{other.step:g}, difference {interval(mine - theirs)} ({trials[-1]})"
-            )
-    return Statement(text, judged(trials), "; ".join(numbers) + ".", source)
-
-
 # --- minima -----------------------------------------------------------------------------------------------------------
 
 
@@ -357,172 +305,11 @@ def consensus(task: Task, options: Options, seeds) -> list[Models]:
     return found
 
 
-# --- what holds -------------------------------------------------------------------------------------------------------
-
-
-def _against(text: str, models: list[Models], rows: str, way: str, of: str, margin: float) -> Statement:
-    """Whether models without consensus reach the accuracy of those with it, up to a margin."""
-    trials, numbers = [], []
-    found = {(one.task, one.way): one for one in models if one.rows == rows}
-    for task in dict.fromkeys(one.task for one in models):
-        mine, theirs = getattr(found[task, way], of), found[task, ONE].single
-        if mine.size < 2:
-            how = "holds" if mine.mean() >= theirs.mean() - margin else "fails"
-        else:
-            apart = paired_interval(mine, theirs, LEVEL)
-            how = "holds" if apart.low >= -margin else "fails" if apart.high < -margin else "undecided"
-        trials.append(how)
-        numbers.append(f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} % ({how})")
-    return Statement(text, judged(trials), "; ".join(numbers) + ".", OURS)
-
-
-def statements(rows: list[Trained], where: list[Place], models: list[Models]) -> list[Statement]:
-    """Answers to the questions, each by intervals over the seeds."""
-    best = best_of(rows)
-    said = [
-        _merit(
-            "An unbiased error compressor generalizes better (held-out loss at equal training loss; steps differ).",
-            best,
-            MEMORIES,
-            "",
-        ),
-        _merit(
-            "Unbiased messages generalize better than biased ones with a memory (likewise).",
-            best,
-            MESSAGES,
-            OURS,
-        ),
-    ]
-    by = {(one.task, one.method): one for one in where}
-    compressed = [one for one in where if one.method not in (FULL, OTHER_ROWS, OTHER_START)]
-    trials = [_sign(by[one.task, OTHER_START].away - one.away) for one in compressed]
-    share = sum(how == "fails" for how in trials)
-    said.append(
-        Statement(
-            "Compression leads farther from the weights of full precision than another start does.",
-            judged(trials),
-            f"{trials.count('holds')} of {len(trials)} are farther, {share} nearer; "
-            + "; ".join(
-                f"{task}: {number(min(o.away.mean() for o in compressed if o.task == task))} to "
-                f"{number(max(o.away.mean() for o in compressed if o.task == task))} of the way, other rows "
-                f"{interval(by[task, OTHER_ROWS].away)}, another start {interval(by[task, OTHER_START].away)}"
-                for task in dict.fromkeys(one.task for one in where)
-            )
-            + ".",
-            OURS,
-        )
-    )
-    trials = [_sign(WALL - one.wall) for one in compressed]
-    high = [one for one, how in zip(compressed, trials, strict=True) if how == "holds"]
-    said.append(
-        Statement(
-            f"Different minima: a barrier above {100 * WALL:g} % of the loss at the start lies between the ends of "
-            "compressed and of full precision.",
-            judged(trials),
-            f"{len(high)} of {len(trials)}"
-            + (f" ({', '.join(f'{one.task}, {one.method}' for one in high)})" if high else "")
-            + "; "
-            + "; ".join(
-                f"{task}: other rows {interval(by[task, OTHER_ROWS].wall)}, another start "
-                f"{interval(by[task, OTHER_START].wall)}"
-                for task in dict.fromkeys(one.task for one in where)
-            )
-            + ".",
-            OURS,
-        )
-    )
-    said += [
-        _against("Consensus is not necessary: a worker alone with its own rows is at most one point below it.",
-                 models, "own", SAME, "single", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, one start (at most one point "
-                 "below).",
-                 models, "own", SAME, "averaged", LITTLE),
-        _against("One mean of the weights at the end replaces consensus: own rows, other starts (at most one point "
-                 "below).",
-                 models, "own", OTHERS, "averaged", LITTLE),
-        _against("The mean of the probabilities of models trained apart replaces consensus: own rows (at most one "
-                 "point below).",
-                 models, "own", OTHERS, "together", LITTLE),
-        _against("Different minima are of use: with all rows for each, the mean of the probabilities is no worse.",
-                 models, "shared", OTHERS, "together", 0.0),
-    ]  # fmt: skip
-    return said
-
-
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def draw(rows: list[Trained], where: list[Place], models: list[Models]):
-    """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import PAGE, colours
-
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
-    with style():
-        figure, grid = new_figure(len(names), 3, width=PAGE, height=1.2 + 2.2 * len(names))
-        for axes, task in zip(grid, names, strict=True):
-            for k, method in enumerate(dict.fromkeys(method for _, method in best)):
-                row = best.get((task, method))
-                if row is not None and row.success:
-                    paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    repeated = (
-                        {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
-                    )
-                    axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
-                    places_here = [one for one in where if (one.task, one.method) == (task, method)]
-                    axes[1].plot(
-                        [one.away.mean() for one in places_here],
-                        [one.wall.mean() for one in places_here],
-                        linestyle="",
-                        marker="d" if k >= len(colours()) else "o",
-                        color=colours()[k % len(colours())],
-                    )
-            for one in where:
-                if one.task == task and one.method in (OTHER_ROWS, OTHER_START):
-                    axes[1].annotate(
-                        one.method.removeprefix("float32, "),
-                        (one.away.mean(), one.wall.mean()),
-                        xytext=(-4, 0) if one.method == OTHER_START else (0, 6),
-                        textcoords="offset points",
-                        fontsize=6,
-                        ha="right" if one.method == OTHER_START else "left",
-                        va="center",
-                    )
-                    axes[1].plot([one.away.mean()], [one.wall.mean()], color="0.4", marker="x", linestyle="")
-            here = [one for one in models if one.task == task]
-            for k, (of, label) in enumerate(
-                (("single", "one model"), ("averaged", "mean of weights"), ("together", "mean of probabilities"))
-            ):
-                axes[2].plot(
-                    [100.0 * getattr(one, of).mean() for one in here],
-                    np.arange(len(here)) + 0.15 * (k - 1),
-                    linestyle="",
-                    marker="os^"[k],
-                    markersize=3,
-                    color=("#000000", "#0072B2", "#D55E00")[k],
-                    label=label,
-                )
-            axes[0].set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
-            axes[1].set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
-            axes[2].set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
-            axes[2].set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
-            axes[2].invert_yaxis()
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        more, names_of = grid[0, 2].get_legend_handles_labels()
-        figure.legend([*handles, *more], [*labels, *names_of], loc="outside lower center", ncols=3)
-    return figure
-
-
-def collect(
-    quick: bool = False,
-    seed: int = 0,
-    data: str | None = None,
-    topics: str | None = None,
-    options: Options | None = None,
-) -> dict:
+def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, compare where they end, and train with and without consensus."""
-    options = options or Options()
     if quick:
         options = options._replace(
             tasks=("digits",), rows=160, steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), workers=4
@@ -530,81 +317,13 @@ def collect(
     rows: list[Trained] = []
     where: list[Place] = []
     models: list[Models] = []
-    sizes = {}
-    seeds = seeds_of(options, seed, "network-questions")
-    for task in tasks(options, topics, options.rows):
-        trained = train(
-            task, plans(task, options), options.grid, seeds, workers=options.workers, records=40, steps=options.steps
-        )
+    seeds, found = seeds_of(options, seed, "network-questions"), tasks(options, topics, options.rows)
+    spend = {"workers": options.workers, "records": 40, "steps": options.steps}
+    for task in found:
+        trained = train(task, plans(task, options), options.grid, seeds, **spend)
         rows += trained
-        sizes[task.name] = task.problem.n, task.problem.d
         steps = {method: row.step for (_, method), row in best_of(trained).items() if row.success}
         where += places(task, *ends_of(task, steps, options, seeds))
         models += consensus(task, options, seeds)
-    return {
-        "rows": recorded(rows, ("loss", "test_loss")),
-        "where": where,
-        "models": models,
-        "sizes": sizes,
-        "options": options,
-    }
-
-
-def report(rows, where, models, sizes: dict, options: Options) -> Study:
-    """The study of these runs; ``sizes`` has n and d of each task."""
-    best, made = best_of(rows), []
-    for name, (n, d) in sizes.items():
-        cells: list[tuple[str, ...]] = []
-        for (task, method), row in best.items():
-            if task == name:
-                held = (interval(row.test_loss[:, -1]), percent(row)) if row.success else ("-", "-")
-                cells.append((method, step_text(row, options.grid), training_loss(row), *held))
-        head = ("method", "step", "training loss", "held-out loss", "held-out accuracy, %")
-        made.append(Table(f"{name}: n = {n:,}, d = {d:,}", head, cells))
-    ends_head = (
-        "method",
-        "relative distance",
-        "barrier",
-        "classified differently from full precision, %",
-        "largest curvature",
-    )
-    cells = [
-        (f"{one.task}, {one.method}", interval(one.away), interval(one.wall), interval(100 * one.differs))
-        + (interval(one.sharpness),)
-        for one in where
-    ]
-    made.append(Table("Ends, beside that of full precision with the same start and rows", ends_head, cells))
-    models_head = ("models", "rows", "step", "one model, %", "mean of weights, %", "mean of probabilities, %")
-    cells = [
-        (f"{one.task}, {one.way}", one.rows, number(one.step) + end_mark(one.step * (1.0 - MOMENTUM), options.grid))
-        + tuple(interval(100 * part) for part in (one.single, one.averaged, one.together))
-        for one in models
-    ]
-    made.append(Table("With and without consensus", models_head, cells))
-    setting_text = (
-        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
-        f"{' and '.join(sizes)}: {options.rows} rows for training, a fifth of the data held out. {options.workers} "
-        f"workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; each method has the "
-        f"step of {', '.join(f'{step:g}' for step in options.grid)} with the least training loss, "
-        f"{chosen_with(options)}; ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and a verdict is by "
-        f"that interval of the difference at equal seeds: undecided if the interval contains the margin. {ENDS} Error "
-        f"compressors serve ConEF with random blocks of {100 * options.share:g} %; the scaled ones are the unbiased "
-        "ones times 1/(1 + omega). The distance to the weights of full precision is divided by how far those moved "
-        "from the start; the barrier is the largest height of the loss on the segment between both, above the straight "
-        f"line, over the loss at the start ({POINTS} points). The last table has no momentum, and its candidate steps "
-        f"are {1.0 / (1.0 - MOMENTUM):.3g} times as long. Without consensus, each worker trains alone, with as many "
-        f"gradients; with own rows it has an {options.workers}th of them. Without consensus the step is the one with "
-        "the least "
-        "mean loss of the single models on all training rows; it is not tuned for the means. Hidden units were not "
-        "matched, so part of the barrier between two starts may be their order."
-    )
-    return Study(
-        "network-questions",
-        "Unbiasedness, minima and consensus on a network",
-        setting_text,
-        {"training": rows, "ends": where, "models": models},
-        made,
-        statements(rows, where, models),
-        lambda: draw(rows, where, models),
-        "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus",
-    )
+    kept = {"rows": recorded(rows, ("loss", "test_loss")), "where": where, "models": models}
+    return kept | {"sizes": sizes_of(found), "options": options}

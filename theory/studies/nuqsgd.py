@@ -17,10 +17,7 @@ from ..bounds import (
     chord_variance,
     geometric_levels,
     nuqsgd_released_levels,
-    nuqsgd_variance,
     optimal_ratio,
-    qsgd_inf_variance,
-    qsgd_variance,
 )
 from ..cluster import run
 from ..compressors import NUQSGD, Bucketed, Identity, qsgd_bits
@@ -29,24 +26,9 @@ from ..core.random import key
 from ..data import Dataset
 from ..methods import ParallelSGD
 from ..methods.schedules import Constant
-from ..plots.text import number
 from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ..reporting.progress import track
 from .shared.problems import digits, iterates, rcv1
-from .shared.report import OURS, Statement, Study, Table
-from .shared.verdicts import verdict
-
-__all__ = [
-    "Training",
-    "Variance",
-    "collect",
-    "inputs",
-    "levels_of",
-    "relative_variance",
-    "report",
-    "train",
-    "variances",
-]
 
 BITS, BUCKET = 4, 8192
 FINEST = 119  # levels of NUQSGD that floats can tell apart: with 8 bits there are codes for 126
@@ -56,7 +38,6 @@ RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
 SEEDS = 5
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
-COMPARABLE = 2.0  # the factor for "comparable" variances; for losses and accuracies see `statements`
 
 
 class Variance(NamedTuple):
@@ -70,41 +51,38 @@ class Variance(NamedTuple):
 
 
 class Training(NamedTuple):
-    """One method on one problem, means over seeds.
+    """One method on one problem.
 
     Attributes
     ----------
     problem : str
     workers, batch : int
     method : str
-    variance : float
-        Exact relative variance of its quantizer at its own mini-batch gradients, mean along the run.
-    loss, spread : float
-        f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
-    accuracy, apart : float
-        On the held-out part, at the end; standard deviation over the seeds.
     bits : float
         Payload bits per coordinate and message.
+    variance, loss, accuracy : ndarray, shape (seeds,)
+        Exact relative variance of its quantizer at its own mini-batch gradients, mean along the run; f - f* on the
+        training part, mean over the last quarter of the run; accuracy on the held-out part, at the end.
+    step, gap, noise : ndarray, shape (records,)
+        Along the run: step, f - f* and variance, means over seeds.
     """
 
     problem: str
     workers: int
     batch: int
     method: str
-    variance: float
-    loss: float
-    spread: float
-    accuracy: float
-    apart: float
     bits: float
-
-
-class Curves(NamedTuple):
-    """Curves along a run: step, f - f* and variance, means over seeds."""
-
+    variance: np.ndarray
+    loss: np.ndarray
+    accuracy: np.ndarray
     step: np.ndarray
     gap: np.ndarray
-    variance: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def setting(self) -> str:
+        """Problem and workers, as text."""
+        return f"{self.problem}, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
 
 # --- variances --------------------------------------------------------------------------------------------------------
@@ -201,7 +179,7 @@ def train(
     bits=BITS,
     bucket=BUCKET,
     length=1.0,
-) -> tuple[list[Training], dict[str, Curves]]:
+) -> list[Training]:
     """Train with each quantizer at the same bits and step size, on 80 % of the rows.
 
     Parameters
@@ -222,8 +200,7 @@ def train(
 
     Returns
     -------
-    rows : list of Training
-    curves : dict of str to Curves
+    list of Training
     """
     require(1 <= records <= steps, "records", records, "an integer from 1 to the number of steps")
     part, held_out = data.split(0.8, seed=0)
@@ -232,250 +209,36 @@ def train(
     step = Constant((1.0 - MOMENTUM) * length / lipschitz(problem))
     rng = np.random.default_rng(int(key(seed, "nuqsgd", "rows")))
     drawn = [rng.choice(problem.n, min(batch, problem.n), replace=False) for _ in range(records + 1)]
-    rows, curves = [], {}
+    rows = []
     for method, compressor in track(compressors(bits, bucket).items(), name):
-        end, seen = [], []
-        exact = method == "float32"
-        levels: Any = None if exact else levels_of(method, bits)
+        seen, held, width = [], [], math.nan
+        plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
+        levels: Any = None if method == "float32" else levels_of(method, bits)
         for r in range(seeds):
             here: list = []
 
-            def watch(intermediate_result, here=here, exact=exact, levels=levels):
+            def watch(intermediate_result, here=here, levels=levels):
                 x = intermediate_result.last
                 g = batch_gradient(problem, drawn[len(here)], x)
-                noise = 0.0 if exact else relative_variance(g, levels[0], levels[1], bucket)
+                noise = 0.0 if levels is None else relative_variance(g, levels[0], levels[1], bucket)
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
-            plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
-            done = run(
-                plan,
-                problem,
-                workers=workers,
-                steps=steps,
-                seed=seed + r,
-                callback=watch,
-                record_every=max(1, steps // records),
-            )
+            every = max(1, steps // records)
+            done = run(plan, problem, workers=workers, steps=steps, seed=seed + r, callback=watch, record_every=every)
             seen.append(np.array(here[: records + 1]))
+            held.append(accuracy(test, done.last))
             width = done.history["bits_up"][-1] / (done.history["step"][-1] * problem.d)
-            end.append((accuracy(test, done.last), width))
-        table = np.array(seen)
-        late = table[:, -max(1, records // 4) :, 1].mean(axis=1)
-        curves[method] = Curves(*table.mean(axis=0).T)
-        held, width = np.mean(end, axis=0)
-        apart = np.std(end, axis=0)[0]
-        rows.append(
-            Training(name, workers, batch, method, table[:, :, 2].mean(), late.mean(), late.std(), held, apart, width)
-        )
-    return rows, curves
+        table, late = np.array(seen), max(1, records // 4)
+        by_seed = table[:, :, 2].mean(axis=1), table[:, -late:, 1].mean(axis=1), np.array(held)
+        curves = table.mean(axis=0).T.astype(np.float32)
+        rows.append(Training(name, workers, batch, method, float(width), *by_seed, *curves))
+    return rows
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def _pairs(rows, of) -> dict:
-    """``of(row)`` for each quantizer, by everything else."""
-    found: dict = {}
-    for row in rows:
-        place = (row.input, row.bits, row.bucket) if isinstance(row, Variance) else (row.problem, row.workers)
-        name = row.quantizer if isinstance(row, Variance) else row.method
-        found.setdefault(place, {})[name] = of(row)
-    return found
-
-
-def _where(places) -> str:
-    names = list(dict.fromkeys(place[0] for place in places))
-    return ", ".join(names) or "none"
-
-
-def _bits(places) -> str:
-    return ", ".join(str(b) for b in sorted({place[1] for place in places}))
-
-
-def statements(rows, sweep, trained) -> list[Statement]:
-    """Which of the paper's orderings hold, and on how many inputs."""
-    said = []
-    four, every = (_pairs(part, lambda row: row.variance) for part in (rows, sweep))
-    for what, table in ((f"{BITS} bits, buckets of {BUCKET}", four), ("all bits and buckets", every)):
-        lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
-        equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
-        higher = [place for place in table if place not in lower and place not in equal]
-        numbers = f"On {len(lower)} of {len(table)}"
-        if equal:
-            numbers += f"; equal on {len(equal)}, at {_bits(equal)} bits, where both have the levels 0 and 1"
-        if table is four:
-            numbers += f"; higher on {_where(higher)}."
-        else:
-            numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
-        said.append(
-            Statement(
-                f"The variance of NUQSGD is below that of QSGD ({what}).", verdict(len(lower), len(table)), numbers
-            )
-        )
-        ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
-        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
-        above = [place for place, r in ratio.items() if r > COMPARABLE]
-        below = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
-        numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
-        if table is four:
-            numbers += (
-                f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below)}. NUQSGD over QSGDinf lies "
-                f"between {number(min(ratio.values()))} and {number(max(ratio.values()))}."
-            )
-        else:
-            numbers += f"; higher on {len(above)}, lower on {len(below)}."
-        said.append(
-            Statement(
-                f"The variance of NUQSGD is comparable to that of QSGDinf ({what}).",
-                verdict(len(near), len(table)),
-                numbers,
-            )
-        )
-    ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
-    if ratio:
-        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
-        said.append(
-            Statement(
-                "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
-                f" ({BITS} bits, buckets of {BUCKET}).",
-                verdict(len(near), len(ratio)),
-                f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
-                OURS,
-            )
-        )
-    noise, loss, held = (
-        _pairs(trained, of) for of in (lambda row: row.variance, lambda row: row.loss, lambda row: row.accuracy)
-    )
-    spread = _pairs(trained, lambda row: row.spread)
-
-    def name(place):
-        return f"{place[0]}, {place[1]} worker{'s' if place[1] > 1 else ''}"
-
-    lower = [place for place, v in noise.items() if v["NUQSGD"] < v["QSGD"]]
-    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGD'])}" for p, v in noise.items())
-    said.append(
-        Statement(
-            "Along the run the variance of NUQSGD is below that of QSGD.",
-            verdict(len(lower), len(noise)),
-            f"{numbers}.",
-        )
-    )
-    near = [p for p, v in noise.items() if 1 / COMPARABLE <= v["NUQSGD"] / v["QSGDinf"] <= COMPARABLE]
-    numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v['QSGDinf'])}" for p, v in noise.items())
-    said.append(
-        Statement(
-            "Along the run the variance of NUQSGD is comparable to that of QSGDinf.",
-            verdict(len(near), len(noise)),
-            f"{numbers}.",
-        )
-    )
-    for other in ("QSGD", "QSGDinf"):
-        clear = {p: 3.0 * math.hypot(spread[p]["NUQSGD"], spread[p][other]) for p in loss}
-        good = [
-            p
-            for p, v in loss.items()
-            if (v[other] - v["NUQSGD"] > clear[p] if other == "QSGD" else abs(v["NUQSGD"] / v[other] - 1.0) <= 0.1)
-        ]
-        numbers = "; ".join(f"{name(p)}: {number(v['NUQSGD'])} against {number(v[other])}" for p, v in loss.items())
-        text = "NUQSGD trains to a lower loss than QSGD" if other == "QSGD" else "NUQSGD trains to the loss of QSGDinf"
-        rule = "by three standard deviations" if other == "QSGD" else "within 10 %"
-        said.append(Statement(f"{text} ({rule}).", verdict(len(good), len(loss)), f"f - f*: {numbers}."))
-    noise = _pairs(trained, lambda row: row.apart)
-    good = [
-        p for p, v in held.items() if v["NUQSGD"] - v["QSGD"] > 3.0 * math.hypot(noise[p]["NUQSGD"], noise[p]["QSGD"])
-    ]
-    numbers = "; ".join(f"{name(p)}: {100 * v['NUQSGD']:.1f} against {100 * v['QSGD']:.1f}" for p, v in held.items())
-    said.append(
-        Statement(
-            "NUQSGD has a higher held-out accuracy than QSGD (by three standard deviations).",
-            verdict(len(good), len(held)),
-            f"In per cent, {numbers}.",
-        )
-    )
-    return said
-
-
-def _wide(rows, names) -> list[tuple[str, ...]]:
-    table = _pairs(rows, lambda row: row.variance)
-    return [(place[0], *(number(v[name]) for name in names)) for place, v in table.items()]
-
-
-def draw(sweep, dimensions, trained):
-    """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
-    chosen = [name for name in ("Gaussian", "lognormal 1.5", "logistic near x*, batch") if name in dimensions]
-    colours = dict(zip(("float32", *THREE), ("#7F7F7F", "#D55E00", "#0072B2", "#009E73"), strict=True))
-    marks = dict(zip(("float32", *THREE), "xosD", strict=True))
-    dashes = dict(zip(("float32", *THREE), (":", "--", "-.", "-"), strict=True))
-    worst = {
-        "QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
-        "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
-        "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
-    }
-    with style():
-        figure, grid = new_figure(2, 3, width=PAGE, height=1.3 * COLUMN)
-        for axes, name in zip(grid[0], chosen, strict=False):
-            largest = min(BUCKET, dimensions[name])
-            for q in THREE:
-                mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
-                bits = [row.bits for row in mine]
-                axes.plot(
-                    bits,
-                    [row.variance for row in mine],
-                    color=colours[q],
-                    marker=marks[q],
-                    linestyle=dashes[q],
-                    markerfacecolor="none",
-                    label=q,
-                )
-                axes.plot(
-                    bits,
-                    [worst[q](largest, b) for b in bits],
-                    color=colours[q],
-                    marker="",
-                    linewidth=1.4,
-                    linestyle=(0, (1, 1.5)),
-                )
-            axes.set_yscale("log")
-            axes.set_xticks(sorted({row.bits for row in sweep}))
-            axes.set_xlabel("bits a coordinate")
-            axes.set_title(name)
-        grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
-        first, second = list(trained)[0], list(trained)[-1]
-        for axes, (name, curves), what in zip(
-            grid[1],
-            ((first, trained[first]), (first, trained[first]), (second, trained[second])),
-            ("variance", "gap", "gap"),
-            strict=True,
-        ):
-            for method, seen in curves.items():
-                if what == "variance" and method == "float32":
-                    continue
-                axes.plot(
-                    seen.step,
-                    getattr(seen, what),
-                    color=colours[method],
-                    marker=marks[method],
-                    markevery=4,
-                    linestyle=dashes[method],
-                    markerfacecolor="none",
-                    label=method,
-                )
-            axes.set_yscale("log")
-            axes.set_xlabel("rounds")
-            axes.set_title(name)
-            axes.set_ylabel("relative variance along the run" if what == "variance" else r"$f(x_t)-f^*$")
-        from matplotlib.lines import Line2D
-
-        handles, labels = grid[1, 1].get_legend_handles_labels()
-        handles.append(Line2D([], [], color="0.4", linestyle=(0, (1, 1.5)), marker="", linewidth=1.4))
-        figure.legend(handles, [*labels, "worst case, in its colour"], loc="outside lower center", ncols=5)
-    return figure
-
-
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None) -> dict:
     """Variances on synthetic and real gradients, then training at equal bits."""
     text, pictures = rcv1(data, 2000 if quick else None), digits()
     vectors = inputs(text, pictures, seed, (2 if quick else 8) * BUCKET)
@@ -484,77 +247,21 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
     sweep = variances(vectors, (2, 4, 6) if quick else SWEEP_BITS, SWEEP_BUCKETS[-2:] if quick else SWEEP_BUCKETS)
     options = {"steps": 40, "records": 4, "seeds": 2, "seed": seed} if quick else {"seed": seed}
     label = text.name.split(" (")[0]
-    trained, curves = [], {}
+    trained: list[Training] = []
     for name, make, source, length in (
         (f"logistic, {label}", logistic, text, 1.0),
         ("softmax, digits", softmax, pictures, LONGER),
     ):
         for workers, batch in ((1, BATCH), (8, BATCH // 4)):
-            found, seen = train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
-            trained += found
-            curves[f"{name}, {workers} x {batch}"] = seen
+            trained += train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
     lengths = {name: v.size for name, v in vectors.items()}
     return {
         "rows": rows,
         "sweep": sweep,
         "trained": trained,
-        "curves": curves,
         "lengths": lengths,
         "label": label,
         "columns": (text.d, pictures.d * 10),
         "rounds": options.get("steps", 400),
         "seeds": options.get("seeds", SEEDS),
     }
-
-
-def report(rows, sweep, trained, curves, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
-    """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
-    names = list(dict.fromkeys(row.quantizer for row in rows))
-    tables = [
-        Table(f"Exact relative variance at {BITS} bits, buckets of {BUCKET}", ("vector", *names), _wide(rows, names))
-    ]
-    middle = [(row.input, str(row.bits), str(row.bucket)) for row in sweep if row.quantizer == "QSGD"]
-    table = _pairs(sweep, lambda row: row.variance)
-    kept = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
-    cells = [
-        (*place, *(number(table[place[0], int(place[1]), int(place[2])][q]) for q in THREE))
-        for place in middle
-        if place[0] in kept
-    ]
-    tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
-    cells = [
-        (
-            row.problem,
-            f"{row.workers} x {row.batch}",
-            row.method,
-            number(row.bits),
-            number(row.variance),
-            f"{number(row.loss)} ± {number(row.spread)}",
-            f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
-        )
-        for row in trained
-    ]
-    head = ("problem", "workers x batch", "method", "bits a coordinate", "variance along the run", "f - f*", "held out")
-    tables.append(Table("Training", head, cells))
-    setting = (
-        f"Levels: QSGD and QSGDinf j/s, j = 0, ..., s = 2^(bits-1) - 1, of the 2-norm and of the maximum; NUQSGD 0, "
-        f'2^-j; "best ratio" p^j with the p of least worst variance; "no zero" as in the released code. Synthetic '
-        f"vectors have {lengths['Gaussian']:,} coordinates; real gradients are those of logistic regression on "
-        f"{label} (d = {columns[0]:,}) and softmax regression on digits (d = {columns[1]}, one bucket), l2 = {L2:g}, "
-        f"full or over {BATCH} rows. Training: batches of {BATCH} rows on one worker (the paper simulates k GPUs by k "
-        "independent mini-batches), or of 32 on each of 8, as in its comparison under small mini-batches; momentum "
-        f"{MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one step size for all, {1 - MOMENTUM:.1g}/L on logistic "
-        f"and {LONGER * (1 - MOMENTUM):.1g}/L on softmax regression, {rounds} rounds, 80 % of the rows, means over "
-        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
-    )
-    return Study(
-        "nuqsgd",
-        "NUQSGD, QSGD and QSGDinf at equal bits",
-        setting,
-        {"variances": rows, "sweep": sweep, "training": trained},
-        tables,
-        statements(rows, sweep, trained),
-        lambda: draw(sweep, lengths, curves),
-        "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
-        "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
-    )

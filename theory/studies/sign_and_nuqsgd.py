@@ -19,19 +19,13 @@ from ..core.random import key
 from ..data import Dataset, rcv1_topics
 from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant
-from ..plots.text import bits as bits_text
-from ..plots.text import number
 from ..problems import accuracy, batch_gradient, lipschitz, logistic, softmax, solve, value
 from ..reporting.progress import track
 from ..wire.frame import open_frame
 from .nuqsgd import L2, MOMENTUM
-from .shared.messages import TURNS, Message, measure_messages, round_seconds
+from .shared.messages import TURNS, measure_messages
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
-from .shared.report import Statement, Study, Table
 from .shared.step_search import Way, reached
-from .shared.verdicts import verdict
-
-__all__ = ["Training", "collect", "methods", "report", "train"]
 
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
@@ -39,12 +33,8 @@ SIGN, FOUR, EIGHT = f"EF-sign, {SMALL}", f"NUQSGD 4 bits, {LARGE}", f"NUQSGD 8 b
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
 WORKERS, BATCH = 8, 32
 STEPS = (16.0, 4.0, 1.0, 0.25, 0.0625)  # in units of (1 - momentum)/L: the best one of each method is used
-COMMON = 1.0  # the step size at which methods are compared with one for all
 SEEDS = 5
 SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
-BANDWIDTHS = (1e9, 1e10, 1e11)  # bits per second
-PRINTED = 128  # bits of a bucket of 64 in the paper
-CLOSE = 1.25  # the factor for "close"
 
 
 class Training(NamedTuple):
@@ -152,7 +142,7 @@ def train(
     rng = np.random.default_rng(int(key(seed, "sign-and-nuqsgd", "rows")))
     drawn = rng.integers(problem.n, size=(records + 1, BATCH))
     rows, curves, again = [], {}, coded(ways)
-    last = None
+    last: Any = None
 
     def once(way, step, r, code):
         sizes: list = []
@@ -219,7 +209,7 @@ def train(
     return rows, curves, batch_gradient(problem, drawn[-1], last).astype(np.float32)
 
 
-# --- what holds -------------------------------------------------------------------------------------------------------
+# --- figure and study -------------------------------------------------------------------------------------------------
 
 
 def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
@@ -234,258 +224,7 @@ def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
     return found
 
 
-def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], float]:
-    """Rounds until the goal times coding and exchange of one, by problem, method and bandwidth."""
-    message = {(row.input, row.method): row for row in sent}
-    return {
-        (*place, b): row.rounds * round_seconds(message[place], WORKERS, b)
-        for place, row in best(trained, "rounds").items()
-        for b in BANDWIDTHS
-    }
-
-
-def _giga(bandwidth: float) -> str:
-    return f"{bandwidth / 1e9:g}"
-
-
-def _over(pairs) -> str:
-    """Ratios with their names: "1 Gbit/s: 0.4, 10 Gbit/s: 1.1"."""
-    return ", ".join(f"{name}: {number(ratio)}" for name, ratio in pairs)
-
-
-def crossing(a: Message, b: Message, workers: int) -> float:
-    """The bandwidth from which a round of ``a``, which sends fewer bits, takes longer than one of ``b``."""
-    slower = round_seconds(a, workers, math.inf) - round_seconds(b, workers, math.inf)
-    return (workers - 1) * (b.bits - a.bits) / slower if slower > 0 else math.inf
-
-
-def statements(sent, trained) -> list[Statement]:
-    """The statements of the paper on the two, with verdicts."""
-    said, first = [], {row.method: row for row in sent if row.input == sent[0].input}
-    whole = bucket_message()
-    said.append(
-        Statement(
-            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the "
-            "paper counts (32 "
-            "for each scaling factor, 64 for the signs).",
-            "holds" if whole == PRINTED else "fails",
-            f"Here a bucket of {SMALL} takes {whole} bits, {whole / SMALL:g} a value: one scale; the paper counts "
-            f"{PRINTED}, which is two. What its implementation sent is not judged.",
-        )
-    )
-    packed = [row for row in sent if not math.isnan(row.form)]
-    good = sum(row.form == row.bits for row in packed)
-    widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
-    said.append(
-        Statement(
-            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate.",
-            verdict(good, len(packed)),
-            f"To the bit for {good} of {len(packed)} messages. Bits a coordinate at "
-            f"d = {sent[0].d:,}: {_over(widths)}.",
-        )
-    )
-    ratio: dict[Any, float]
-    for other, text in (
-        (FOUR, "a round of EF-SignSGD takes longer than one of 4-bit NUQSGD"),
-        (EIGHT, "a round of EF-SignSGD takes about as long as one of 8-bit NUQSGD"),
-    ):
-        ratio = {
-            b: round_seconds(first[SIGN], WORKERS, b) / round_seconds(first[other], WORKERS, b) for b in BANDWIDTHS
-        }
-        good = [r > 1.0 if other == FOUR else 1 / CLOSE <= r <= CLOSE for r in ratio.values()]
-        at = crossing(first[SIGN], first[other], WORKERS)
-        numbers = _over((f"{_giga(b)} Gbit/s", r) for b, r in ratio.items())
-        numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
-        rule = "" if other == FOUR else f" (within a factor of {CLOSE:g})"
-        said.append(
-            Statement(
-                f"With {WORKERS} workers {text}{rule}.",
-                verdict(sum(good), len(good)),
-                f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
-            )
-        )
-    fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
-    problems = list(dict.fromkeys(row.problem for row in trained))
-    for other, how in ((FOUR, "packed"), (CODED, "with entropy coding")):
-        ratio = {(p, b): spent[p, SIGN, b] / spent[p, other, b] for p in problems for b in BANDWIDTHS}
-        text = _over((f"{p}, {_giga(b)} Gbit/s", r) for (p, b), r in ratio.items())
-        said.append(
-            Statement(
-                f"NUQSGD, {how}, beats EF-SignSGD end to end.",
-                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
-                f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
-            )
-        )
-        sums = {(p, m): fastest[p, m].rounds * fastest[p, m].bits for p in problems for m in (SIGN, other)}
-        ratio = {p: sums[p, SIGN] / sums[p, other] for p in problems}
-        text = _over(ratio.items())
-        if other == FOUR:
-            text += f"; with {PRINTED} bits a bucket, {_over((p, r * PRINTED / whole) for p, r in ratio.items())}"
-        said.append(
-            Statement(
-                f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                verdict(sum(r > 1.0 for r in ratio.values()), len(ratio)),
-                f"Bits over bits, {SIGN} and {other}: {text}.",
-            )
-        )
-    for step, how in ((COMMON, "with one step size for all"), (None, "each with its best step size")):
-        rows = {(r.problem, r.method): r for r in trained if r.step == step} if step else best(trained)
-        pairs = [(p, rows[p, FOUR], rows[p, SIGN]) for p in problems]
-        good = [b.loss - a.loss > 3.0 * math.hypot(a.spread, b.spread) for _, a, b in pairs]
-        text = "; ".join(f"{p}: {number(a.loss)} against {number(b.loss)}" for p, a, b in pairs)
-        said.append(
-            Statement(
-                f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (by three "
-                "standard deviations).",
-                verdict(sum(good), len(good)),
-                f"f - f* of {FOUR} and {SIGN}: {text}.",
-            )
-        )
-        good = [a.accuracy - b.accuracy > 3.0 * math.hypot(a.apart, b.apart) for _, a, b in pairs]
-        text = "; ".join(f"{p}: {100 * a.accuracy:.1f} against {100 * b.accuracy:.1f}" for p, a, b in pairs)
-        said.append(
-            Statement(
-                f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (by three standard deviations).",
-                verdict(sum(good), len(good)),
-                f"In per cent, {text}.",
-            )
-        )
-    names = list(dict.fromkeys(row.input for row in sent))
-    error = {(row.input, row.method): row.error for row in sent}
-    good = [error[name, EIGHT] <= 0.5 * error[name, FOUR] for name in names]
-    text = "; ".join(
-        f"{name}: {number(error[name, FOUR])}, {number(error[name, EIGHT])}, {number(error[name, BEST_RATIO])}"
-        for name in names
-    )
-    said.append(
-        Statement(
-            "8 bits a coordinate make the error of NUQSGD at most half that of 4 bits.",
-            verdict(sum(good), len(good)),
-            f"Relative variance with 4 bits, with 8, and with 8 and the best ratio: {text}. Levels 1/2 "
-            "apart leave up to "
-            "1/8 however many there are; a ratio nearer to 1 does not.",
-        )
-    )
-    return said
-
-
-def bucket_message() -> int:
-    """Bits of the payload of one bucket, from an encoded message."""
-    v = np.linspace(-1.0, 1.0, SMALL)
-    return int(open_frame(encode(Bucketed(ScaledSign(), SMALL), v, 0)).payload_bits)
-
-
-# --- figure and study -------------------------------------------------------------------------------------------------
-
-
-def draw(sent, curves):
-    """Loss against bits for each problem, and time of a round against bandwidth."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
-    shown = {
-        "float32": ("#7F7F7F", ":", "x"),
-        SIGN: ("#D55E00", "-", "o"),
-        f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
-        f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
-        FOUR: ("#0072B2", "-", "s"),
-        CODED: ("#009E73", "-", "D"),
-        EIGHT: ("#CC79A7", "-.", "^"),
-    }
-    with style():
-        figure, grid = new_figure(1, len(curves) + 1, width=PAGE, height=0.95 * COLUMN)
-        for axes, (name, seen) in zip(grid[0], curves.items(), strict=False):
-            for method, (bits, gap) in seen.items():
-                if method in shown:
-                    colour, dashes, mark = shown[method]
-                    axes.plot(
-                        bits[1:],
-                        gap[1:],
-                        color=colour,
-                        linestyle=dashes,
-                        marker=mark,
-                        markevery=4,
-                        markerfacecolor="none",
-                        label=method,
-                    )
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            axes.set_xlabel("payload of a worker, bits")
-            axes.set_title(name)
-        grid[0, 0].set_ylabel(r"$f(x_t)-f^*$")
-        axes, bandwidth = grid[0, -1], np.geomspace(1e8, 1e12, 41)
-        for row in (row for row in sent if row.input == sent[0].input and row.method in shown):
-            colour, dashes, _ = shown[row.method]
-            axes.plot(
-                bandwidth / 1e9,
-                [1e3 * round_seconds(row, WORKERS, b) for b in bandwidth],
-                color=colour,
-                linestyle=dashes,
-                marker="",
-                label=row.method,
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("Gbit/s")
-        axes.set_ylabel("coding and exchange, ms")
-        axes.set_title(f"a round, d = {sent[0].d:,}")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return figure
-
-
-def _tables(sent, trained) -> list[Table]:
-    cells: list[tuple[str, ...]]
-    head: tuple[str, ...]
-    cells = [
-        (
-            f"{row.input}: {row.method}",
-            number(row.bits / row.d),
-            "-" if math.isnan(row.form) else number(row.form / row.d),
-            number(row.error),
-            number(row.encode),
-            number(row.decode),
-            number(row.memory),
-        )
-        for row in sent
-    ]
-    head = ("vector: method", "bits", "closed form", "relative error", "encode, ns", "decode, ns", "memory, ns")
-    tables = [Table("One message: bits and nanoseconds a coordinate", head, cells)]
-    cells = [
-        (f"{row.input}: {row.method}", *(number(1e3 * round_seconds(row, WORKERS, b)) for b in BANDWIDTHS))
-        for row in sent
-    ]
-    head = ("vector: method", *(f"{_giga(b)} Gbit/s" for b in BANDWIDTHS))
-    tables.append(Table("Coding and exchange of a round, milliseconds", head, cells))
-    fastest, by_step, cells, spent = (
-        best(trained, "rounds"),
-        {(r.problem, r.method, r.step): r for r in trained},
-        [],
-        [],
-    )
-    d = {row.input: row.d for row in sent}
-    for (problem, method), row in best(trained).items():
-        losses = [f"{number(r.loss)} ± {number(r.spread)}" for r in (by_step[problem, method, s] for s in STEPS)]
-        taken, width = fastest[problem, method].rounds, fastest[problem, method].bits
-        there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
-        cells.append(
-            (
-                f"{problem}: {method}",
-                number(row.bits),
-                *losses,
-                f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
-                *there,
-            )
-        )
-        if not method.endswith("coded"):
-            spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
-    names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
-    head = ("problem: method", "bits", *names, "held out", "rounds", "payload")
-    tables.append(Table("Training", head, cells))
-    head = ("problem: method", "gradients", "coding", "all")
-    return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
-
-
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dict:
     """Messages on a Gaussian vector and on real gradients, then training, for EF-SignSGD and NUQSGD."""
     file, rows = topics_file(topics), 2000 if quick else None
     source: Any = real_or_twin(data)
@@ -519,42 +258,3 @@ def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics:
         "rounds": options.get("rounds", 200),
         "seeds": options.get("seeds", SEEDS),
     }
-
-
-def _edges(trained) -> str:
-    """The methods whose best step is the longest or the shortest that was tried."""
-    tried = {row.step for row in trained}
-    edges = [f"{row.problem}, {row.method}" for row in best(trained).values() if row.step in (min(tried), max(tried))]
-    return f"for {'; '.join(edges)}" if edges else "for none"
-
-
-def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seeds: int) -> Study:
-    """The study of these messages and runs; ``lengths`` of the vectors, by name."""
-    d = lengths
-    setting = (
-        f"EF-sign: the signs of a bucket times its mean magnitude, with error feedback. NUQSGD: levels 0, 2^-s, ..., "
-        f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
-        f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
-        f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "
-        f"the least of some turns, a checksum included, the memory in NumPy. A round with {WORKERS} workers is one "
-        f"encoding, {WORKERS} decodings, the passes of the memory, and {WORKERS - 1} messages received one after the "
-        f"other; gradients are left out. Training: {WORKERS} workers, batches of {BATCH}, momentum {MOMENTUM:g}, "
-        f"l2 = {L2:g} as part of what is sent, {rounds} rounds, 80 % of the rows, "
-        f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L, of which the best one "
-        f"is an edge of the grid {_edges(trained)}; one for all is {number(COMMON * (1 - MOMENTUM))}/L. f - f* is the "
-        "mean over the last quarter, held-out accuracy that of the step size with the lowest one. Rounds "
-        f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), with the fastest step size. The "
-        "simulator counts bits without packing them; its times are the least between two records. Coded messages "
-        "restore the same vectors; their bits are measured at mini-batch gradients along the run."
-    )
-    return Study(
-        "sign-and-nuqsgd",
-        "EF-SignSGD against NUQSGD",
-        setting,
-        {"messages": sent, "training": trained},
-        _tables(sent, trained),
-        statements(sent, trained),
-        lambda: draw(sent, curves),
-        "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
-        "each method; right: milliseconds of coding and exchange of a round against the bandwidth",
-    )

@@ -13,13 +13,15 @@ import numpy as np
 from ..bounds import atomo_variance, best_rank_error, spectral_beats_entrywise
 from ..core.random import key
 from ..data import rcv1_topics
+from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..problems import batch_gradient, gradient, softmax
 from ..reporting.progress import track
+from .shared.entry_keys import slug
+from .shared.panels import canvas
 from .shared.problems import digits, iterates, topics_file
-from .shared.report import Statement, Study, Table
-
-__all__ = ["Spectrum", "collect", "report", "spectra"]
+from .shared.report import Study, Table, line
+from .shared.verdicts import Statement
 
 BATCHES = (1, 8, 128)
 ROUNDING = 1e-12  # singular values below this, relative to the largest, count as 0
@@ -122,35 +124,35 @@ def statements(rows) -> list[Statement]:
     for name in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if row.problem == name]
         many = [row for row in mine if row.batch > 1]
-        low = [row for row in many if row.rank_two >= 0.9]
-        numbers = "; ".join(f"{row.place}, {_rows(row, rows)}: {100 * row.rank_two:.0f} %" for row in many)
-        verdict = "holds" if len(low) == len(many) else "fails" if not low else "in part"
         said.append(
             Statement(
+                f"{slug(name)}-decay",
                 f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of "
                 "the squared norm (batches of more than one row).",
-                verdict,
-                f"{numbers}.",
+                [row.rank_two >= 0.9 for row in many],
+                "; ".join(f"{row.place}, {_rows(row, rows)}: {100 * row.rank_two:.0f} %" for row in many) + ".",
+                bears_on=("lecture/slide-spectrum-of-gradients",),
             )
         )
-        wins = [row for row in mine if row.spectral < row.entrywise]
-        verdict = "holds" if len(wins) == len(mine) else "fails" if not wins else "in part"
-        where = ", ".join(f"{row.place} ({_rows(row, rows)})" for row in wins) or "nowhere"
+        wins = [row.spectral < row.entrywise for row in mine]
+        won = (f"{row.place} ({_rows(row, rows)})" for row, win in zip(mine, wins, strict=True) if win)
         said.append(
             Statement(
+                f"{slug(name)}-triplets",
                 f"{name}: at equal floats, singular triplets have a smaller variance than entries.",
-                verdict,
-                f"On {len(wins)} of {len(mine)}: {where}.",
+                wins,
+                f"On {sum(wins)} of {len(mine)}: {', '.join(won) or 'nowhere'}.",
+                bears_on=("lecture/slide-submatrices-have-geometric-structure",),
             )
         )
-    agree = [row for row in rows if (row.criterion < 1.0) == (row.spectral < row.entrywise)]
-    verdict = "holds" if len(agree) == len(rows) else "in part"
+    agree = [(row.criterion < 1.0) == (row.spectral < row.entrywise) for row in rows]
     numbers = (
-        f"It is right on {len(agree)} of {len(rows)}. It is exact where no atom is certain to be sent; with a "
+        f"It is right on {sum(agree)} of {len(rows)}. It is exact where no atom is certain to be sent; with a "
         f"budget of {BUDGET:g} triplet no triplet is, unless the rank is one, but entries can be."
     )
-    said.append(Statement("||X||_* < ||X||_1 / sqrt(rows + columns) says when triplets are better.", verdict, numbers))
-    return said
+    text = "||X||_* < ||X||_1 / sqrt(rows + columns) says when triplets are better."
+    about = ("lecture/slide-submatrices-have-geometric-structure",)
+    return [*said, Statement("criterion", text, agree, numbers, bears_on=about)]
 
 
 def _rows(row, rows) -> str:
@@ -160,14 +162,10 @@ def _rows(row, rows) -> str:
 
 def draw(rows):
     """Singular values over the largest, by place: full gradients for each problem, and batches for the first."""
-    from ..plots import new_figure, style
-    from ..plots.figure_style import COLUMN, PAGE
-
     names = list(dict.fromkeys(row.problem for row in rows))
     least = min(row.singular_values[-1] / row.singular_values[0] for row in rows if row.batch >= 128)
     panels = [(names[0], None)] + [(names[0], 128)] + [(name, None) for name in names[1:]]
-    with style():
-        figure, grid = new_figure(1, len(panels) + 1, width=PAGE, height=0.78 * COLUMN)
+    with canvas(1, len(panels) + 1, 0.78 * COLUMN) as (figure, grid):
         for axes, (name, batch) in zip(grid[0], panels, strict=False):
             mine = [row for row in rows if row.problem == name]
             full = max(row.batch for row in mine)
@@ -199,19 +197,17 @@ def draw(rows):
                 label=name,
             )
         axes.axhline(1.0, color="0.6", linewidth=0.6, marker="", linestyle="-")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        axes.set(xscale="log", yscale="log")
         axes.set_xticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
         axes.minorticks_off()
-        axes.set_xlabel(r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$")
-        axes.set_ylabel("second moment,\nspectral / entry-wise")
+        axes.set(xlabel=r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$", ylabel="second moment,\nspectral / entry-wise")
         axes.set_ylim(top=100.0)  # space for the legend above the line
         axes.legend(fontsize=6, handlelength=1.4, loc="upper left")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
-def collect(quick: bool = False, seed: int = 0, data: str | None = None, topics: str | None = None) -> dict:
+def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dict:
     """Spectra on softmax regression: digits, and the four top-level topics of RCV1 if the file exists."""
     pictures, file = digits(), topics_file(topics)
     sets = {"digits": pictures}
@@ -228,16 +224,10 @@ def report(rows, shapes: str, topics: bool) -> Study:
     """The study of these spectra; ``shapes`` describes the data, ``topics`` is whether RCV1's topics are among them."""
     head = ("gradient", "rows", "rank one", "rank two", "stable rank", "floats", "criterion", "spectral", "entry-wise")
     cells = [
-        (
-            f"{row.problem}, {row.place}",
-            str(row.batch),
-            f"{100 * row.rank_one:.0f} %",
-            f"{100 * row.rank_two:.0f} %",
-            f"{row.stable:.2f}",
-            f"{row.floats:,}",
-            f"{row.criterion:.2f}",
-            number(row.spectral),
-            number(row.entrywise),
+        line(
+            f"{row.problem}, {row.place} | {row.batch} | {100 * row.rank_one:.0f} % | {100 * row.rank_two:.0f} % | "
+            f"{row.stable:.2f} | {row.floats:,} | {row.criterion:.2f} | {number(row.spectral)} | "
+            f"{number(row.entrywise)}"
         )
         for row in rows
     ]

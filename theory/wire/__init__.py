@@ -1,8 +1,9 @@
 """The wire format: bits, codes of integers, and the frame of a message."""
 
 from .bits import bits_for
+from .descriptor import WireError, register_code, register_wire
 from .elias import delta_length, gamma_length, omega_length
-from .frame import WireError, header_template, message_size, open_frame, overhead, register_wire, seal, verify
+from .frame import header_template, message_size, open_frame, overhead, seal, verify
 
 __all__ = [
     "WireError",
@@ -14,6 +15,7 @@ __all__ = [
     "omega_length",
     "open_frame",
     "overhead",
+    "register_code",
     "register_wire",
     "seal",
     "verify",

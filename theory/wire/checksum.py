@@ -7,6 +7,8 @@ Numbers are read with their lowest byte first, as all processors store them that
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -85,7 +87,7 @@ def _new_sums(typingctx):
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _constants(numbers) -> ir.Constant:
+def _constants(numbers: Any) -> ir.Constant:
     return ir.Constant(_WORDS, list(numbers))
 
 

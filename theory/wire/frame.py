@@ -9,7 +9,8 @@ bytes            content
 4                d, the length of the vector
 1                length of the descriptor
 that many        descriptor: the compressor's code, then its fields in order (an integer: 7 bits a byte,
-                 lowest first; a float: 8 bytes; a truth value: 1 byte; another compressor: its descriptor)
+                 lowest first; a float: 8 bytes; a truth value: 1 byte; a code of levels: its number, then its
+                 fields; another compressor: its descriptor)
 5                number of bits of the payload
 4                checksum: XXH3 of all bytes before it, combined with XXH3 of all behind it (exclusive or),
                  the lower half
@@ -22,26 +23,23 @@ sender and receiver make once.
 
 from __future__ import annotations
 
-import math
 import struct
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..core import kernel
-from ..core.settings import field_types
 from .checksum import xxh3
+from .descriptor import NESTING, WireError, depth_of, describe, nests_too_deeply, parse
 
 __all__ = [
     "MARK",
-    "WireError",
     "check_frame",
     "header_template",
     "message_size",
-    "nests_too_deeply",
     "open_frame",
     "overhead",
-    "register_wire",
     "seal",
     "verify",
     "write_frame",
@@ -51,146 +49,17 @@ MARK, VERSION = b"th", 2
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload
 FLOATS: dict[int, np.dtype] = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
-NESTING = 8  # maximum nesting depth of compressors: a receiver compiles what a foreign message describes
-FOREIGN = 128  # codes from here on are for users
 
 i64, u8, u64 = np.int64, np.uint8, np.uint64
-
-_class_of: dict[int, type] = {}
-_code_of: dict[type, int] = {}
-
-
-class WireError(ValueError):
-    """A message is truncated, altered, or not of this package."""
-
-
-def register_wire(code: int, cls: type) -> type:
-    """Register the wire code of a compressor's class.
-
-    Parameters
-    ----------
-    code : int
-        From 1 to 255; those from 128 on are for classes outside this package.  A code is never reused for another
-        class.
-    cls : type
-        A setting whose fields are ``int``, ``float``, ``bool`` or other settings.
-
-    Returns
-    -------
-    type
-        The class.
-
-    Raises
-    ------
-    ValueError
-        If the code is taken by a class of another name, or out of range.
-    """
-    if not 1 <= code <= 255:
-        raise ValueError(f"code: got {code}, allowed: an integer from 1 to 255; from 128 on are free for your own")
-    known = _class_of.get(code)
-    if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook cell may run twice
-        free = next((n for n in range(128, 256) if n not in _class_of), None)
-        raise ValueError(
-            f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; from 128 on are "
-            f"free for your own{'' if free is None else f', {free} say'}"
-        )
-    _class_of[code], _code_of[cls] = cls, code
-    return cls
 
 
 # --- descriptors ------------------------------------------------------------------------------------------------------
 
 
-def _whole(n: int) -> bytes:
-    n, out = (n << 1) ^ (n >> 63), bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes(out) + bytes([n])
-
-
-def nests_too_deeply(c) -> bool:
-    """Whether a compressor has others inside each other, more than receivers accept.
-
-    Parameters
-    ----------
-    c : compressor
-        A setting such as ``TopK(10)``.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from theory import QSGD, Bucketed
-    >>> nests_too_deeply(Bucketed(QSGD(7), 16))
-    False
-    """
-    return _depth(c) > NESTING
-
-
-def _depth(c) -> int:
-    return max((1 + _depth(inner) for inner in c if isinstance(inner, tuple)), default=0)
-
-
-def _describe(c) -> bytes:
-    code = _code_of.get(type(c))
-    if code is None:
-        raise TypeError(f"{type(c).__name__} has no code on the wire: see theory.register")
-    out = bytes([code])
-    for (_, hint), value in zip(field_types(type(c)).items(), c, strict=True):
-        if hint == "float":
-            out += struct.pack("<d", value)
-        elif hint == "bool":
-            out += bytes([value])
-        elif hint == "int":
-            out += _whole(value)
-        else:
-            out += _describe(value)
-    return out
-
-
-def _parse(text: bytes, at: int, depth: int):
-    """Inverse of ``_describe``: the compressor and the position behind it.  IndexError at the end of the bytes."""
-    cls = _class_of.get(text[at])
-    if cls is None:
-        raise WireError(f"message: unknown compressor (code {text[at]})")
-    if depth > NESTING:
-        raise WireError(f"message: its compressors are nested more than {NESTING} deep")
-    at, fields = at + 1, []
-    for name, hint in field_types(cls).items():
-        if hint == "float":
-            number = struct.unpack_from("<d", text, at)[0]
-            if math.isnan(number):
-                raise WireError(f"message: {name} is NaN")
-            fields.append(number)
-            at += 8
-        elif hint == "bool":
-            if text[at] > 1:
-                raise WireError(f"message: {name} is neither True nor False")
-            fields.append(bool(text[at]))
-            at += 1
-        elif hint == "int":
-            n, shift = 0, 0
-            while True:
-                n |= (text[at] & 127) << shift
-                at, shift = at + 1, shift + 7
-                if text[at - 1] < 128:
-                    break
-                if shift > 63:
-                    raise WireError(f"message: {name} is too large")
-            fields.append((n >> 1) ^ -(n & 1))
-        else:
-            inner, at = _parse(text, at, depth + 1)
-            fields.append(inner)
-    return cls(*fields), at
-
-
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
-def header_template(c, d: int, wire_dtype) -> bytes:
+def header_template(c: Any, d: int, wire_dtype: DTypeLike) -> bytes:
     """The constant part of every message of a run.
 
     Parameters
@@ -225,12 +94,12 @@ def header_template(c, d: int, wire_dtype) -> bytes:
         raise ValueError(f"wire_dtype: got {np.dtype(wire_dtype)}, allowed: float32 or float64")
     if not 1 <= d < 2**32:
         raise ValueError(f"d: got {d}, allowed: an integer from 1 to 2**32 - 1")
-    text = _describe(c)
+    text = describe(c)
     if len(text) > 255:
         raise ValueError("compressor: its settings take more than 255 bytes on the wire")
     if nests_too_deeply(c):
         raise ValueError(
-            f"compressor: got compressors nested {_depth(c)} deep, allowed: at most {NESTING}, on the wire"
+            f"compressor: got compressors nested {depth_of(c)} deep, allowed: at most {NESTING}, on the wire"
         )
     return MARK + struct.pack("<BBIB", VERSION, size, d, len(text)) + text
 
@@ -289,7 +158,7 @@ def _checksum(address, head, size):
     return (before ^ behind) & u64(0xFFFFFFFF)
 
 
-def _address(message) -> int:
+def _address(message: Any) -> int:
     return np.frombuffer(message, np.uint8).__array_interface__["data"][0]
 
 
@@ -338,7 +207,7 @@ def _verify_tail(view: memoryview, head: int) -> int:
     return payload_bits
 
 
-def verify(message, header: bytes) -> int:
+def verify(message: Any, header: bytes) -> int:
     """Check a message whose header is known.
 
     Parameters
@@ -363,7 +232,7 @@ def verify(message, header: bytes) -> int:
     >>> verify(b"noise", b"header")
     Traceback (most recent call last):
         ...
-    theory.wire.frame.WireError: ...
+    theory.wire.descriptor.WireError: ...
     """
     view, head = memoryview(message), len(header)
     if len(view) < head + TAIL or view[:head] != header:
@@ -415,7 +284,7 @@ class Opened(NamedTuple):
     payload_bits: int
 
 
-def open_frame(message) -> Opened:
+def open_frame(message: Any) -> Opened:
     """Read the frame of a message from an unknown sender.
 
     Parameters
@@ -450,7 +319,7 @@ def open_frame(message) -> Opened:
         raise WireError("message: truncated, or its frame was altered")
     payload_bits = _verify_tail(view, FIXED + length)
     try:
-        c, at = _parse(bytes(view[FIXED : FIXED + length]), 0, 0)
+        c, at = parse(bytes(view[FIXED : FIXED + length]), 0, 0)
     except WireError:
         raise
     except (IndexError, struct.error, ValueError, TypeError, OverflowError) as error:

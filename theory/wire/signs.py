@@ -28,7 +28,7 @@ def fill_signs(v, words):
 
 @kernel
 def add_signs(words, d, amount, out):
-    """Out += amount * (the signs of d coordinates)."""
+    """Add amount times the signs of d coordinates to ``out``."""
     for j in range(d):
         negative = (words[j >> 5] >> u32(j & 31)) & u32(1)
         add_entry(out, j, -amount if negative else amount)
@@ -36,7 +36,7 @@ def add_signs(words, d, amount, out):
 
 @kernel
 def restore_signs(words, scale, out):
-    """Out = scale * signs, without -0.0."""
+    """Write scale times the signs to ``out``, without -0.0."""
     plus = out.dtype.type(scale)
     minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as in accumulate
     d = out.size

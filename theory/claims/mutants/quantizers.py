@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["DOWN", "INVERTED", "NEAREST", "NO_ZERO", "SHIFTED", "SWAPPED", "WrongRounding"]
+from . import Messages
 
 INVERTED, NEAREST, DOWN, NO_ZERO, SHIFTED, SWAPPED = 1, 2, 3, 4, 5, 6
 
 
-def WrongRounding(s: int, ratio: float = 0.5, norm: float = 2.0, fault: int = 0):
+def WrongRounding(s: int, ratio: float = 0.5, norm: float = 2.0, fault: int = 0) -> Messages:
     """Random rounding to 0, p^s, ..., p, 1 times a norm, with a fault.
 
     Inverted: up with the probability of down.  Nearest: to the nearest level.  Down: never up.  No zero: values below
@@ -18,7 +18,7 @@ def WrongRounding(s: int, ratio: float = 0.5, norm: float = 2.0, fault: int = 0)
     """
     levels = np.append(0.0, ratio ** np.arange(s, -1.0, -1.0))
 
-    def wrong(v, samples, rng):
+    def wrong(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         scale = np.linalg.norm(v, norm)
         r = np.minimum(np.abs(v) / scale, 1.0)
         index = np.clip(np.searchsorted(levels, r, side="right") - 1, 0, s)

@@ -22,14 +22,12 @@ from ...core.random import uniform
 from ...core.vectors import add_entry, entry
 from ...methods.feedback import ErrorFeedback
 from ...wire.bits import read_float, write_float
-from ...wire.frame import register_wire
-
-__all__ = ["Forgetful", "Scaling", "WrongFeedback", "WrongQSGD"]
+from ...wire.descriptor import register_wire
 
 
 @setting
 class Scaling(NamedTuple):
-    """C(v) = (1 - sqrt(1 - delta)) v: it contracts exactly by delta, always in the same direction.
+    """The multiple C(v) = (1 - sqrt(1 - delta)) v: it contracts exactly by delta, always in the same direction.
 
     For error feedback this is the worst case: every bound on the memory that uses only delta is attained by it.
     With ``over`` it is (1 + sqrt(1 - delta)) v, with the same contraction: the memory stores what was sent in excess.
@@ -121,10 +119,10 @@ class LeakyFeedback(NamedTuple):
 
     load, error, memory = ErrorFeedback.load, ErrorFeedback.error, ErrorFeedback.memory  # type: ignore[misc]
 
-    def store(self, run, p):
-        """E = kept (p - Q(p))."""
-        if self.kept != 1.0:
-            run.scale(p, self.kept)
+    def store(self, run, p, message):
+        """Store e = kept (p - Q(p))."""
+        run.add(p, message, scale=-1.0)
+        run.scale(p, self.kept)
 
 
 @setting

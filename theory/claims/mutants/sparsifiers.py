@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CUT", "INSIDE", "REPLACED", "UNDIVIDED", "WrongSparsifier"]
+from . import Messages
 
 REPLACED, CUT, INSIDE, UNDIVIDED = 1, 2, 3, 4
 
 
-def WrongSparsifier(k: int, fault: int, unbiased: bool = True):
+def WrongSparsifier(k: int, fault: int, unbiased: bool = True) -> Messages:
     """Return k coordinates, times d/k if ``unbiased``, with a fault.
 
     Replaced: drawn with replacement, duplicates are sent once.  Cut: a block that does not wrap around.  Inside: a
     block that always fits without wrapping.  Undivided: each coordinate with probability k/d, sent unscaled.
     """
 
-    def wrong(v, samples, rng):
+    def wrong(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         d = v.size
         if fault == UNDIVIDED:
             return (rng.random((samples, d)) < k / d) * v

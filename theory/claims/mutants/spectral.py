@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...bounds import atomo_probabilities
 from ...compressors.base import quantize, restore, state_size, update_state
 from ...core import kernel
-
-__all__ = ["CLIPPED", "REDRAWN", "UNDIVIDED", "WrongAtomo", "WrongPowerSGD", "repeat"]
+from . import Messages
 
 CLIPPED, REDRAWN, UNDIVIDED = 1, 2, 3
 
 
-def WrongAtomo(rows: int, columns: int, budget: float, fault: int):
+def WrongAtomo(rows: int, columns: int, budget: float, fault: int) -> Messages:
     """Spectral ATOMO with a fault, each of which occurs in published code.
 
     Clipped: probabilities are clipped at 1, and the excess is not redistributed.  Redrawn: drawn again until the number
     of triplets is the budget.  Undivided: kept triplets are sent unscaled.
     """
 
-    def wrong(v, samples, rng):
+    def wrong(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         left, s, right = np.linalg.svd(v.reshape(rows, columns), full_matrices=False)
         p = atomo_probabilities(s, budget) if fault == UNDIVIDED else np.minimum(1.0, budget * s / s.sum())
         sent = rng.random((samples, s.size)) < p
@@ -32,10 +33,10 @@ def WrongAtomo(rows: int, columns: int, budget: float, fault: int):
     return wrong
 
 
-def WrongPowerSGD(rows: int, columns: int, rank: int, warm: bool = False):
+def WrongPowerSGD(rows: int, columns: int, rank: int, warm: bool = False) -> Messages:
     """PowerSGD, from a fresh start, that divides P by its largest entry in place of orthonormalizing its columns."""
 
-    def wrong(v, samples, rng):
+    def wrong(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
         X = v.reshape(rows, columns)
         P = X @ rng.standard_normal((samples, columns, rank))
         P /= np.abs(P).max(axis=(1, 2), keepdims=True)
@@ -45,7 +46,7 @@ def WrongPowerSGD(rows: int, columns: int, rank: int, warm: bool = False):
 
 
 @kernel
-def repeat(c, v, stream, symbols, out, errors):
+def repeat(c: Any, v: np.ndarray, stream: Any, symbols: Any, out: np.ndarray, errors: np.ndarray) -> None:
     """Compress v repeatedly, each time with the updated state; ``errors[t] = ||C_t(v) - v||^2``."""
     state = np.zeros(state_size(c, v.size))
     for t in range(errors.size):

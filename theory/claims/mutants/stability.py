@@ -10,33 +10,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = [
-    "descent",
-    "diana",
-    "ef21",
-    "error_feedback",
-    "growth",
-    "marina",
-    "moment_matrix",
-    "scaling",
-    "tosses",
-]
+Steps = Iterable[tuple[float, np.ndarray]]  # probabilities and matrices
 
 
-def moment_matrix(steps) -> np.ndarray:
+def moment_matrix(steps: Steps) -> np.ndarray:
     """The matrix that moves E z z', flattened: the mean of the Kronecker squares of (probability, A)."""
-    return sum(chance * np.kron(step, step) for chance, step in steps)
+    return sum((chance * np.kron(step, step) for chance, step in steps), np.zeros(()))
 
 
-def growth(steps) -> float:
+def growth(steps: Steps) -> float:
     """The factor by which the second moments grow per step in the long run."""
     return float(np.abs(np.linalg.eigvals(moment_matrix(steps))).max())
 
 
-def tosses(p: float, workers: int, shared: bool = False):
+def tosses(p: float, workers: int, shared: bool = False) -> Steps:
     """All outcomes of the workers' coins, 1 with probability p, and their probabilities."""
     if shared:
         yield 1.0 - p, np.zeros((workers, 1))
@@ -47,19 +38,19 @@ def tosses(p: float, workers: int, shared: bool = False):
         yield math.prod(np.where(sent, p, 1.0 - p).ravel()), sent
 
 
-def state(workers: int):
+def state(workers: int) -> tuple[np.ndarray, np.ndarray]:
     """The row that returns x, and the rows that return the memories."""
     rows = np.eye(workers + 1)
     return rows[0], rows[1:]
 
 
-def descent(s, omega, workers, *, shared=False):
+def descent(s: float, omega: float, workers: int, *, shared: bool = False) -> Steps:
     """Descent x <- x - s mean Q(x); Q(v) is (1 + omega) v with probability 1/(1 + omega), else 0, here and below."""
     for chance, sent in tosses(1 / (1 + omega), workers, shared):
         yield chance, np.array([[1 - s * (1 + omega) * sent.mean()]])
 
 
-def error_feedback(s, p, workers, *, shared=False, kept=1.0):
+def error_feedback(s: float, p: float, workers: int, *, shared: bool = False, kept: float = 1.0) -> Steps:
     """Let u_i = s x + e_i; x <- x - mean C(u_i); e_i <- kept (u_i - C(u_i)); C is Bernoulli(p)."""
     x, e = state(workers)
     u = s * x + e
@@ -67,14 +58,14 @@ def error_feedback(s, p, workers, *, shared=False, kept=1.0):
         yield chance, np.vstack([x - (sent * u).mean(axis=0), kept * (1 - sent) * u])
 
 
-def scaling(s, a, *, kept=1.0):
+def scaling(s: float, a: float, *, kept: float = 1.0) -> Steps:
     """Let u = s x + e; x <- x - C(u); e <- kept (u - C(u)); C(u) = a u, so that there is one A only."""
     x, (e,) = state(1)
     u = s * x + e
     yield 1.0, np.vstack([x - a * u, kept * (1 - a) * u])
 
 
-def ef21(s, p, workers, *, shared=False, learnt=1.0):
+def ef21(s: float, p: float, workers: int, *, shared: bool = False, learnt: float = 1.0) -> Steps:
     """Move x <- x - s mean g_i; g_i <- g_i + learnt C(x - g_i); C is Bernoulli(p)."""
     x, g = state(workers)
     x = x - s * g.mean(axis=0)
@@ -82,7 +73,7 @@ def ef21(s, p, workers, *, shared=False, learnt=1.0):
         yield chance, np.vstack([x, g + learnt * sent * (x - g)])
 
 
-def marina(s, p, omega, workers, *, shared=False, full=True):
+def marina(s: float, p: float, omega: float, workers: int, *, shared: bool = False, full: bool = True) -> Steps:
     """Move x+ = x - s g; g+ = x+ with probability p, else g + mean Q(x+ - x); never x+ unless ``full``."""
     x, (g,) = state(1)
     moved = x - s * g
@@ -93,7 +84,7 @@ def marina(s, p, omega, workers, *, shared=False, full=True):
         yield (1 - p if full else 1.0) * chance, np.vstack([moved, g + difference])
 
 
-def diana(s, omega, workers, *, shared=False, alpha=None):
+def diana(s: float, omega: float, workers: int, *, shared: bool = False, alpha: float | None = None) -> Steps:
     """Let q_i = Q(x - h_i); x <- x - s mean (h_i + q_i); h_i <- h_i + alpha q_i, alpha = 1/(1 + omega)."""
     x, h = state(workers)
     alpha = 1 / (1 + omega) if alpha is None else alpha

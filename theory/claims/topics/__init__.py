@@ -3,8 +3,6 @@
 import importlib
 from pathlib import Path
 
-__all__ = ["load"]
-
 _HERE = Path(__file__).parent
 _waiting = {path.stem: path for path in sorted(_HERE.glob("*.py"), key=lambda path: path.stem) if path.stem[0] != "_"}
 

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sign import ScaledSign
-from ...compressors.sparsifiers import TopK
-from ...methods.adaptive import LAMB, Adam
-from ...methods.feedback import ErrorFeedback, NoFeedback
-from ...methods.one_bit_adam import OneBitAdam
+from ...compressors import Identity, ScaledSign, TopK
+from ...methods import LAMB, Adam, ErrorFeedback, Momentum, NoFeedback, OneBitAdam, ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.server import Momentum
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import function, quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import LeakyFeedback, Scaling
+from .outer_steps import recurrence_root
 
-ADAM = "[kingma2015adam]"
 FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
 LONG = 1500  # steps, after which the bias corrections of the recommended factors are nearly 1
 
 
 def path(context, method, problem, steps: int, x0) -> np.ndarray:
     """x_0, ..., x_T of the package's run; NaN after it has diverged."""
-    seen: list[np.ndarray] = []
-    known: dict[str, Any] = dict(workers=2, steps=steps, x0=x0, record_every=1, wire_dtype=np.float64)
-    context.run(
-        method, problem, "path", callback=lambda intermediate_result: seen.append(intermediate_result.last), **known
-    )
+    seen = context.iterates(method, problem, "path", workers=2, steps=steps, x0=x0)
     return np.array(seen + [np.full(len(x0), np.nan)] * (steps + 1 - len(seen)))
 
 
@@ -42,17 +29,8 @@ def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
     """|x_{t+1} - x_t| of Adam's step for gradients that grow by a factor, on one worker with the step size 1."""
     times = count()
     problem = function(lambda x: 0.0, lambda x, rng: np.array([growth ** next(times)]), d=1)
-    seen: list[float] = []
-    context.run(
-        ParallelSGD(Identity(), Constant(1.0), server=server),
-        problem,
-        workers=1,
-        steps=steps,
-        record_every=1,
-        wire_dtype=np.float64,
-        callback=lambda intermediate_result: seen.append(float(intermediate_result.last[0])),
-    )
-    return np.abs(np.diff(seen))
+    seen = context.iterates(ParallelSGD(Identity(), Constant(1.0), server=server), problem, steps=steps)
+    return np.abs(np.diff([float(x[0]) for x in seen]))
 
 
 @claim(
@@ -83,7 +61,7 @@ def _(context):
     "adam.step.printed",
     of=bounds.adam_step_in_print,
     subject=lambda beta1, beta2: Adam(1.0, beta1, beta2, eps=0.0),
-    text="in print",
+    refuted="in print",
     quote=r"The effective stepsize has two upper bounds: $|\Delta_t| \leq \alpha\cdot(1-\beta_1)/\sqrt{1-\beta_2}$ in"
     r" the case $(1-\beta_1) > \sqrt{1-\beta_2}$, and $|\Delta_t| \leq \alpha$ otherwise.",
     see=("adam.step",),
@@ -127,19 +105,20 @@ def _(context):
             yield identity(f"||x_{t} - x_0||, {name}", moved, predicted, 1e-9)
 
 
+def frozen(eta: float, warmup: int, beta1: float = 0.8, eps: float = 1e-3) -> OneBitAdam:
+    """Adam whose variance no longer changes after the warm-up."""
+    return OneBitAdam(Constant(eta), warmup, Identity(), beta1=beta1, eps=eps)
+
+
 @claim(
     "adam.frozen",
     of=bounds.frozen_adam_rate,
-    subject=lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=1e-3),
+    subject=frozen,
     mutants={
-        "the variance goes on for a step": lambda eta, warmup: OneBitAdam(
-            Constant(eta), warmup + 1, Identity(), beta1=0.8, eps=1e-3
-        ),
-        "the usual beta1": lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), eps=1e-3),
-        "a larger eps": lambda eta, warmup: OneBitAdam(Constant(eta), warmup, Identity(), beta1=0.8, eps=0.1),
-        "eta, not eta (1 - beta1)": lambda eta, warmup: OneBitAdam(
-            Constant(5.0 * eta), warmup, Identity(), beta1=0.8, eps=1e-3
-        ),
+        "the variance goes on for a step": lambda eta, warmup: frozen(eta, warmup + 1),
+        "the usual beta1": lambda eta, warmup: frozen(eta, warmup, beta1=0.9),
+        "a larger eps": lambda eta, warmup: frozen(eta, warmup, eps=0.1),
+        "eta, not eta (1 - beta1)": lambda eta, warmup: frozen(5.0 * eta, warmup),
     },
 )
 def _(context):
@@ -163,15 +142,9 @@ def _(context):
                 label = f"x[{j}], {t} steps after the warm-up, eta={eta:g}"
                 yield identity(label, ours[t - 1][j], seen[t - 1][j], 1e-9)
         scaled = curvatures * root**2
-        found = max(largest_root(ours[:4, j]) for j in (0, 1))
+        found = max(recurrence_root(ours[:4, j]) for j in (0, 1))
         rate = bounds.frozen_adam_rate(scaled.min(), scaled.max(), eta, beta1)
         yield identity(f"rate, from four iterates of the run, eta={eta:g}", found, rate, 1e-6)
-
-
-def largest_root(x) -> float:
-    """The largest modulus of the roots of z^2 - a z - b, where x_{t+1} = a x_t + b x_{t-1} for the four numbers."""
-    a, b = np.linalg.solve(np.array([[x[1], x[0]], [x[2], x[1]]]), x[2:])
-    return float(np.abs(np.roots([1.0, -a, -b])).max())
 
 
 @claim(
@@ -215,19 +188,9 @@ def _(context):
         ("constant gradient", Scaling(0.5), lambda x: slope, 150),
         ("a quadratic, top-2", TopK(2), lambda x: slope * x, 40),
     ):
-        seen: list = []
-        context.run(
-            ParallelSGD(compressor, Constant(eta), rule, server=server(beta)),
-            function(lambda x: 0.0, gradient, d=d),
-            workers=2,
-            steps=steps,
-            x0=np.ones(d),
-            record_every=1,
-            wire_dtype=np.float64,
-            callback=lambda intermediate_result, seen=seen: seen.append(
-                (intermediate_result.last, intermediate_result.memory.mean(axis=0))
-            ),
-        )
+        method = ParallelSGD(compressor, Constant(eta), rule, server=server(beta))
+        problem, options = function(lambda x: 0.0, gradient, d=d), {"workers": 2, "steps": steps, "x0": np.ones(d)}
+        seen = context.iterates(method, problem, of=lambda now: (now.last, now.memory.mean(axis=0)), **options)
         ball, u, z, largest = np.ones(d), np.zeros(d), np.zeros(d), 0.0
         for t in range(steps):
             u = beta * u + eta * gradient(seen[t][0])

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from ... import bounds
-from ...compressors.spectral import SpectralAtomo
-from ..base import claim
-from ..checks import equality, identity
+from ...compressors import SpectralAtomo
+from .. import claim, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo
 
@@ -55,12 +54,7 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=AGAIN | FORGOTTEN,
-    title="Spectral ATOMO is unbiased",
-    statement="Singular triplets kept with probability p_i and divided by it: E Q(X) = X.",
-    latex=r"\mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X",
-    source="[wang2018atomo], section 3",
-    kind="identity",
-    proof="E t_i = p_i.",
+    of=bounds.atomo_variance,
 )
 
 compressor_law(
@@ -95,12 +89,7 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=CUT_OFF | MORE,
-    title="Spectral ATOMO spends exactly its budget",
-    statement="The expected number of triplets sent is the budget, also where some have probability 1.",
-    latex=r"\sum_i p_i = b",
-    source="[wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends less",
-    kind="identity",
-    proof="c is chosen so.",
+    of=bounds.atomo_probabilities,
     see=("atomo.spectral.unbiased",),
 )
 
@@ -132,7 +121,6 @@ def least_by_search(g, budget: float) -> float:
 @claim(
     "atomo.optimal",
     of=bounds.atomo_probabilities,
-    part="optimal",
     subject=bounds.atomo_probabilities,
     mutants={
         "cut off at 1 without sharing what that saves": lambda g, budget: np.minimum(

@@ -12,9 +12,8 @@ import numpy as np
 from ... import bounds
 from ...measure import Interval, mean_interval
 from ...problems import quadratic
-from ..base import claim
+from .. import claim, equality, identity, lower, upper
 from ..batch_sums import not_scaled, one_for_all, path, shorter, sums
-from ..checks import equality, identity, lower, upper
 
 SPHERE = quadratic(np.ones(64), covariance=1 / 64)  # mu = 1, noise of variance mu^2 as around points of the sphere
 

@@ -17,17 +17,11 @@ from scipy.optimize import minimize_scalar
 
 from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
-from ..base import claim
+from .. import Check, assumption, claim, equality, identity, upper
 from ..batch_sums import not_scaled, one_for_all, path, sums, thrice
-from ..checks import Check, assumption, equality, identity, upper
 
 MUTANTS = {"one gradient, counted B times": one_for_all, "steps three times as large": thrice}
-GIVEN: dict[str, Any] = {
-    "batch": 6,
-    "step": 0.05,
-    "second_moment": 3.0,
-    "batch_bound": 3.7,
-}  # of the compositions, in 4 rounds
+GIVEN: dict[str, Any] = dict(batch=6, step=0.05, second_moment=3.0, batch_bound=3.7)  # of compositions, in 4 rounds
 
 
 def lemma_1(batch, step, second_moment, batch_bound):
@@ -125,8 +119,8 @@ def _(context):
 )
 def _(context):
     def gap(problem, start, given, rounds, replicas=1):
-        how = {"workers": 1, "steps": rounds, "x0": start, "wire_dtype": np.float64, "replicas": replicas}
-        return context.run(context.subject(**given, average="uniform"), problem, **how).funs
+        method = context.subject(**given, average="uniform")
+        return context.run64(method, problem, steps=rounds, x0=start, replicas=replicas).funs
 
     for batch, G in ((8, 1.5), (1, 0.5)):  # f_i = G|w|: the last of 6 rounds ends at 0, and B_D = 1
         start = [6 * batch * 0.05 * G]
@@ -168,7 +162,6 @@ def _(context):
 @claim(
     "batch.printed",
     of=bounds.minibatch_smooth_schedule,
-    part="printed",
     subject=lambda how: (how.step, how.gradients),
     mutants={
         "half of the gradients": lambda how: (how.step, 0.5 * how.gradients),
@@ -244,10 +237,8 @@ def on_slopes(rng, batch, step, slope, spread, start, rounds, replicas, draw=sig
     },
 )
 def _(context):
-    given, start = (
-        {"step": 0.01, "slope": 0.3, "spread": 1.0},
-        0.05123456789,
-    )  # no sum of steps from here is 0, the kink
+    given = {"step": 0.01, "slope": 0.3, "spread": 1.0}
+    start = 0.05123456789  # no sum of steps from here is 0, the kink
     for batch in (41, 1, 5, 11, 21):
         how = {"start": start, "rounds": 60, "replicas": context.samples(8000, 2000), "draw": context.subject}
         gap, w = on_slopes(np.random.default_rng(context.stream(batch)), batch, **given, **how)

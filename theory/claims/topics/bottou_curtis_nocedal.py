@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import function
+from .. import claim, equality, identity, upper
 from .sgd import CONSTANT, MU, SIGMA2, distances
 from .sgd_averages import schedule
-
-BCN = "[bottou2018optimization]"
-KEY = "bottou2018optimization"
 
 
 def gaps(step_sizes, diagonal, variance, gap):
@@ -49,20 +45,12 @@ def _(context):
 @claim(
     "bottou.constant-step.paper",
     of=bounds.bottou_constant_step,
-    part="constant-step.paper",
     subject=1.0,
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
 )
 def _(context):
     for share, T in ((1.0, 400), (0.5, 400), (0.05, 400), (0.05, 2)):
-        known: dict[str, Any] = {
-            "mu": 2.0,
-            "lipschitz": 2.0,
-            "step": share / 2.0,
-            "noise": 1.0,
-            "gap": 1.0,
-            "form": "paper",
-        }
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=share / 2.0, noise=1.0, gap=1.0, form="paper")
         law = gaps(np.full(T, context.subject * share / 2.0), [2.0], 1.0, 1.0)
         bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
         yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
@@ -106,7 +94,7 @@ def wavy(context, step, steps, replicas):
         return slope + rng.standard_normal(x.size)
 
     problem, method = function(lambda x: 0.0, gradient, d=replicas), ParallelSGD(Identity(), step=Constant(step))
-    context.run(method, problem, workers=1, steps=steps, x0=np.full(replicas, 3.0), wire_dtype=np.float64)
+    context.run64(method, problem, steps=steps, x0=np.full(replicas, 3.0))
     return np.mean(squares, axis=0)
 
 
@@ -119,8 +107,8 @@ def wavy(context, step, steps, replicas):
 def _(context):
     L, T = 2.0, 50
     for alpha in (0.4 / L, 1.0 / L):
-        h = {"diagonal": [L], "variance": 1.0, "start": 1.0}
-        moments = bounds.quadratic_moments_exact(np.full(T, context.subject * alpha), **h)
+        sizes = np.full(T, context.subject * alpha)
+        moments = bounds.quadratic_moments_exact(sizes, diagonal=[L], variance=1.0, start=1.0)
         left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
         measured = float(L**2 * moments[:T].mean())
         known: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
@@ -135,7 +123,6 @@ def _(context):
 @claim(
     "bottou.minibatch",
     of=bounds.bottou_constant_step_floor,
-    part="minibatch",
     subject=lambda alpha, m: ((alpha, 1.0 / m), (alpha / m, 1.0)),
     mutants={
         "the single gradients keep the step alpha": lambda alpha, m: ((alpha, 1.0 / m), (alpha, 1.0)),

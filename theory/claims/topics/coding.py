@@ -8,15 +8,11 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD, Elias, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, upper
+from .. import claim, equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
 from .qsgd import half_odd
-
-SOURCE = "[alistarh2017qsgd]"
 
 
 def as_sent(found):
@@ -39,7 +35,7 @@ def sparse_code(context, vectors, formula):
 
 
 SPARSE = {
-    "positions in 14 bits instead of gaps in Elias codes": (fixed_width, partial(QSGD, elias=True)),
+    "positions in 14 bits instead of gaps in Elias codes": (fixed_width, partial(QSGD, code=Elias())),
     "every level sent in two bits, zeros too": (as_sent, QSGD),
 }
 
@@ -47,8 +43,7 @@ SPARSE = {
 @claim(
     "qsgd.code-length",
     of=bounds.qsgd_code_length,
-    part="code-length",
-    subject=(as_sent, partial(QSGD, elias=True)),
+    subject=(as_sent, partial(QSGD, code=Elias())),
     mutants=SPARSE,
     see=("qsgd.elias-length",),
 )
@@ -66,8 +61,8 @@ def _(context):
 @claim(
     "qsgd.bits.theorem-3.4",
     of=partial(bounds.qsgd_code_length, form="theorem-3.4"),
-    subject=partial(QSGD, elias=True),
-    text="in print",
+    subject=partial(QSGD, code=Elias()),
+    refuted="in print",
     quote=r"Moreover, QSGD requires $(3 + (\frac32 + o(1))\log(\frac{2(s^2+n)}{s^2+\sqrt n}))(s^2+\sqrt n) + 32$ bits"
     r" of communication per round.",
     see=("qsgd.code-length",),
@@ -89,7 +84,7 @@ def _(context):
 @claim(
     "qsgd.elias-length",
     of=bounds.qsgd_elias_length,
-    subject=(as_sent, partial(QSGD, elias=True)),
+    subject=(as_sent, partial(QSGD, code=Elias())),
     mutants=SPARSE,
 )
 def _(context):
@@ -99,12 +94,12 @@ def _(context):
 
 def as_formula(context, v, s, samples):
     """The payload of QSGD's Elias code as sent."""
-    return context.moments(QSGD(s, elias=True), v, samples, s, wire_dtype=np.float32).bits
+    return context.moments(QSGD(s, code=Elias()), v, samples, s, wire_dtype=np.float32).bits
 
 
 def without_signs(context, v, s, samples):
     """The same without the sign bits."""
-    found = context.moments(QSGD(s, elias=True), v, samples, s, wire_dtype=np.float32)
+    found = context.moments(QSGD(s, code=Elias()), v, samples, s, wire_dtype=np.float32)
     return found.bits - found.nonzeros
 
 
@@ -121,7 +116,6 @@ def wide_gaps(context, v, s, samples):
 @claim(
     "qsgd.code-length.exact",
     of=bounds.expected_elias_bits,
-    part="code-length.exact",
     subject=as_formula,
     mutants={"sign bits forgotten": without_signs, "gaps off by one": wide_gaps},
 )
@@ -194,7 +188,7 @@ def _(context):
     kind="upper",
     proof="2.8 agrees with 2 + (1/2) log2 3, which takes |Elias(k)| as 1 + log2 k; for k = 2 and 3 it is 3.",
     subject=(elias_dense, QSGD),
-    text="reading",
+    refuted="reading",
     quote=r"There is an encoding scheme for $Q_{\sqrt n}(\hat g(x))$ which in expectation has length at most"
     r" $2.8n + 32$.",
     see=("qsgd.dense-code.exists", "qsgd.unary-length"),
@@ -226,14 +220,7 @@ def _(context):
 
 @claim(
     "qsgd.dense-code.exists",
-    title="2.8 bits a coordinate at s = sqrt(d), by some code",
-    statement="At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic code with a fixed"
-    " discrete Gaussian does.",
-    latex=r"\exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
-    source="[alistarh2017qsgd], Corollary 3.3, read as the existence of a code",
-    kind="upper",
-    attained="nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it",
-    proof="qsgd.arithmetic-length.",
+    of=bounds.qsgd_arithmetic_length,
     subject=gaussian_code,
     mutants={"the literal Elias code of zeta + 1": elias_dense},
     see=("qsgd.arithmetic-length", "qsgd.dense-elias.reading"),

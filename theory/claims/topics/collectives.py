@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...cluster import collectives
-from ...cluster.collectives import ALLGATHERS, ALLREDUCES, simulate_allgather, simulate_allreduce
-from ..base import claim
-from ..checks import identity, lower, upper
+from ...cluster import collectives, simulate_allgather, simulate_allreduce
+from ...cluster.collectives import ALLGATHERS, ALLREDUCES
+from .. import claim, identity, lower, upper
 
-THAKUR = "[thakur2005optimization]"
 RANKS = (2, 3, 4, 6, 8, 13)
 WORDS = 2 * 8 * 9 * 13  # divisible by every p and into all pieces of the algorithms
 
@@ -63,7 +61,6 @@ def _same_partner(machine, vectors):
 @claim(
     "collectives.allreduce",
     of=bounds.allreduce_cost,
-    part="allreduce",
     subject=ALLREDUCES,
     mutants={
         "a ring that does not send the sums back": ALLREDUCES | {"ring": _one_way},
@@ -88,7 +85,6 @@ def _three_quarters(machine, blocks):
 @claim(
     "collectives.allgather",
     of=bounds.allgather_cost,
-    part="allgather",
     subject=ALLGATHERS,
     mutants={
         "the last round is missing": ALLGATHERS | {"ring": _three_quarters},
@@ -102,7 +98,6 @@ def _(context):
 @claim(
     "collectives.bandwidth",
     of=bounds.allreduce_words_lower_bound,
-    part="bandwidth",
     subject=ALLREDUCES,
     mutants={"the sums are not sent back": ALLREDUCES | {"ring": _one_way}},
 )
@@ -118,7 +113,6 @@ def _(context):
 @claim(
     "collectives.rabenseifner.rounded",
     of=bounds.allreduce_cost,
-    part="rabenseifner.rounded",
     subject=ALLREDUCES["rabenseifner"],
     mutants={"whole vectors instead of halves of halves": ALLREDUCES["recursive-doubling"]},
 )

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from ... import bounds
-from ...compressors.base import omega
-from ...compressors.qsgd import QSGD
-from ...compressors.sparsifiers import RandK, TopK
-from ...compressors.wrappers.composed import Composed
-from ...compressors.wrappers.factor import Scaled, scaled
-from ..base import claim
-from ..checks import equality
+from ...compressors import QSGD, Composed, RandK, Scaled, TopK, omega, scaled
+from .. import claim, equality
 from ..laws import compressor_law, equal_magnitudes, gaussian
 
 
@@ -52,7 +47,6 @@ compressor_law(
         "no outer compressor": lambda s, k: RandK(k, unbiased=True),
     },
     of=bounds.composed_variance,
-    part="variance",
 )
 
 
@@ -73,5 +67,4 @@ compressor_law(
         "the factor d/k": on_random,
     },
     of=bounds.composed_contraction,
-    part="contraction",
 )

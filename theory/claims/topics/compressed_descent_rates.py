@@ -7,30 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from ... import bounds
-from ..base import claim
-from ..checks import identity, lower
-from .exact_feedback_rates import RATIONAL, WRONG_PROOFS, Proof, dot, most_negative, pivots, rational, unit_forms
-
-
-def descent_form(kappa: int, s: Fraction, proof: Proof):
-    """The form that the proof without memory says is a sum of squares, mu = 1; its multipliers let f(x), f(x+) cancel.
-
-    The interpolation inequalities from x+ to x, from x to x*, and from x+ to x* have weights r, r - r^2 and 1 - r.
-    """
-    L, eta = kappa, rational(bounds.compressed_descent_step(1.0 - float(s) ** 2, mu=1.0, lipschitz=float(kappa)))
-    root = rational(bounds.compressed_descent_rate(1.0 - float(s) ** 2, kappa) ** 0.5)
-    x, g, sent, after = unit_forms(4)
-
-    def between(x, g, y, h):
-        """At most f(x) - f(y), for gradients g at x and h at y."""
-        d, u = x - y, (g - h) - (x - y)
-        return dot(h, d) + dot(d, d) / 2 + dot(u, u) / (2 * (L - 1))
-
-    nothing, moved = 0 * x, x - eta * sent
-    curved = root * between(x, g, moved, after) + (root - root**2) * between(nothing, nothing, x, g)
-    curved = curved + (1 - root) * between(nothing, nothing, moved, after)
-    kept = s**2 * dot(g, g) - dot(g - sent, g - sent)
-    return proof.curved * curved - proof.contracts * eta * root / (2 * s) * kept
+from .. import claim, identity, lower
+from ..proofs.execute import Formulas
+from ..proofs.forms import pivots
+from ..proofs.topics.exact_feedback import WRONG, Weights, descent_at, descent_form
+from .exact_feedback_rates import RATIONAL, most_negative
 
 
 def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
@@ -46,10 +27,10 @@ def worst_step(step: float, s: float, kappa: float, measure: str) -> float:
 @claim(
     "ef.exact.no-memory",
     of=bounds.compressed_descent_rate,
-    subject=(Proof(), "gap", 1.0),
-    mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG_PROOFS.items())[:4]}
-    | {"the distance in place of f - f*": (Proof(), "distance", 1.0)}
-    | {"(1 + s) mu in place of (1 - s) mu in the step": (Proof(), "gap", (0.8 + 2.4) / (1.2 + 2.4))},
+    subject=(Weights(), "gap", 1.0),
+    mutants={name: (proof, "gap", 1.0) for name, proof in list(WRONG.items())[:4]}
+    | {"the distance in place of f - f*": (Weights(), "distance", 1.0)}
+    | {"(1 + s) mu in place of (1 - s) mu in the step": (Weights(), "gap", (0.8 + 2.4) / (1.2 + 2.4))},
 )
 def _(context):
     proof, measure, factor = context.subject
@@ -58,6 +39,6 @@ def _(context):
         step = factor * bounds.compressed_descent_step(delta, mu=1.0, lipschitz=float(kappa))
         rate = bounds.compressed_descent_rate(delta, kappa)
         yield identity(f"worst step, {measure}, {where}", worst_step(step, float(s), kappa, measure), rate, 1e-9)
-        found = pivots(descent_form(kappa, s, proof))
+        found = pivots(descent_form(*descent_at(Formulas(bounds), Fraction(kappa), s), proof))
         yield identity(f"most negative pivot, {where}", most_negative(found), 0.0, 0.0)
         yield lower(f"rate of error feedback, {where}", float(bounds.exact_feedback_rate(delta, kappa)), float(rate))

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.qsgd import QSGD
-from ...compressors.sketch import BALANCED, FIXED, FRESH
-from ...compressors.sparsifiers import RandK
-from ...methods.feedback import NoFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.saturating import saturating_quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, lower, upper
+from ...compressors import BALANCED, FIXED, FRESH, QSGD, RandK
+from ...methods import NoFeedback, ParallelSGD
+from ...problems import saturating_quadratic
+from .. import assumption, claim, equality, identity, lower, upper
 from .contractive import ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
 from .contractive_variants import improved
 from .feedback import unchanging
@@ -23,7 +19,6 @@ from .feedback import unchanging
 @claim(
     "conef.noise",
     of=bounds.conef_noise,
-    part="noise",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -55,9 +50,8 @@ def _(context):
         if workers == 1:
             side = lower if theta > frontier else upper
             yield side(f"beside unbiased random-k, theta={theta:.4g}", found, unbiased)
-    options: dict[str, Any] = dict(workers=1, steps=steps, replicas=replicas, record_every=steps, wire_dtype=np.float64)
     method = ParallelSGD(RandK(K, unbiased=True), step=unchanging(ETA), feedback=NoFeedback())
-    result = context.run(method, pure_noise(), "unbiased", **options)
+    result = context.run64(method, pure_noise(), "unbiased", steps=steps, replicas=replicas)
     yield equality("noise of unbiased random-k", np.sum(result.last**2, axis=1) / (steps * ETA**2), unbiased)
     worst = bounds.conef_noise_frontier(RESIDUAL)
     there = bounds.conef_noise(worst, RESIDUAL, 0.0, 1.0)
@@ -87,17 +81,11 @@ def trained(context, feedback, theta, composed, rule=unchanging):
     second, start = problem.steepest + problem.noise, np.full(D, 3.0**-0.5)
     method = ParallelSGD(RandK(K), step=rule(eta), feedback=feedback)
     for workers in (1, 4):
-        options = dict(workers=workers, steps=steps, x0=start, record_every=1, wire_dtype=np.float64)
-        norms = [context.run(method, problem, workers, r, **options).history["gradient_norm"] for r in range(replicas)]
-        known: dict[str, Any] = {
-            "theta": theta,
-            "residual": RESIDUAL,
-            "lipschitz": 1.0,
-            "step": eta,
-            "workers": workers,
-        }
+        options: dict[str, Any] = dict(workers=workers, steps=steps, x0=start, record_every=1)
+        results = [context.run64(method, problem, workers, r, **options) for r in range(replicas)]
+        known: dict[str, Any] = dict(theta=theta, residual=RESIDUAL, lipschitz=1.0, step=eta, workers=workers)
         known |= {"variance": problem.noise, "second_moment": second, "gap": D / 8.0}  # f at the start
-        squared = np.array(norms)[:, :-1] ** 2
+        squared = np.array([result.history["gradient_norm"] for result in results])[:, :-1] ** 2
         label = f"mean ||grad f(x_t)||^2, theta={theta:.3g}, N={workers}, T={steps}"
         yield upper(label, squared.mean(axis=1), bounds.conef(steps, **known), trivial=problem.steepest)
         yield assumption(f"largest ||grad f(x_t)||^2 + noise, N={workers}", squared.max() + problem.noise, second)
@@ -138,7 +126,6 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
     "conef.improved.theorem",
     certificate="composition",
     of=bounds.conef,
-    part="improved.theorem",
     subject=(unchanging, composed_in_parts),
     mutants={
         "steps a thousand times too small": (lambda eta: unchanging(eta / 1000.0), composed_in_parts),
@@ -173,7 +160,6 @@ def shared_bucket(width: int, hash: int, d: int) -> float:
 @claim(
     "conef.width",
     of=bounds.sketch_frontier,
-    part="width",
     subject=shared_bucket,
     mutants={
         "the hashes exchanged": lambda width, hash, d: shared_bucket(width, FRESH + BALANCED - hash, d),
@@ -199,7 +185,6 @@ def _(context):
 @claim(
     "conef.quantizer",
     of=bounds.conef_factor,
-    part="quantizer",
     subject=lambda s, bucket: (QSGD(s), bucket),
     mutants={
         "one norm for 4000 coordinates": lambda s, bucket: (QSGD(s), 4000),

@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.bernoulli import Bernoulli
-from ...compressors.sketch import BALANCED, FIXED, FRESH, CountSketch
-from ...compressors.sparsifiers import RandK
-from ...methods.conef import ContractiveErrorFeedback
+from ...compressors import BALANCED, FIXED, FRESH, Bernoulli, CountSketch, RandK
+from ...methods import ContractiveErrorFeedback, ParallelSGD
 from ...methods.schedules import InverseTime, step_size
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, lower, upper
+from ...problems import function, quadratic
+from .. import claim, equality, lower, upper
 from ..mutants.shared import Scaling
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
-CONEF = "[li2023contractive]"
 D, K = 12, 9  # random-k sends 9 of 12 coordinates: the residual is 1/4
 RESIDUAL = 1 - K / D
 ETA = 0.5
@@ -35,11 +29,10 @@ def pure_noise(d: int = D):
     return quadratic(np.zeros(d), covariance=1.0)
 
 
-def repeat(context, feedback, step, problem, *path, steps, replicas, workers=1, k=K):
+def repeat(context, feedback, step, problem, *path, k=K, **options):
     """Random-k with a memory, many times: the result of the run at the end."""
-    options = dict(workers=workers, steps=steps, replicas=replicas, record_every=steps, wire_dtype=np.float64)
     with beyond_the_frontier():
-        return context.run(ParallelSGD(RandK(k), step=step, feedback=feedback), problem, *path, **options)
+        return context.run64(ParallelSGD(RandK(k), step=step, feedback=feedback), problem, *path, **options)
 
 
 def sizes(result) -> np.ndarray:
@@ -69,7 +62,6 @@ WRONG_MEMORIES = {
 @claim(
     "conef.identity",
     of=bounds.conef_loss,
-    part="identity",
     subject=lambda width, hash, workers: (held(width, hash), workers),
     mutants={
         "one hash for ever": lambda width, hash, workers: (held(width, FIXED), workers),
@@ -133,10 +125,10 @@ def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps
         return g
 
     feedback = ContractiveErrorFeedback(Bernoulli(p))
-    options = {"workers": 1, "steps": steps, "x0": np.zeros(size), "record_every": steps, "wire_dtype": np.float64}
     method = ParallelSGD(Scaling(delta), step=schedule, feedback=feedback)
     with beyond_the_frontier():
-        result = context.run(method, function(lambda x: 0.0, gradient, d=size), steps, **options)
+        problem = function(lambda x: 0.0, gradient, d=size)
+        result = context.run64(method, problem, steps, steps=steps, x0=np.zeros(size))
     return result.memory[0] ** 2, seen["g"] ** 2
 
 
@@ -177,7 +169,6 @@ def _(context):
 @claim(
     "conef.frontier",
     of=bounds.conef_factor,
-    part="frontier",
     subject=held,
     mutants=WRONG_MEMORIES,
 )

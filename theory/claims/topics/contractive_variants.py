@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ... import bounds
-from ...compressors.bernoulli import Bernoulli
-from ...compressors.sketch import BALANCED, FIXED, CountSketch
-from ...methods.conef import ContractiveErrorFeedback
-from ...methods.iconef import ImprovedContractiveErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...compressors import BALANCED, FIXED, Bernoulli, CountSketch
+from ...methods import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, ParallelSGD
+from .. import claim, equality, identity, lower, upper
 from ..mutants.shared import Scaling
 from .contractive import ETA, KICK, RESIDUAL, D, K, held, pure_noise, repeat, sizes, variance
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
@@ -20,7 +14,6 @@ from .feedback import beyond_the_frontier, constant_gradient, unchanging
 @claim(
     "conef.partial",
     of=bounds.partial_factor,
-    part="partial",
     subject=lambda width, beta: held(width, BALANCED, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: held(width, BALANCED, 1 - beta),
@@ -44,9 +37,8 @@ def _(context):
         exact = bounds.partial_memory(theta, RESIDUAL, 0.3, ETA, float(D), gradient=gradient)
         yield equality(f"E||e||^2, {gradient} gradient, beta=0.3, width {width}, t=16", sizes(result), exact)
     method = ParallelSGD(Scaling(1 - RESIDUAL), step=KICK, feedback=ContractiveErrorFeedback(Bernoulli(0.75), 0.3))
-    options = {"workers": 1, "steps": 2, "record_every": 2, "wire_dtype": np.float64}
     with beyond_the_frontier():
-        e = context.run(method, constant_gradient(20 * replicas), "worst", **options).memory[0]
+        e = context.run64(method, constant_gradient(20 * replicas), "worst", steps=2).memory[0]
     worst = bounds.partial_factor(1 / 3, RESIDUAL, 0.3, form="worst")
     yield equality("E e_2^2/E e_1^2, beta=0.3, Q(v) = v/2, theta=1/3", e**2 / (RESIDUAL * 4 / 3), worst)
     yield f"d={D}, k={K}, equally full buckets; t=16 is for ever"

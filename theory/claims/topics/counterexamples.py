@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sign import ScaledSign
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...compressors import Identity, ScaledSign, TopK
+from ...methods import ErrorFeedback, ParallelSGD
+from .. import claim, equality, identity, upper
 from ..mutants.shared import Scaling
 from ..paths import follow
 from .feedback import constant_gradient, unchanging
-
-EF = "[karimireddy2019error]"
 
 
 def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
@@ -50,8 +44,7 @@ def _(context):
         yield (identity if delta == 1.0 else upper)(f"f(xbar), f = |x|, C(v) = (1 - q) v, {where}", found, bound)
         yield upper("the same, as quoted", found, bounds.ef_sgd_convex(steps, **known, step=gamma))
         method = ParallelSGD(c, step=unchanging(gamma), feedback=ErrorFeedback(), average="uniform")
-        options = dict(workers=1, steps=steps, x0=start, record_every=steps, wire_dtype=np.float64)
-        x = context.run(method, constant_gradient(1), **options).x  # x_t > 0, where |x| has the slope 1
+        x = context.run64(method, constant_gradient(1), steps=steps, x0=start).x  # x_t > 0, where |x| has the slope 1
         yield identity(f"f(xbar) on a line, by a loop for |x|, {where}", x[0], found, 1e-9)
         best = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
         grid = best * np.array([0.999, 1.0, 1.001])
@@ -61,11 +54,9 @@ def _(context):
     known = dict(delta=bounds.top_k_contraction(10, 1), second_moment=10.0, distance=float(start @ start))
     step = bounds.ef_sgd_convex_step(steps, **known, memory="sharp")
     mean = average(context, TopK(1), sign, start, step, steps, context.subject(1.0)[1])
-    bound, label = (
-        bounds.ef_sgd_convex(steps, **known, memory="sharp"),
-        f"f = ||x||_1, top-1 of 10, best step, T={steps}",
-    )
-    yield upper(f"f(xbar), {label}", np.abs(mean).sum(), bound, trivial=float(start.sum()))
+    bound = bounds.ef_sgd_convex(steps, **known, memory="sharp")
+    label = f"f(xbar), f = ||x||_1, top-1 of 10, best step, T={steps}"
+    yield upper(label, np.abs(mean).sum(), bound, trivial=float(start.sum()))
 
 
 # --- where signs fail -------------------------------------------------------------------------------------------------
@@ -102,7 +93,6 @@ def _(context):
 @claim(
     "ef.fixes.kink",
     of=bounds.ef_sgd_convex,
-    part="fixes.kink",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.kink", "ef.convex"),
@@ -161,7 +151,6 @@ def _(context):
 @claim(
     "ef.fixes.line",
     of=bounds.sign_line_floor,
-    part="fixes.line",
     subject=1.0,
     mutants={"no memory": 0.0},
     see=("sign.fails.line", "ef.identity"),

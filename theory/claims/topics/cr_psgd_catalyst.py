@@ -10,19 +10,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.cr_psgd_catalyst import catalyst
-from ...compressors.identity import Identity
-from ...measure import loglog_slope
+from ...cluster import catalyst
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.evaluate import gradient, value
-from ...problems.proximal_point import proximal
-from ...problems.quadratics import quadratic
-from ...problems.saturating import saturating_quadratic
-from ..base import claim
-from ..checks import assumption, identity, rate, upper
+from ...problems import gradient, proximal, quadratic, saturating_quadratic, value
+from .. import assumption, claim, identity, rate, upper
+from ..laws import loglog_rate
 
-YU = "[yu2019computation]"
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 
 
@@ -118,7 +113,6 @@ def _(context):
 @claim(
     "catalyst.rate",
     of=bounds.catalyst,
-    part="rate",
     subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
         "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),
@@ -137,8 +131,7 @@ def _(context):
 
     cells = {cell: found(*cell) for cell in ((16, 1), (16, 4), (64, 4))}
     for name, x, other in (("N T, T/N=16", (16, 256), (64, 4)), ("N, T=16", (1, 4), (16, 4))):
-        pair = np.stack([cells[16, 1], cells[other]], axis=1)
-        yield rate(f"slope in {name}", lambda level, x=x, y=pair: loglog_slope(x, y, level=level), -0.5, 0.25)
+        yield loglog_rate(f"slope in {name}", x, [cells[16, 1], cells[other]], -0.5, 0.25)
     for name, one, other in (("T", (2**16, 4), (2**28, 4)), ("N", (2**24, 1), (2**24, 64))):
         slope = math.log(bound(*other) / bound(*one)) / math.log(math.prod(other) / math.prod(one))
         yield rate(f"slope of the bound in {name}", slope, -0.5, 0.05)

@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...compressors.numpy_function import compressor
-from ...compressors.sparsifiers import RandK
-from ...methods.difference_gossip import DCDPSGD, ECDPSGD
-from ...methods.graphs import Complete, Hypercube, Ring, Torus, mixing
+from ...compressors import RandK, compressor
+from ...methods import DCDPSGD, ECDPSGD, Complete, Hypercube, Ring, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant, InverseTime
-from ..base import claim
-from ..checks import equality, identity, lower, upper
-from .gossip import WIDE, flat, ring_with
+from .. import claim, equality, identity, lower, upper
+from ..laws import crossing
+from .gossip import flat, ring_with
 
 GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
 
@@ -57,12 +55,9 @@ def _(context):
     for graph, workers in GRAPHS:
         W = mixing(graph, workers).matrix
         values, name = np.linalg.eigvalsh(W), f"{type(graph).__name__}, N={workers}"
-        low, high = 0.0, 50.0
-        for _ in range(45):  # where the spectral radius of the covariance operator is 1
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if _radius(context.subject, W, middle) < 1.0 else (low, middle)
+        found = crossing(0.0, 50.0, lambda size: _radius(context.subject, W, size) < 1.0, 45)  # noqa: B023
         threshold = bounds.dcd_threshold(values)
-        yield identity(f"{name}: where the radius is 1", low, threshold, 1e-8)
+        yield identity(f"{name}: where the radius is 1", found, threshold, 1e-8)
         for share in (0.98, 1.02):
             factor = bounds.dcd_energy_factor(values, share * float(threshold))
             measured = _radius(context.subject, W, share * float(threshold))
@@ -74,7 +69,6 @@ def _(context):
 @claim(
     "dcd.run",
     of=bounds.dcd_energy_factor,
-    part="run",
     subject=lambda c: DCDPSGD(c, Constant(1.0), shards="shared"),
     mutants={
         "rand-k without d/k": lambda c: DCDPSGD(RandK(c.k), Constant(1.0), shards="shared"),
@@ -91,8 +85,15 @@ def _(context):
             P = covariance_round(W, P, d / k - 1.0)
         exact = float(np.trace(P) - P.sum() / 8)
         replicas, method = context.samples(4000, 1000), context.subject(RandK(k, unbiased=True))
-        result = context.run(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas, **WIDE)
+        result = context.run64(method, flat(d), k, workers=8, steps=rounds, x0=x0, replicas=replicas)
         yield equality(f"rand-{k} of {d}, ring of 8, {rounds} rounds", result.consensus[-1], exact)
+        away, grown = np.eye(8) - 1.0 / 8.0, exact
+        P = away @ P @ away
+        for _ in range(300):  # the run follows this recursion, whose factor in the long run is the formula
+            P = away @ covariance_round(W, P / np.trace(P), d / k - 1.0) @ away
+            grown = np.trace(P)
+        factor = bounds.dcd_energy_factor(np.linalg.eigvalsh(W), d / k - 1.0)
+        yield identity(f"rand-{k}: the recursion's factor in the long run", float(grown), factor, 1e-8)
 
 
 @claim(
@@ -104,11 +105,8 @@ def _(context):
 def _(context):
     for workers in (3, 6, 8):
         W = mixing(context.subject(workers), workers).matrix
-        low, high = 0.05, 1.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if _radius(covariance_round, W, 1.0 / middle - 1.0) < 1.0 else (middle, high)
-        yield identity(f"N={workers}", high, bounds.ring_dcd_share(workers), 1e-8)
+        found = crossing(0.05, 1.0, lambda kept: _radius(covariance_round, W, 1.0 / kept - 1.0) >= 1.0, 40)  # noqa: B023
+        yield identity(f"N={workers}", found, bounds.ring_dcd_share(workers), 1e-8)
     values = np.linalg.eigvalsh(mixing(context.subject(400), 400).matrix)
     limit = 1.0 / (1.0 + bounds.dcd_threshold(values))
     yield identity("N=400, against 1 - 1/sqrt(3)", float(limit), 1.0 - 3.0**-0.5, 1e-9)
@@ -141,23 +139,22 @@ class HalfTheShare(NamedTuple):
 
     def round(self, run):
         """One round, in which the models stay."""
-        W, z, known = run.mixing(self.graph), run.vectors(), run.copies("xhat", run.start)
+        W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         share = run.once("1/t", lambda: run.rates.steps(InverseTime(1.0, 1.0)))
         new = run.rows("x'")
         run.set(new, run.own(known))
-        run.gossip(new, known, W)
-        run.set(z, run.x, 1.0 - 0.5 / share)
-        run.add(z, new, 0.5 / share)
+        run.add(new, known, weights=W.minus_identity)
+        run.set(z, run.x, scale=1.0 - 0.5 / share)
+        run.add(z, new, scale=0.5 / share)
         heard = run.hear(run.compress(self.compressor, z), W)
-        run.scale(known, 1.0 - share)
-        run.accumulate_each(heard, known, share)
+        run.add(known, heard, keep=1.0 - share, scale=share)
         run.set(run.x, new)
 
 
 def _estimates(context, method, d: int, update: int):
     """Xhat - x after an update: of one worker without gradients, x after the next is xhat."""
     found = [
-        context.run(method, flat(d), "estimates", workers=1, steps=steps, x0=np.zeros(d), **WIDE).models[0]
+        context.run64(method, flat(d), "estimates", workers=1, steps=steps, x0=np.zeros(d)).models[0]
         for steps in (update + 1, update)
     ]
     return found[0] - found[1]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from ... import bounds
-from ...measure import diversity, diversity_floor, loglog_slope
+from ...measure import diversity, diversity_floor
 from ...problems import Diversified, Langevin, diversified, logistic, ridge, sample_gradient, softmax
 from ...problems.constants import one_thread
-from ..base import claim
-from ..checks import equality, identity, lower, rate
+from .. import claim, equality, identity, lower
+from ..laws import loglog_rate
 
 
 def rows_of(problem, x, other=None):
@@ -79,7 +77,6 @@ def _(context):
 @claim(
     "diversity.differential",
     of=bounds.batch_bound,
-    part="differential",
     subject=lambda problem, x, y: diversity(problem, x, y).batch_bound,
     mutants={
         "that at the first point": lambda problem, x, y: diversity(problem, x).batch_bound,
@@ -98,7 +95,6 @@ def _(context):
 @claim(
     "diversity.sampled",
     of=bounds.batch_bound,
-    part="sampled",
     subject=lambda problem, x, **options: diversity(problem, x, **options).intervals,
     mutants={
         "f_i without its l2 term": lambda problem, x, **options: diversity(bare(problem), x, **options).intervals,
@@ -175,7 +171,6 @@ def of_random(draw, rng, sizes, matrices):
 @claim(
     "diversity.random-features",
     of=bounds.random_features_batch_bound,
-    part="random-features",
     subject=lambda rng, n, d: rng.integers(0, 2, (n, d)) * 2.0 - 1.0,
     mutants={
         "0 or 1 for the signs": lambda rng, n, d: rng.integers(0, 2, (n, d)) * 1.0,
@@ -186,8 +181,7 @@ def _(context):
     rng, sizes, matrices = np.random.default_rng(context.stream()), (20, 40, 80), context.samples(80, 48)
     found = of_random(context.subject, rng, sizes, matrices)
     certain = bounds.random_features_batch_bound(320, 80, form="guaranteed", failure=1e-7 / matrices)
-    slope = partial(loglog_slope, sizes, found)
-    yield rate("slope of the GLM bound in d, n = 4 d", lambda level: slope(level=level), 1.0, 0.15)
+    yield loglog_rate("slope of the GLM bound in d, n = 4 d", sizes, found, 1.0, 0.15)
     yield lower("the least of all matrices, d=80", found[:, -1].min(), certain, trivial=1.0)
     yield lower("mean, d=80, n=320", found[:, -1], bounds.random_features_batch_bound(320, 80))
     yield lower("mean, d=80, printed c = 1/4", found[:, -1], bounds.random_features_batch_bound(320, 80, "printed"))

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK
-from ...methods.choco_sgd import ChocoSGD
-from ...methods.dpsgd import DPSGD
-from ...methods.gradient_tracking import GradientTracking
-from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, mixing
+from ...compressors import RandK
+from ...methods import DPSGD, ChocoSGD, Complete, GradientTracking, Hypercube, MixingMatrix, Ring, Star, mixing
 from ...methods.schedules import Constant
-from ...problems.linear import ridge
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity
-from .gossip import WIDE
+from ...problems import quadratic, ridge
+from .. import claim, equality, identity
 
 STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7
 SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
@@ -26,8 +18,7 @@ SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 
 def _noisy(context, method, graph, name: str):
     """The run with noise in 40 coordinates, until what the start has left is rounding."""
     problem, replicas = quadratic(np.full(40, CURVATURE), covariance=VARIANCE), context.samples(2000, 250)
-    options: dict[str, Any] = {"workers": 8, "steps": 60, "replicas": replicas} | WIDE
-    return context.run(method(graph), problem, name, **options)
+    return context.run64(method(graph), problem, name, workers=8, steps=60, replicas=replicas)
 
 
 @claim(
@@ -68,7 +59,7 @@ def own_data(context, method, curvatures, minima, steps: int):
     """The last models where worker i has the loss (a_i/2)(x - b_i)^2 alone."""
     roots = np.sqrt(np.asarray(curvatures, float))
     problem, workers = ridge((roots[:, None], roots * minima), l2=0.0), roots.size
-    return context.run(method._replace(shards="contiguous"), problem, workers=workers, steps=steps, **WIDE)
+    return context.run64(method._replace(shards="contiguous"), problem, workers=workers, steps=steps)
 
 
 @claim(
@@ -112,14 +103,8 @@ def _(context):
 
 @claim(
     "tracking.unbiased",
-    title="Gradient tracking has no bias",
-    statement="With different data and curvatures every model of gradient tracking converges to the minimum of the"
-    " mean, if the step is short.",
-    latex=r"x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}",
-    source="derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017)",
-    kind="identity",
+    of=bounds.gradient_tracking_factor,
     subject=lambda graph: GradientTracking(step=Constant(SHORT), graph=graph),
-    proof="The mean of the y_i is the mean of the gradients, and a fixed point has equal x_i and y_i = 0.",
     mutants={
         "D-PSGD": lambda graph: DPSGD(step=Constant(SHORT), graph=graph),
         "D-PSGD with a tenth of the step": lambda graph: DPSGD(step=Constant(SHORT / 10), graph=graph),

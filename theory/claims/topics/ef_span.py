@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compressors.identity import Identity
-from ...compressors.numpy_function import compressor
-from ...compressors.sign import ScaledSign
+from ...compressors import Identity, ScaledSign, compressor
 from ...data import wilson_data
 from ...problems import accuracy, gradient, logistic, ridge, value
 from ...problems.constants import one_thread
-from ..base import claim
-from ..checks import identity, upper
+from .. import claim, identity, upper
 from ..paths import follow
 
-EF = "[karimireddy2019error]"
 ROWS, STEPS, STEP = 100, 80, 10.0  # as in the released experiment: full batches of least squares
 
 

@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
+from ...compressors import TopK
+from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems import lipschitz, value
-from ...problems.quadratics import quadratic
-from ...problems.saturating import saturating_quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import lipschitz, quadratic, saturating_quadratic, value
+from .. import claim, equality, identity, upper
 from ..mutants.shared import WrongFeedback
 from ..scalar_ef import coin, over, stationary, under
-
-EF = "[karimireddy2019error]"
-THEOREM = "the theorem on non-convex smooth functions (Theorem II)"
 
 
 def mean_squared_gradient(context, method, problem, start, *, steps, replicas, workers=1, wire_dtype=np.float32):
@@ -96,7 +89,6 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     "ef.nonconvex",
     certificate="composition",
     of=bounds.ef_sgd,
-    part="nonconvex",
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
         "what was sent never reaches x": lambda k, gamma: ParallelSGD(
@@ -127,7 +119,6 @@ def _(context):
 @claim(
     "ef.nonconvex.sharp",
     of=bounds.ef_sgd,
-    part="nonconvex.sharp",
     subject=lambda gamma: (Constant(gamma), ErrorFeedback(), 1),
     mutants={
         "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), ErrorFeedback(), 1),

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK, TopK
+from ...compressors import RandK, TopK
 from ...measure import loglog_slope
-from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import rate
+from ...problems import quadratic
+from .. import claim
+from ..laws import loglog_rate
 from ..mutants.shared import WrongFeedback
 
 
 @claim(
     "ef.free",
     of=bounds.mem_sgd,
-    part="free",
     subject=(TopK, ErrorFeedback(), np.float32),
     mutants={  # in float64 messages, the type that another claim has compiled
         "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
@@ -38,22 +34,18 @@ def _(context):
         method = ParallelSGD(compressor(k), step=InverseTime(2.0, 1.0, 10.0), feedback=feedback, average="quadratic")
         result = context.run(method, problem, **options)  # the same noise for every k
         gaps.append(result.replica_values.T)
-    slopes = {
-        int(T): functools.partial(loglog_slope, sizes, np.stack([gap[:, t] for gap in gaps], axis=1))
-        for t, T in enumerate(result.history["step"])
-    }
+    at = {int(T): [gap[:, t] for gap in gaps] for t, T in enumerate(result.history["step"])}
     label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
-    yield rate(label, lambda level: slopes[steps](level=level), 0.0, 0.03)
+    yield loglog_rate(label, sizes, at[steps], 0.0, 0.03)
     yield (
         "the same noise for every k, hence the narrow interval; tolerance 0.03 for what is left of the compressor;"
-        f" at T=50 the slope is {slopes[50]().estimate:.3f}"
+        f" at T=50 the slope is {loglog_slope(sizes, np.stack(at[50], axis=1)).estimate:.3f}"
     )
 
 
 @claim(
     "ef.workers",
     of=bounds.ef_sgd_variance,
-    part="workers",
     subject=lambda N: (ErrorFeedback(), N),
     mutants={
         "workers that share one random stream": lambda N: (ErrorFeedback(), 1),
@@ -69,9 +61,8 @@ def _(context):
         feedback, workers = context.subject(N)
         method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
         columns.append(2.0 * curvature * context.run(method, problem, N, workers=workers, **options).funs)
-    slope = functools.partial(loglog_slope, counts, np.stack(columns, axis=1))
     label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
-    yield rate(label, lambda level: slope(level=level), -1.0, 0.1)
+    yield loglog_rate(label, counts, columns, -1.0, 0.1)
     alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
     shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
     yield f"N times the floor over that of full-precision SGD: {shown}; tolerance 0.1 for the rest"

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...methods.local_sgd import LocalSGD
+from ...compressors import Identity
+from ...methods import LocalSGD
 from ...methods.schedules import Constant
-from ...problems.linear import ridge
-from ..base import claim
-from ..checks import equality, identity
+from ...problems import ridge
+from .. import claim, equality, identity
 
 WORKERS = 4
 
@@ -20,7 +19,6 @@ WORKERS = 4
 @claim(
     "federated.fixed-point",
     of=bounds.local_sgd_fixed_point,
-    part="fixed-point",
     subject=lambda step, local_steps: (step, local_steps, "contiguous"),
     mutants={
         "one local step": lambda step, local_steps: (step, 1, "contiguous"),
@@ -33,9 +31,8 @@ def _(context):
     def end(rows, targets, l2, eta, H, rounds, replicas=1):
         step, local, shards = context.subject(eta, H)
         method = LocalSGD(Identity(), step=Constant(step), local_steps=local, shards=shards)
-        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds * local, record_every=rounds * local)
-        known |= dict(replicas=replicas, wire_dtype=np.float64)
-        return context.run(method, ridge((rows, targets), l2=l2), len(rows), **known).last
+        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds * local, replicas=replicas)
+        return context.run64(method, ridge((rows, targets), l2=l2), len(rows), **known).last
 
     def fixed(rows, targets, l2, eta, H):
         own, b = np.array_split(rows, WORKERS), np.array_split(targets, WORKERS)

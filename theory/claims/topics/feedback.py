@@ -9,18 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
+from ...compressors import Identity, TopK
+from ...methods import ErrorFeedback, ParallelSGD, UnstableMemoryWarning
 from ...methods.schedules import InverseTime, Polynomial, step_size
-from ...methods.sgd import ParallelSGD
-from ...methods.stability import UnstableMemoryWarning
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import quadratic
+from .. import claim, identity, upper
 from ..mutants.shared import Forgetful, Scaling, WrongFeedback
-
-EF = "[karimireddy2019error]"
 
 
 @contextmanager
@@ -34,19 +28,17 @@ def beyond_the_frontier():
 def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
     """A run of 60 steps with 3 workers on a quadratic of 20 dimensions, and SGD's iterate with the same gradients."""
     d, schedule = 20, InverseTime(c=4.0, mu=1.0, shift=20.0)
-    curvature, start, trajectory = np.linspace(0.5, 2.0, d), context.normal(d), []
-    options = dict(workers=3, steps=60)
+    curvature, start, options = np.linspace(0.5, 2.0, d), context.normal(d), dict(workers=3, steps=60)
     method = ParallelSGD(compressor, step=schedule, feedback=feedback, average=Polynomial(20.0, 2.0))
-    recorded = dict(x0=start, record_every=1, wire_dtype=wire_dtype)
-    recorded["callback"] = lambda intermediate_result: trajectory.append(intermediate_result.last)
     with beyond_the_frontier():
-        result = context.run(method, quadratic(curvature, covariance=0.3), **options, **recorded)
+        noisy, how = quadratic(curvature, covariance=0.3), dict(x0=start, wire_dtype=wire_dtype, of=lambda now: now)
+        results = context.iterates(method, noisy, **options, **how)
     # The same noise alone: without curvature, the gradients of the same seed are pure noise.
     flat = quadratic(np.zeros(d), covariance=0.3)
-    noise = context.run(ParallelSGD(Identity(), step=schedule), flat, **options, wire_dtype=np.float64).last
-    points = np.array([start, *trajectory])[-61:-1]  # x_0, ..., x_{T-1}
+    noise = context.run64(ParallelSGD(Identity(), step=schedule), flat, **options).last
+    points = np.array([result.last for result in results[:-1]])  # x_0, ..., x_{T-1}
     sizes = np.array([step_size(schedule, t) for t in range(60)])
-    return result, start + noise - curvature * (sizes @ points)
+    return results[-1], start + noise - curvature * (sizes @ points)
 
 
 @claim(
@@ -83,8 +75,7 @@ def constant_gradient(d: int):
 def memories_after(context, compressor, step, problem, workers, steps) -> np.ndarray:
     """Squared norms of the workers' memories after ``steps`` steps."""
     method = ParallelSGD(compressor, step=step, feedback=ErrorFeedback())
-    result = context.run(method, problem, workers=workers, steps=steps, record_every=steps, wire_dtype=np.float64)
-    return np.sum(result.memory**2, axis=1)
+    return np.sum(context.run64(method, problem, workers=workers, steps=steps).memory ** 2, axis=1)
 
 
 def unchanging(eta):

@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...compressors.numpy_function import compressor
-from ...compressors.qsgd import QSGD
-from ...compressors.sparsifiers import RandK
-from ...methods.gossip import ChocoGossip, Gossip
-from ...methods.graphs import Complete, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
+from ...compressors import QSGD, RandK, compressor
+from ...methods import ChocoGossip, Complete, Gossip, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, upper
 
-WIDE: dict[str, Any] = {"wire_dtype": np.float64, "record_every": 10**9}
 GRAPHS: tuple[tuple[str, Any, int], ...] = (
     ("ring", Ring(), 8),
     ("ring", Ring(), 25),
@@ -58,9 +53,9 @@ class MeanOfMessages(NamedTuple):
     def round(self, run):
         """One round."""
         W, y = run.mixing(self.graph), run.copies("y")
-        run.replace_each(run.hear(run.compress(self.compressor, run.x), W), y)
+        run.set(y, run.hear(run.compress(self.compressor, run.x), W))
         run.set(run.x, run.own(y))
-        run.gossip(run.x, y, W)
+        run.add(run.x, y, weights=W.minus_identity)
 
 
 def weighted(own, left, right):
@@ -76,7 +71,6 @@ def chain(x):
 @claim(
     "gossip.ring",
     of=bounds.ring_gossip_factor,
-    part="ring",
     subject=weighted(1 / 3, 1 / 3, 1 / 3),
     mutants={
         "a chain: one link is cut": chain,
@@ -125,7 +119,6 @@ def _equal(graph, workers: int) -> np.ndarray:
 @claim(
     "gossip.contraction",
     of=bounds.gossip_gap,
-    part="contraction",
     subject=lambda graph: Gossip(graph=graph),
     mutants={
         "a step of 0.9 towards the neighbours": lambda graph: ChocoGossip(RandK(3), graph, gamma=0.9),
@@ -139,7 +132,7 @@ def _(context):
         slowest = vectors[:, -2 if values[-2] >= -values[0] else 0]
         for label, start in (("the slowest mode", np.outer(slowest, [1.0, -2.0, 0.5])), ("random vectors", None)):
             x0 = context.normal((workers, 3), workers) if start is None else start
-            result = context.run(context.subject(graph), flat(3), workers=workers, steps=3, x0=x0, **WIDE)
+            result = context.run64(context.subject(graph), flat(3), workers=workers, steps=3, x0=x0)
             factor = float((result.consensus[-1] / result.consensus[0]) ** (1.0 / 6.0))
             if start is None:
                 yield upper(f"{label}, {name}, N={workers}", factor, bound)
@@ -166,7 +159,7 @@ class _Lazy(NamedTuple):
 def _(context):
     x0, steps = context.normal((8, 20)), 200
     for c in (QSGD(64), RandK(19, unbiased=True), QSGD(1000)):
-        result = context.run(context.subject(c), flat(20), str(c), workers=8, steps=steps, x0=x0, **WIDE)
+        result = context.run64(context.subject(c), flat(20), str(c), workers=8, steps=steps, x0=x0)
         largest = 2.0 * max(float(np.abs(x0).max()), float(np.abs(result.models).max()))
         moved = float(np.abs(result.models.mean(axis=0) - x0.mean(axis=0)).max())
         yield upper(f"{c}", moved, bounds.gossip_rounding(8, steps, largest))
@@ -188,7 +181,7 @@ def _(context):
     for name, graph in (("ring", Ring()), ("hypercube", Hypercube()))[: 1 if context.quick else 2]:
         values, replicas = np.linalg.eigvalsh(mixing(graph, 8).matrix), context.samples(8000, 1000)
         method, problem = context.subject(RandK(9, unbiased=True), graph), flat(12)
-        result = context.run(method, problem, name, workers=8, steps=40, x0=x0, replicas=replicas, **WIDE)
+        result = context.run64(method, problem, name, workers=8, steps=40, x0=x0, replicas=replicas)
         floor = bounds.compressed_gossip_floor(values, 12 / 9 - 1.0, 12.0)
         yield equality(f"{name}, rand-9 of 12", result.consensus[-1], floor)
 
@@ -206,7 +199,7 @@ def _(context):
     noisy, d = compressor(lambda v, rng: v + rng.standard_normal(v.size)), context.samples(12000, 3000)
     for name, graph in (("ring", Ring()), ("star", Star())):
         x0 = np.zeros((8, d))
-        result = context.run(context.subject(noisy, graph), flat(d), name, workers=8, steps=40, x0=x0, **WIDE)
+        result = context.run64(context.subject(noisy, graph), flat(d), name, workers=8, steps=40, x0=x0)
         apart = np.square(result.models - result.models.mean(axis=0)).sum(axis=0)
         values = np.linalg.eigvalsh(mixing(graph, 8).matrix)
         yield equality(f"{name}, v = 1 in every coordinate", apart, bounds.noisy_gossip_floor(values, 1.0))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import upper
+from .. import claim, upper
 
 GAUSSIAN = "grad f = (1/4, ..., 1/4), g - grad f standard normal in 64 dimensions: sigma^2 = 64 and E||g||^2 = 68"
 
@@ -39,7 +37,6 @@ def signs(rng, d):
 @claim(
     "qsgd.gradient-noise",
     of=bounds.averaged_variance,
-    part="gradient-noise",
     subject=QSGD,
     mutants={"one level instead of s": lambda s: QSGD(1)},
 )
@@ -54,18 +51,9 @@ def _(context):
 
 @claim(
     "qsgd.gradient-noise.reading",
-    title="Noise of a quantized stochastic gradient, without that of the gradient itself",
-    statement="Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad f||^2 <= min(d/s^2,"
-    " sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there it holds, as"
-    " E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2, as in"
-    " Lemma 3.1, it holds.",
-    latex=r"\mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B",
-    source="[alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, that of the stochastic gradient",
-    kind="upper",
-    proof="min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the noise of g itself, comes"
-    " on top and does not depend on s.",
+    of=bounds.qsgd_variance,
     subject=QSGD,
-    text="reading",
+    refuted="reading",
     quote=r"If $\hat g(x)$ is a stochastic gradient for $f$ at $x$ with second moment bound $B$, then $Q_s(\hat g(x))$"
     r" is a stochastic gradient for $f$ at $x$ with variance bound $\min(\frac{n}{s^2}, \frac{\sqrt n}{s})B$.",
     see=("qsgd.gradient-noise", "qsgd.variance.paper"),

@@ -10,40 +10,26 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...measure import loglog_slope
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
-from ...methods.sgd import ParallelSGD
-from ...problems.pl_examples import sine_quadratic
-from ...problems.polyak_lojasiewicz import pl_constant
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, rate, upper
+from ...problems import pl_constant, quadratic, sine_quadratic
+from .. import claim, equality, identity, upper
+from ..laws import loglog_rate
 
-YU = "[yu2019computation]"
 SIGMA2 = 4.0  # variance of a gradient
 
 
-def train(context, diagonal, batch, step, *path, steps, workers=1, gap=0.0, replicas=400, noisy=None):
+def train(context, diagonal, batch, step, *path, gap=0.0, noisy=None, **options):
     """The package's run on (1/2) sum h_j x_j^2: ``gap`` is that of the first coordinate, ``noisy`` those with noise."""
     h, noisy = np.asarray(diagonal, float), np.ones(len(diagonal)) if noisy is None else np.asarray(noisy, float)
-    return context.run(
-        ParallelSGD(Identity(), step=Constant(step), batch=batch),
-        quadratic(h, covariance=SIGMA2 * noisy / noisy.sum()),
-        *path,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        x0=np.eye(h.size)[0] * math.sqrt(2.0 * gap / h[0]),
-        record_every=steps,
-        wire_dtype=np.float64,
-    )
+    method, problem = ParallelSGD(Identity(), Constant(step), batch=batch), quadratic(h, SIGMA2 * noisy / noisy.sum())
+    return context.run64(method, problem, *path, x0=np.eye(h.size)[0] * math.sqrt(2.0 * gap / h[0]), **options)
 
 
 @claim(
     "cr-psgd.equality",
     of=bounds.cr_psgd,
-    part="equality",
     subject=lambda rho, first, workers: (GrowingBatch(rho, first), workers),
     mutants={
         "batches stay as they are": lambda rho, first, workers: (first, workers),
@@ -118,28 +104,17 @@ def _(context):
 )
 def _(context):
     mu, L, step, replicas = 1.0, 4.0, 0.1, context.samples(2000, 1000)
-    d, rho = 11, bounds.optimal_rho(mu, L)
+    curvatures, noisy, rho = [mu] + [L] * 10, [0.0] + [1.0] * 10, bounds.optimal_rho(mu, L)
     for workers, steps, gap in ((4, 1, 0.3), (4, 2, 0.0), (4, 24, 0.5)):
-        run = train(
-            context,
-            [mu] + [L] * (d - 1),
-            context.subject(rho),
-            step,
-            *(workers, steps, f"{gap:g}"),
-            steps=steps,
-            workers=workers,
-            gap=gap,
-            replicas=replicas,
-            noisy=[0.0] + [1.0] * (d - 1),
-        )
+        known: dict[str, Any] = dict(steps=steps, workers=workers, gap=gap, replicas=replicas, noisy=noisy)
+        run = train(context, curvatures, context.subject(rho), step, workers, steps, f"{gap:g}", **known)
         sizes = bounds.growing_batches(10**5, rho)[:steps]
         bound = bounds.cr_psgd(sizes, mu=mu, lipschitz=L, step=step, variance=SIGMA2, workers=workers, gap=gap)
         yield upper(f"E f - f*, {steps} rounds, N={workers}, D_1={gap:g}", run.funs, bound)
     left, sizes = Fraction(5), bounds.growing_batches(10**3, 1.2)
     for size in sizes:  # mu = 1, L = 4, gamma = 1/10, sigma^2 = 4, N = 2
-        left = (1 - Fraction(1, 10) * (2 - Fraction(4, 10))) * left + 4 * Fraction(1, 100) * 4 / (
-            2 * 2 * Fraction(size)
-        )
+        noise = 4 * Fraction(1, 100) * 4 / (2 * 2 * Fraction(size))
+        left = (1 - Fraction(1, 10) * (2 - Fraction(4, 10))) * left + noise
     bound = bounds.cr_psgd(sizes, mu=mu, lipschitz=L, step=step, variance=SIGMA2, workers=2, gap=5.0)
     yield identity(f"{len(sizes)} rounds, one after the other, in rational arithmetic", float(left), bound)
 
@@ -147,7 +122,6 @@ def _(context):
 @claim(
     "cr-psgd.rate",
     of=bounds.cr_psgd_rate,
-    part="rate",
     subject=lambda rho, workers: (GrowingBatch(rho, 4), workers),
     mutants={
         "batches of four throughout": lambda rho, workers: (4, workers),
@@ -165,11 +139,9 @@ def _(context):
         return run.history["samples"][-1] / workers, run.funs
 
     spent, by_budget = zip(*(cell(T, 1, 1.0) for T in (200, 2400)), strict=True)
-    in_T = functools.partial(loglog_slope, spent, np.stack(by_budget, axis=1))
-    yield rate("slope in T, 200 to 2400", lambda level: in_T(level=level), -1.0, 0.12)
+    yield loglog_rate("slope in T, 200 to 2400", spent, [*by_budget], -1.0, 0.12)
     counts = (1, 4, 16)
-    in_N = functools.partial(loglog_slope, counts, np.stack([cell(60, N, 0.0)[1] for N in counts], axis=1))
-    yield rate("slope in N, 1 to 16", lambda level: in_N(level=level), -1.0, 0.12)
+    yield loglog_rate("slope in N, 1 to 16", counts, [cell(60, N, 0.0)[1] for N in counts], -1.0, 0.12)
     yield "in T from a start that is forgotten; in N from the minimum"
 
 
@@ -194,7 +166,6 @@ def wavy_pl() -> float:
 @claim(
     "cr-psgd.nonconvex",
     of=bounds.cr_psgd,
-    part="nonconvex",
     subject=lambda rho: lambda t: np.floor(rho**t),
     mutants={"batches of one throughout": lambda rho: lambda t: np.ones_like(t)},
 )
@@ -213,8 +184,7 @@ def _(context):
         yield equality(f"{label}, the curvature for mu", found[T, N], bounds.cr_psgd(sizes, mu=L, **known), 1e-3)
         yield upper(label, found[T, N], bounds.cr_psgd(sizes, mu=mu, **known))
     for name, values, other in (("T", (2000, 32000), (32000, 1)), ("N", (1, 16), (2000, 16))):
-        both = np.stack([found[2000, 1], found[other]], axis=1)
-        yield rate(f"slope in {name}", lambda level, x=values, y=both: loglog_slope(x, y, level=level), -1.0, 0.1)
+        yield loglog_rate(f"slope in {name}", values, [found[2000, 1], found[other]], -1.0, 0.1)
     x = np.linspace(1.0, 4.0, 3001)
     left, before = wavy(x - wavy_slope(x) / L), wavy(x)
     i = int(np.argmax(left / before))

@@ -7,12 +7,11 @@ import math
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, lower, upper
+from ...problems import quadratic
+from .. import claim, identity, lower, upper
 
 
 @claim(

@@ -11,12 +11,8 @@ import numpy as np
 from ... import bounds
 from ...methods.schedules import GrowingBatch
 from ...problems import logistic, sample_gradient
-from ..base import claim
-from ..checks import identity, upper
+from .. import claim, identity, upper
 from .growing_batches import SIGMA2, train
-
-BCN = "[bottou2018optimization]"
-FS = "[friedlander2012hybrid]"
 
 
 @claim(
@@ -60,7 +56,6 @@ def _omega(change):
 @claim(
     "growing.linear-rate.recursion",
     of=bounds.shrinking_noise,
-    part="linear-rate.recursion",
     subject=bounds.shrinking_noise,
     mutants={
         "rho = max(1 - alpha c mu, zeta)": _omega(lambda gap, low, a, zeta, t: max(low, gap) * max(1 - a, zeta) ** t),

@@ -8,13 +8,12 @@ import numpy as np
 
 from ... import bounds
 from ...measure import empirical_entropy
-from ...wire.elias import delta_length, gamma_length, omega_length
+from ...wire import delta_length, gamma_length, omega_length
 from ...wire.entropy import levels_bits
 from ...wire.golomb import gap_bits
 from ...wire.levels import levels_bits as elias_levels_bits
 from ...wire.rans import SYMBOLS, TOTAL, frequencies, histogram
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 
 WRONG = {
     "the gamma code": gamma_length,

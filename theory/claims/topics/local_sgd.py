@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...measure import loglog_slope
-from ...methods.local_sgd import LocalSGD
+from ...compressors import Identity
+from ...methods import LocalSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, rate, upper
+from ...problems import quadratic
+from .. import assumption, claim, equality, identity, rate, upper
+from ..laws import loglog_rate
 from ..paths import local_steps_path
 
-STICH = "[stich2019local]"
 SIGMA2 = 0.5  # variance of a gradient
 
 
@@ -181,7 +178,6 @@ def _(context):
 @claim(
     "local-sgd.speed-up",
     of=bounds.local_steps_limit,
-    part="speed-up",
     subject=bounds.local_steps_limit,
     mutants={"one exchange, at the end": lambda samples, workers: samples},
     see=("local-sgd.theorem",),
@@ -197,8 +193,7 @@ def _(context):
         own: dict[str, Any] = dict(local_steps=context.subject(steps, N), workers=N, replicas=replicas)
         means, _, _ = local_steps_path(lopsided, seed=context.stream(N), **known, **own)
         found.append(lopsided_value(weights @ means / weights.sum()) - lopsided_value(best))
-    law = functools.partial(loglog_slope, counts, np.stack(found, axis=1))
-    yield rate(f"slope in N, 1 to 16, T={steps}", lambda level: law(level=level), -1.0, 0.25)
+    yield loglog_rate(f"slope in N, 1 to 16, T={steps}", counts, found, -1.0, 0.25)
     T, known = 10**12, dict(mu=1.0, lipschitz=16.0, second_moment=1.0, variance=1.0, distance=1.0)
     values = [bounds.local_sgd(T, local_steps=bounds.local_steps_limit(T, N), workers=N, **known) for N in (1, 64)]
     yield rate(f"slope of the bound in N, 1 to 64, T={T:g}", math.log(values[1] / values[0]) / math.log(64), -1.0, 0.05)
@@ -230,8 +225,8 @@ def _(context):
     for form in ("sharp", "paper"):
         apart = float(bounds.local_sgd_deviation(eta, local_steps=H, second_moment=G2, form=form))
         # a step that loses all that the descent lemma allows: 2 (f - f_+)/eta + L eta sigma^2/N + L^2 apart
-        squares = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
+        allowed = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
         gap = sum(0.5 * t + 1.0 for t in range(T))
         given = dict(steps=T, step=eta, lipschitz=2.0, local_steps=H, second_moment=G2, workers=N)
         bound = bounds.local_sgd_nonconvex(**given, variance=1.5, gap=gap, form=form)
-        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(squares)), bound)
+        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(allowed)), bound)

@@ -7,18 +7,14 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from ...compressors.sparsifiers import TopK
+from ...compressors import TopK
 from ...core.random import derive, integer, key
-from ...methods.feedback import ErrorFeedback
-from ...methods.lock_free import run_lock_free
+from ...methods import ErrorFeedback, ParallelSGD, run_lock_free
 from ...methods.schedules import InverseTime
-from ...methods.sgd import ParallelSGD
 from ...problems import ridge
-from ..base import claim
-from ..checks import identity, upper
+from .. import claim, identity, upper
 from ..mutants.shared import WrongFeedback
 
-SOURCE = "[stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD)"
 FAR, SHIFT = 1e12, 10.0  # where the minimum is: the gradient of row i is then -FAR * a_i at every x, to 1e-10
 LOST = 0.05  # far above the loss with two threads: at most 0.004 in 7000 runs on a busy machine
 

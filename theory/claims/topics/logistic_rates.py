@@ -7,14 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...data import load_data
 from ...measure import mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Last, Polynomial, Suffix, Uniform
-from ...methods.sgd import ParallelSGD
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, second_moment, solve, value
-from ..base import claim
-from ..checks import SURE, assumption, upper
+from .. import assumption, claim, upper
+from ..checks import SURE
 from .sgd_averages import schedule, telescoped
 
 ROWS, ALL, STEPS, L2 = 100, 569, 300, 0.1
@@ -36,9 +36,8 @@ def small(l2=L2, rows=ROWS):
 def sgd(context, problem, step, average, steps, *path, x0=None):
     """SGD from 0 or x0."""
     replicas = context.samples(200, 80) if steps == STEPS else context.samples(8000, 4000)
-    known = {"replicas": replicas, "record_every": 1, "wire_dtype": np.float64, "x0": x0}
-    method = ParallelSGD(Identity(), step=step, average=average)
-    return context.run(method, problem, *path, workers=1, steps=steps, **known)
+    known = {"replicas": replicas, "record_every": 1, "x0": x0}
+    return context.run64(ParallelSGD(Identity(), step=step, average=average), problem, *path, steps=steps, **known)
 
 
 def moments(problem, x, centred=False):
@@ -78,7 +77,6 @@ def squares(x, best):
 @claim(
     "logistic.last",
     of=bounds.sgd_inverse_time,
-    part="logistic",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -113,7 +111,6 @@ def averages(steps, mu):
 @claim(
     "logistic.averages",
     of=bounds.sgd_average,
-    part="averages",
     certificate="composition",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
@@ -142,7 +139,6 @@ def _(context):
 @claim(
     "logistic.constant-step",
     of=bounds.bottou_constant_step,
-    part="constant-step",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -203,9 +199,8 @@ def _(context):
     smooth, largest = lipschitz(problem), max_lipschitz(problem)
 
     def last(share, name, steps, replicas):
-        method, known = ParallelSGD(Identity(), step=Constant(share / largest)), {"replicas": replicas}
-        known |= {"workers": 1, "steps": steps, "record_every": steps}
-        return context.run(method, problem, name, steps, wire_dtype=np.float64, **known).funs - best.fun
+        method = ParallelSGD(Identity(), step=Constant(share / largest))
+        return context.run64(method, problem, name, steps, steps=steps, replicas=replicas).funs - best.fun
 
     for number in passes:
         descent = min(full_gradient(problem, step / smooth, number) for step in np.linspace(0.5, 2.0, 31)) - best.fun

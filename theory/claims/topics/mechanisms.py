@@ -7,14 +7,13 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import ratio_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
 from ...problems import DropConnect, Langevin, QuantizedGradients, batch_bound, diversified, ridge, second_moment
 from ...problems import gradient as gradient_of
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from .. import claim, equality, identity, lower, upper
 from .diversity import rows_of
 
 BATCH, DROP = 6, 0.4
@@ -23,8 +22,7 @@ BATCH, DROP = 6, 0.4
 def means(context, problem, x, samples, batch, *path):
     """||mean gradient of a batch||^2 for ``samples`` batches, drawn with replacement: of steps of length 1 from x."""
     method = ParallelSGD(Identity(), step=Constant(1.0), batch=batch)
-    how = {"workers": 1, "steps": 1, "replicas": samples, "x0": x, "record_every": 1, "wire_dtype": np.float64}
-    return np.sum((x - context.run(method, problem, batch, *path, **how).last) ** 2, axis=1)
+    return np.sum((x - context.run64(method, problem, batch, *path, steps=1, replicas=samples, x0=x).last) ** 2, axis=1)
 
 
 def plain(context, n=5, d=4):
@@ -87,7 +85,6 @@ def mechanism_law(id, mechanism_at, mutants, **facts):
     return claim(
         id,
         of=bounds.mechanism_batch_bound,
-        part=id.split(".")[1],
         subject=diversified,
         mutants={
             "shared for fresh, fresh for shared": lambda p, m, shared: diversified(p, m, not shared),
@@ -120,7 +117,6 @@ mechanism_law(
 @claim(
     "mechanism.theorem-7",
     of=bounds.mechanism_batch_bound,
-    part="theorem-7",
     subject=batch_bound,
     mutants={
         "what is added to the second moment is the same for all rows": lambda noisy, x: (

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import TopK
-from ...methods.feedback import ErrorFeedback
+from ...compressors import Identity, TopK
+from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, identity, upper
+from ...problems import quadratic
+from .. import assumption, claim, identity, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from .feedback import constant_gradient, memories_after
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import TopK
+from ...compressors import Identity, TopK
 from ...data import load_data
-from ...measure import loglog_slope
-from ...methods.feedback import ErrorFeedback, NoFeedback
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
-from ...methods.sgd import ParallelSGD
 from ...problems import logistic, max_lipschitz, second_moment, solve
-from ..base import claim
-from ..checks import rate, upper
-
-SOURCE = "[stich2018sparsified]"
+from .. import claim, upper
+from ..laws import loglog_rate
 
 SOLVED: dict[tuple[int, float], tuple] = {}  # with the data, so that no other data get their address
 
@@ -45,7 +38,6 @@ def first_time_below(bound, level: float) -> int:
 @claim(
     "memsgd.theorem.rcv1",
     of=bounds.mem_sgd,
-    part="theorem.rcv1",
     subject=lambda k: (TopK(k), ErrorFeedback()),
     see=("memsgd.theorem", "memsgd.memory", "ef.identity"),
 )
@@ -77,8 +69,7 @@ def _slope(context, share, replicas, first, tolerance):
     options = dict(workers=1, steps=int(4 * first * n), replicas=context.effort * replicas // part, record_every=n // 4)
     result = context.run(method, problem, **options)
     gaps, times, window = result.replica_values.T - optimum.fun, result.history["step"], (int(first * n), 4 * first * n)
-    slope = functools.partial(loglog_slope, times, gaps, window=window)
-    yield rate("slope of E f(xbar_T) - f* in T", lambda level: slope(level=level), -1.0, tolerance)
+    yield loglog_rate("slope of E f(xbar_T) - f* in T", times, gaps, -1.0, tolerance, window=window)
     yield (
         f"{problem.name}, n={n}; window {first} n <= T <= {4 * first} n: before, T is not large against the shift n/4;"
         f" tolerance {tolerance} for what is left of that"
@@ -88,7 +79,6 @@ def _slope(context, share, replicas, first, tolerance):
 @claim(
     "sgd.slope.rcv1",
     of=bounds.sgd_weighted_average,
-    part="slope.rcv1",
     subject=(Identity(sparse=True), NoFeedback(), "loss", 2.0, 1),
     mutants={"steps a hundred times too small": (Identity(sparse=True), NoFeedback(), "loss", 0.02, 8)},
 )
@@ -99,7 +89,6 @@ def _(context):
 @claim(
     "memsgd.slope.rcv1",
     of=bounds.mem_sgd,
-    part="slope.rcv1",
     subject=(TopK(10), ErrorFeedback(), "full", 2.0, 1),
     mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 4)},
 )

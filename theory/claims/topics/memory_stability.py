@@ -8,11 +8,10 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...methods.feedback import ErrorFeedback
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...methods import ErrorFeedback, ParallelSGD
+from ...problems import quadratic
+from .. import claim, identity, upper
+from ..laws import crossing
 from ..mutants.shared import Scaling
 from ..mutants.stability import descent, diana, ef21, error_feedback, growth, marina, moment_matrix, scaling
 from .feedback import unchanging
@@ -20,54 +19,47 @@ from .feedback import unchanging
 SHARED = "one coin for all workers"
 
 
-def crossing(method, arguments, high=50.0):
-    """The step at which the second moments begin to grow, by bisection."""
-    low = 0.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if growth(method(middle, *arguments)) < 1.0 else (low, middle)
-    return low
-
-
 def around(method, frontier, settings):
     """Where a method's second moments begin to grow; their growth at the frontier, and at shorter steps."""
     for where, arguments in settings.items():
         edge = frontier(*arguments)
         shorter = max(growth(method(share * edge, *arguments)) for share in (0.01, 0.1, 0.5, 0.9, 0.999))
-        yield identity(f"step from which on they grow, {where}", crossing(method, arguments), edge, tolerance=1e-7)
+        found = crossing(0.0, 50.0, lambda step: growth(method(step, *arguments)) < 1.0, 60)  # noqa: B023
+        yield identity(f"step from which on they grow, {where}", found, edge, tolerance=1e-7)
         yield identity(f"growth at s* = {edge:.4g}, {where}", growth(method(edge, *arguments)), 1.0, tolerance=1e-9)
         yield upper(f"largest growth at 0.01 s* to 0.999 s*, {where}", shorter, 1.0 - 1e-6)
 
 
-@claim(
+def frontier_law(id, of, method, settings, mutants):
+    """A claim about the longest stable step of a method, with the settings by their names."""
+    mutants = {SHARED: partial(method, shared=True)} | mutants
+    claim(id, of=of, subject=method, mutants=mutants)(lambda context: around(context.subject, of, settings))
+
+
+frontier_law(
     "frontier.dcgd",
-    of=bounds.dcgd_frontier,
-    subject=descent,
-    mutants={
-        SHARED: partial(descent, shared=True),
+    bounds.dcgd_frontier,
+    descent,
+    {"omega=9, N=3": (9.0, 3), "omega=0.5, N=2": (0.5, 2), "omega=9, N=4": (9.0, 4)},
+    {
         "half of the variance": lambda s, omega, workers: descent(s, omega / 2, workers),
     },
 )
-def _(context):
-    settings = {"omega=9, N=3": (9.0, 3), "omega=0.5, N=2": (0.5, 2), "omega=9, N=4": (9.0, 4)}
-    return around(context.subject, bounds.dcgd_frontier, settings)
 
 
 EF_SETTINGS = {"p=0.3, N=2": (0.3, 2), "p=0.5, N=1": (0.5, 1), "p=0.1, N=4": (0.1, 4), "p=0.9, N=3": (0.9, 3)}
 
 
-@claim(
+frontier_law(
     "frontier.ef",
-    of=bounds.ef_frontier,
-    subject=error_feedback,
-    mutants={
-        SHARED: partial(error_feedback, shared=True),
+    bounds.ef_frontier,
+    error_feedback,
+    EF_SETTINGS,
+    {
         "without memory": partial(error_feedback, kept=0.0),
         "half of the memory forgotten": partial(error_feedback, kept=0.5),
     },
 )
-def _(context):
-    return around(context.subject, bounds.ef_frontier, EF_SETTINGS)
 
 
 with_memory = partial(bounds.ef_frontier, workers=math.inf)
@@ -81,7 +73,6 @@ def without_memory(a):
 @claim(
     "frontier.ef.scaling",
     of=bounds.ef_frontier,
-    part="ef.scaling",
     subject=(Scaling, with_memory),
     mutants={
         "a compressor that contracts half as much": (lambda delta: Scaling(delta / 2), with_memory),
@@ -123,45 +114,36 @@ def _(context):
         yield identity(f"p={p:g}, s={s:.4g}", cycle[0, 0], bounds.ef_cycle_factor(p, s), tolerance=1e-9)
 
 
-@claim(
+frontier_law(
     "frontier.ef21",
-    of=bounds.ef_frontier,
-    part="ef21",
-    subject=ef21,
-    mutants={
-        SHARED: partial(ef21, shared=True),
+    bounds.ef_frontier,
+    ef21,
+    EF_SETTINGS,
+    {
         "half of each message is learnt": partial(ef21, learnt=0.5),
     },
 )
-def _(context):
-    return around(context.subject, bounds.ef_frontier, EF_SETTINGS)
 
 
-@claim(
+frontier_law(
     "frontier.marina",
-    of=bounds.marina_frontier,
-    subject=marina,
-    mutants={
-        SHARED: partial(marina, shared=True),
+    bounds.marina_frontier,
+    marina,
+    {"p=0.1, omega=9, N=4": (0.1, 9.0, 4), "p=1/2, omega=1, N=2": (0.5, 1.0, 2)},
+    {
         "the gradient is never sent in full": partial(marina, full=False),
         "the gradient is sent in full half as often": lambda s, p, omega, workers: marina(s, p / 2, omega, workers),
     },
 )
-def _(context):
-    settings = {"p=0.1, omega=9, N=4": (0.1, 9.0, 4), "p=1/2, omega=1, N=2": (0.5, 1.0, 2)}
-    return around(context.subject, bounds.marina_frontier, settings)
 
 
-@claim(
+frontier_law(
     "frontier.diana",
-    of=bounds.diana_frontier,
-    subject=diana,
-    mutants={
-        SHARED: partial(diana, shared=True),
+    bounds.diana_frontier,
+    diana,
+    {"omega=9, N=4": (9.0, 4), "omega=1, N=2": (1.0, 2), "omega=3, N=3": (3.0, 3)},
+    {
         "shifts that learn all of a message": partial(diana, alpha=1.0),
         "shifts that learn half as fast": lambda s, omega, workers: diana(s, omega, workers, alpha=0.5 / (1 + omega)),
     },
 )
-def _(context):
-    settings = {"omega=9, N=4": (9.0, 4), "omega=1, N=2": (1.0, 2), "omega=3, N=3": (3.0, 3)}
-    return around(context.subject, bounds.diana_frontier, settings)

@@ -7,15 +7,12 @@ import itertools
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK
+from ...compressors import RandK
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
 from ...problems import batch_bound, batch_gradient, gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment
 from ...problems import value as f
-from ..base import claim
-from ..checks import equality, identity, upper
-
-YIN = "[yin2018gradient]"
+from .. import claim, equality, identity, upper
 
 
 def with_replacement(n, size):
@@ -58,7 +55,7 @@ def _step(id, n_in_formula, subject, mutants):
             yield identity(f"E||g||^2, {label}", moment, bounds.minibatch_second_moment(second, squared, **known))
         yield "all batches enumerated; gradients averaged over the batch (the source sums them)"
 
-    claim(id, of=bounds.minibatch_step, part=id.split(".", 1)[1], subject=subject, mutants=mutants)(measure)
+    claim(id, of=bounds.minibatch_step, subject=subject, mutants=mutants)(measure)
 
 
 _step(
@@ -82,7 +79,6 @@ _step(
 @claim(
     "minibatch.expected-smoothness",
     of=bounds.expected_smoothness,
-    part="expected-smoothness",
     subject=lambda k, batch, workers: (RandK(k, unbiased=True), batch, workers),
     mutants={
         "half of the batch": lambda k, batch, workers: (RandK(k, unbiased=True), batch // 2, workers),
@@ -95,12 +91,8 @@ def _(context):
         problem, x = ridge((rows, np.zeros(len(rows))), 0.0), np.array([0.3, -0.4, 0.5, 0.2])
         for B, N in ((2, 4), (8, 2)):
             compressor, batch, workers = context.subject(2, B, N)
-            method, known = (
-                ParallelSGD(compressor, step=Constant(eta), batch=batch),
-                {"x0": x, "wire_dtype": np.float64},
-            )
-            replicas = context.samples(20_000, 5_000)
-            last = context.run(method, problem, name, B, workers=workers, steps=1, replicas=replicas, **known).last
+            method, replicas = ParallelSGD(compressor, Constant(eta), batch=batch), context.samples(20_000, 5_000)
+            last = context.run64(method, problem, name, B, workers=workers, steps=1, replicas=replicas, x0=x).last
             constants = lipschitz(problem), max_lipschitz(problem)
             bound = 2.0 * bounds.expected_smoothness(*constants, batch=B, workers=N, omega=omega) * f(problem, x)
             check = equality if name == "orthogonal" else upper

@@ -6,12 +6,9 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Multilevel, RandK
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .rotations import sampled
-
-SOURCE = "derived; multilevel Monte Carlo of Giles, Operations Research 56, 2008"
 
 
 def levels_of(v, k: int) -> np.ndarray:
@@ -39,12 +36,7 @@ def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
 
 @claim(
     "multilevel.unbiased",
-    title="One random level has the right mean",
-    statement="What top-(l+1)k adds to top-lk, drawn with probability p_l and divided by it, has the mean v.",
-    latex=r"\mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v",
-    source="derived; multilevel Monte Carlo of [giles2008multilevel]",
-    kind="identity",
-    proof="The levels add up to v.",
+    of=bounds.multilevel_variance_exact,
     subject=Multilevel,
     mutants={
         "not divided by the probability": lambda k: drawn_plainly(k, divide=False),
@@ -109,7 +101,6 @@ def _any_plane(v, rng, samples: int) -> np.ndarray:
 @claim(
     "multilevel.digits",
     of=bounds.ternary_variance_exact,
-    part="digits",
     subject=bit_planes,
     mutants={
         "equally likely digits": _any_plane,

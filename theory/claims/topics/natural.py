@@ -8,17 +8,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import compress
-from ...compressors.half_precision import HalfPrecision
-from ...compressors.natural import Natural, NaturalDithering
-from ...compressors.nuqsgd import NUQSGD
+from ...compressors import NUQSGD, HalfPrecision, Natural, NaturalDithering, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 
-SOURCE = "[horvath2022natural]"
 POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
 MUTANTS = {
     "rounding with the probability inverted": lambda: POWERS(fault=INVERTED),
@@ -32,11 +27,7 @@ compressor_law(
     at=[(gaussian(64), {}), (gaussian(64, 3), {})],
     quantity="bias",
     mutants=MUTANTS,
-    title="Natural compression is unbiased",
-    statement="Random rounding to the two powers of two around a number keeps the mean.",
-    latex=r"\mathbb{E}\,C_{\mathrm{nat}}(v) = v",
-    source="[horvath2022natural], Theorem 3",
-    kind="identity",
+    of=bounds.natural_variance,
 )
 
 
@@ -61,7 +52,6 @@ def _(context):
 @claim(
     "natural.dithering",
     of=partial(bounds.natural_dithering_variance, form="paper"),
-    part="dithering",
     subject=NaturalDithering,
     mutants={
         "rounding with the probability inverted": lambda s: WrongRounding(s - 1, fault=INVERTED),

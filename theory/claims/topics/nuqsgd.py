@@ -9,16 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.nuqsgd import NUQSGD
+from ...compressors import NUQSGD, compress
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, upper
+from .. import claim, equality, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 
-SOURCE = "[ramezani2021nuqsgd]"
-REMEMBERED = "as remembered; the text was not at hand"
 ROUNDED: dict[str, Callable] = {
     "rounding with the probability inverted": partial(WrongRounding, fault=INVERTED),
     "rounding to the nearest level": partial(WrongRounding, fault=NEAREST),
@@ -67,12 +63,7 @@ compressor_law(
     at=vectors(64),
     quantity="bias",
     mutants=ROUNDED | ZERO | SHIFT | {"rounding down": partial(WrongRounding, fault=DOWN)} | SWAP,
-    title="NUQSGD is unbiased",
-    statement="Random rounding to the levels 0, p^s, ..., p, 1 of a norm keeps the mean: E Q(v) = v.",
-    latex=r"\mathbb{E}\, Q(v) = v",
-    source="[ramezani2021nuqsgd]; for any ratio p derived",
-    kind="identity",
-    proof="Between levels a and b, b is drawn with probability (r - a)/(b - a).",
+    of=bounds.nuqsgd_variance,
 )
 
 compressor_law(
@@ -85,7 +76,6 @@ compressor_law(
     samples=8_000,
     quick=600,
     of=bounds.chord_variance,
-    part="variance.exact",
     mutants=ROUNDED | ZERO | SHIFT | FEWER | SWAP,
 )
 
@@ -151,9 +141,8 @@ def variance_with_threshold(context, form: str):
 @claim(
     "nuqsgd.variance.threshold-1",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+1)"),
-    part="variance.threshold-1",
     subject=NUQSGD,
-    text="quoted",
+    refuted="quoted",
     see=("nuqsgd.variance.threshold-2", "nuqsgd.variance"),
 )
 def _(context):
@@ -163,7 +152,6 @@ def _(context):
 @claim(
     "nuqsgd.variance.threshold-2",
     of=partial(bounds.nuqsgd_variance, form="2^(2s+2)"),
-    part="variance.threshold-2",
     subject=NUQSGD,
     mutants=SHIFT | FEWER,
     see=("nuqsgd.variance",),

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.nuqsgd import NUQSGD
-from ..base import claim
-from ..checks import upper
+from ...compressors import NUQSGD, Elias
+from .. import claim, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian, spike
 from .nuqsgd import FEWER, MAXIMUM, ROUNDED, ZERO
 
@@ -34,7 +33,6 @@ compressor_law(
     samples=4_000,
     quick=1_000,
     of=partial(bounds.nuqsgd_nonzeros, form="paper"),
-    part="nonzeros.paper",
     mutants={"rounding with the probability inverted": ROUNDED["rounding with the probability inverted"]}
     | ZERO
     | {"two levels more": lambda s: NUQSGD(s + 2)},
@@ -45,10 +43,10 @@ compressor_law(
 @claim(
     "nuqsgd.code.length",
     of=bounds.nuqsgd_code_length,
-    subject=partial(NUQSGD, elias=True),
+    subject=partial(NUQSGD, code=Elias()),
     mutants={
         "all levels in the same number of bits": NUQSGD,
-        "two levels more": lambda s: NUQSGD(s + 2, elias=True),
+        "two levels more": lambda s: NUQSGD(s + 2, code=Elias()),
     },
 )
 def _(context):
@@ -67,7 +65,6 @@ def _(context):
 @claim(
     "nuqsgd.ratio",
     of=bounds.optimal_ratio,
-    part="ratio",
     subject=bounds.optimal_ratio,
     mutants={
         "always 1/2": lambda s, d: 0.5,

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ... import bounds
-from ...compressors.nuqsgd import NUQSGD, NUQSGDReleased
-from ..base import claim
-from ..checks import equality, upper
+from ...compressors import NUQSGD, NUQSGDReleased
+from .. import claim, equality, upper
 from ..laws import compressor_law
 from ..mutants.quantizers import NO_ZERO, WrongRounding
 from .nuqsgd import two_two_one
@@ -19,7 +18,6 @@ from .nuqsgd import two_two_one
 @claim(
     "nuqsgd.released",
     of=bounds.chord_variance,
-    part="released",
     subject=NUQSGDReleased,
     mutants={
         "with a zero, as in the paper": lambda bits: NUQSGD(7),
@@ -109,7 +107,6 @@ def orderings(context):
 @claim(
     "nuqsgd.tails",
     of=bounds.chord_variance,
-    part="tails",
     subject=four_bits,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
 )
@@ -120,7 +117,6 @@ def _(context):
 @claim(
     "nuqsgd.tails.textbook",
     of=bounds.chord_variance,
-    part="tails.textbook",
     subject=four_bits_textbook,
     mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
     see=("nuqsgd.tails",),

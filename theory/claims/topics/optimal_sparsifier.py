@@ -7,11 +7,9 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.bernoulli import Bernoulli
-from ...compressors.optimal_sparsifier import OptimalSparsifier, magnitude
-from ...compressors.sparsifiers import TopK
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...compressors import Bernoulli, OptimalSparsifier, TopK
+from ...compressors.optimal_sparsifier import magnitude
+from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 
 ATOMO = "[wang2018atomo]"
@@ -49,7 +47,6 @@ def least_second_moment(v, budget: float) -> float:
 @claim(
     "optimal.closed-form",
     of=bounds.optimal_probabilities,
-    part="closed-form",
     subject=lambda v, budget: bounds.optimal_probabilities(v, budget=budget),
     mutants={
         "clipped at 1, what that leaves not spread": lambda v, budget: bounds.greedy_probabilities(v, budget, 1),
@@ -152,7 +149,6 @@ def non_zeros(v, rho) -> float:
 @claim(
     "sparsifier.sparsity",
     of=bounds.sparsity_lemma,
-    part="sparsity",
     subject=non_zeros,
     mutants={
         "the same probability for all": lambda v, rho: v.size / (1.0 + rho),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import RandK
-from ...methods.local_sgd import LocalSGD
+from ...compressors import Identity, RandK
+from ...methods import LocalSGD, Momentum, OuterStep, ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.server import Momentum, OuterStep
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, upper
 from ..mutants.shared import LeakyFeedback
 
 CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta
@@ -23,17 +17,9 @@ CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu
 
 def rounds(context, curvatures, H, eta, server, count):
     """The models of the package's local SGD from (1, ..., 1) on, two workers and exact gradients, one in each round."""
-    problem, seen = quadratic(curvatures, covariance=0.0), []
-    known: dict[str, Any] = dict(workers=2, steps=count * H, record_every=H, wire_dtype=np.float64)
+    problem, x0 = quadratic(curvatures, covariance=0.0), np.ones(len(curvatures))
     method = LocalSGD(Identity(), step=Constant(eta), local_steps=H, server=server)
-    context.run(
-        method,
-        problem,
-        x0=np.ones(len(curvatures)),
-        callback=lambda intermediate_result: seen.append(intermediate_result.last),
-        **known,
-    )
-    return np.array(seen)
+    return np.array(context.iterates(method, problem, workers=2, steps=count * H, record_every=H, x0=x0))
 
 
 @claim(
@@ -120,13 +106,13 @@ def recurrence_root(x) -> float:
 def _(context):
     d, k, kept, eta, steps = 20, 6, 0.8, 0.15, 8
     problem = quadratic(np.ones(d), covariance=0.0)
-    known: dict[str, Any] = dict(workers=1, steps=steps, x0=np.ones(d), record_every=steps, wire_dtype=np.float64)
     compressor, feedback = context.subject(k, kept)
     method = ParallelSGD(compressor, step=Constant(eta), feedback=feedback)
-    runs = context.run(method, problem, "memory", replicas=context.samples(1600, 400), **known).last.mean(axis=1)
+    known = {"steps": steps, "x0": np.ones(d)}
+    runs = context.run64(method, problem, "memory", replicas=context.samples(1600, 400), **known).last.mean(axis=1)
     ball = bounds.leaky_memory_momentum(k / d, kept)
     server = ParallelSGD(Identity(), step=Constant(ball.step * eta), server=Momentum(ball.momentum))
-    predicted = context.run(server, problem, **known).last
+    predicted = context.run64(server, problem, **known).last
     yield equality(f"E x_t, t={steps}, p={k / d:g}, beta={kept:g}, against heavy ball", runs, predicted.mean())
     x = m = 0.0
     for _ in range(400):  # equal gradients

@@ -7,18 +7,22 @@ import math
 import numpy as np
 
 from ... import bounds
-from ...problems import gradient, lipschitz, pl_constant, solve, strong_convexity, value
-from ...problems.linear import logistic, ridge
-from ...problems.numpy_function import function
-from ...problems.pl_examples import sine_quadratic, sine_valley
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, lower, upper
-
-KNS = (
-    "Karimi, Nutini, Schmidt, Linear convergence of gradient and proximal-gradient methods under the Polyak-Lojasiewicz"
-    " condition, ECML PKDD 2016"
+from ...problems import (
+    function,
+    gradient,
+    lipschitz,
+    logistic,
+    pl_constant,
+    quadratic,
+    ridge,
+    sine_quadratic,
+    sine_valley,
+    solve,
+    strong_convexity,
+    value,
 )
+from .. import claim, identity, lower, upper
+
 MATRIX = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])  # A'A: 25, 9 and 0
 LABELS, TARGETS = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 0.0, 2.0, 1.0])
 

@@ -7,27 +7,23 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems import lipschitz, pl_constant
-from ...problems.pl_examples import sine_quadratic
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import lipschitz, pl_constant, quadratic, sine_quadratic
+from .. import claim, identity, upper
 from .polyak_lojasiewicz import searched, sine
 
 
 def _descent(context, problem, start, step, steps):
     """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the package's run."""
-    method, known = ParallelSGD(Identity(), step=Constant(step)), {"record_every": 1, "wire_dtype": np.float64}
-    return context.run(method, problem, workers=1, steps=steps, x0=np.array(start), **known).history["f"]
+    known = {"steps": steps, "x0": np.array(start), "record_every": 1}
+    return context.run64(ParallelSGD(Identity(), step=Constant(step)), problem, **known).history["f"]
 
 
 @claim(
     "pl.gd",
     of=bounds.pl_gd,
-    part="gd",
     subject=1.0,
     mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
 )
@@ -49,7 +45,6 @@ def _(context):
 @claim(
     "pl.gd.one-step",
     of=bounds.pl_gd,
-    part="gd.one-step",
     subject=1.0,
     mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
 )

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...measure import loglog_slope, mean_interval
+from ...compressors import Identity
+from ...measure import mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, PolyakLojasiewicz
-from ...methods.sgd import ParallelSGD
-from ...problems import lipschitz, pl_constant
-from ...problems.numpy_function import function
-from ...problems.pl_examples import sine_quadratic
-from ..base import claim
-from ..checks import SURE, assumption, equality, identity, rate, upper
+from ...problems import function, lipschitz, pl_constant, sine_quadratic
+from .. import assumption, claim, equality, identity, upper
+from ..checks import SURE
+from ..laws import loglog_rate
 from .polyak_lojasiewicz import searched, sine, sine_ratio
 from .sgd import MU, SIGMA2, distances, filled, fits
 
@@ -78,7 +77,6 @@ def _(context):
 @claim(
     "pl.sgd.constant.sine",
     of=bounds.pl_sgd_constant_step,
-    part="sgd.constant.sine",
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
     see=("pl.sgd.constant", "pl.sgd.step"),
@@ -99,12 +97,8 @@ def _(context):
             slopes.append(sine(x)[1])
             return slopes[-1] + deviation * rng.standard_normal(x.size)
 
-        f, method = (
-            function(lambda x: 0.0, gradient, d=replicas),
-            ParallelSGD(Identity(), Constant(context.subject * alpha)),
-        )
-        given = {"steps": T, "x0": np.full(replicas, start), "record_every": T, "wire_dtype": np.float64}
-        last = context.run(method, f, T, workers=1, **given).last
+        f, method = function(lambda x: 0.0, gradient, replicas), ParallelSGD(step=Constant(context.subject * alpha))
+        last = context.run64(method, f, T, steps=T, x0=np.full(replicas, start)).last
         moment = max((slope**2 for slope in slopes), key=np.mean) + deviation**2
         at_start = float(sine(start)[1] ** 2 + deviation**2)
         second = mean_interval(moment, SURE).high if T < 10 else at_start
@@ -158,7 +152,6 @@ def _(context):
 @claim(
     "pl.sgd.decreasing.slope",
     of=bounds.pl_sgd_decreasing_exact,
-    part="sgd.decreasing.slope",
     subject=PolyakLojasiewicz(MU),
     mutants={
         "mu taken 8 times as large: the rate is T^(-1/4)": PolyakLojasiewicz(8.0 * MU),
@@ -167,9 +160,8 @@ def _(context):
 )
 def _(context):
     found = distances(context, context.subject, (20, 400), start=1.0, replicas=context.samples(1000, 500))
-    times = np.array([T for T in found if T])
-    gaps = np.stack([found[T] for T in times.tolist()], axis=1)
-    yield rate("slope of E f(x_T) - f* in T", lambda level: loglog_slope(times, gaps, level=level), -1.0, 0.1)
+    times = [T for T in found if T]
+    yield loglog_rate("slope of E f(x_T) - f* in T", times, [found[T] for T in times], -1.0, 0.1)
     exact = [bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2) for T in (20, 400)]
     bend = math.log(exact[1] / exact[0]) / math.log(20.0)
     yield f"window 20 <= T <= 400, where the exact law has the slope {bend:.4f}; tolerance 0.1"

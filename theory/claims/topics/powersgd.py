@@ -7,16 +7,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.base import new_symbols, propose, quantize, restore, settle, state_size
-from ...compressors.low_rank import PowerSGD
+from ...compressors import PowerSGD, new_symbols, propose, quantize, restore, settle, state_size
 from ...core.random import key
-from ..base import claim
-from ..checks import equality, identity, lower, rate, upper
+from .. import claim, equality, identity, lower, rate, upper
 from ..laws import Input, compressor_law
 from ..mutants.spectral import WrongPowerSGD, repeat
 from .atomo import COLUMNS, ROWS, STEEP, matrix
-
-POWER = "[vogels2019powersgd]"
 
 
 @claim(

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.qsgd import QSGD
+from ...compressors import QSGD
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 
@@ -41,12 +41,7 @@ compressor_law(
     at=[(gaussian(64), {"s": s, "norm": norm}) for s, norm in ((4, 2.0), (1, 2.0), (3, math.inf))],
     quantity="bias",
     mutants=ROUNDED | {"rounding down": partial(WrongQSGD, fault=DOWN)},
-    title="QSGD is unbiased",
-    statement="Random rounding to s levels of a norm keeps the mean: E Q(v) = v.",
-    latex=r"\mathbb{E}\, Q_s(v) = v",
-    source="[alistarh2017qsgd], Lemma 3.1 (i)",
-    kind="identity",
-    proof="Coordinate i is rounded up with probability frac(u_i), so E zeta_i = u_i.",
+    of=bounds.qsgd_variance,
 )
 
 compressor_law(

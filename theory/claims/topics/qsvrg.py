@@ -9,20 +9,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...cluster.variance_reduction import VarianceReduced, qsvrg
-from ...compressors.base import omega
-from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
+from ...cluster import VarianceReduced, qsvrg
+from ...compressors import QSGD, Elias, Identity, omega
 from ...methods.schedules import Constant
-from ...problems.constants import max_lipschitz, strong_convexity
-from ...problems.evaluate import gradient
-from ...problems.linear import ridge
-from ...problems.newton import solve
-from ...wire.bits import bits_for
-from ..base import claim
-from ..checks import equality, identity, upper
-
-SOURCE = "[alistarh2017qsgd]"
+from ...problems import gradient, max_lipschitz, ridge, solve, strong_convexity
+from ...wire import bits_for
+from .. import claim, equality, identity, upper
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 
@@ -84,8 +76,8 @@ def _(context):
         known = {"lipschitz": L, "mu": mu, "omega": omega(make(), D)}
         eta, inner = float(bounds.qsvrg_step(L, known["omega"])), bounds.qsvrg_inner(**known)
         epoch = VarianceReduced(make(), Constant(eta), anchor, share * full)
-        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16), "record_every": inner}
-        gap = context.run(epoch, problem, workers, x0=y, wire_dtype=np.float64, **options).funs - least
+        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16)}
+        gap = context.run64(epoch, problem, workers, x0=y, **options).funs - least
         start = float(context.run(epoch, problem, x0=y, workers=1, steps=1).history["f"][0] - least)
         factor = bounds.qsvrg_factor(inner, step=eta, workers=workers, **known)
         yield upper(f"gap after an epoch / gap before, ridge, N={workers}, T={inner}", gap / start, factor)
@@ -104,7 +96,6 @@ def _(context):
     "qsvrg.rate",
     certificate="composition",
     of=bounds.qsvrg_factor,
-    part="rate",
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},
 )
@@ -143,7 +134,7 @@ def _(context):
         yield equality(
             f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
         )
-    coded = qsvrg(problem, QSGD(LEVELS, elias=True), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
+    coded = qsvrg(problem, QSGD(LEVELS, code=Elias()), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
     bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
     yield upper("the same in Elias codes, T=50", float(coded.history["bits_up"][-1] / 2), float(bound))
     printed = float(bounds.qsvrg_bits(D, 50, 1.0, form="paper"))

@@ -14,18 +14,15 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.nuqsgd import NUQSGD
-from ...compressors.qsgd import QSGD
+from ...compressors import NUQSGD, QSGD, Elias
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, identity, upper
+from ...problems import function, quadratic
+from .. import assumption, claim, identity, upper
 
 D, N, STEPS = 64, 2, 200
-QSGD_4 = (partial(QSGD, 4, elias=True), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
-NUQSGD_1 = (partial(NUQSGD, 1, elias=True), bounds.nuqsgd_variance(D, 1))  # omega = 3, likewise
+QSGD_4 = (partial(QSGD, 4, code=Elias()), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
+NUQSGD_1 = (partial(NUQSGD, 1, code=Elias()), bounds.nuqsgd_variance(D, 1))  # omega = 3, likewise
 
 
 def one_sided(slope: float, lipschitz: float):
@@ -85,12 +82,7 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
     yield assumption("E||g||^2 at x_T", D + np.array(squared), constants["second_moment"])
     for inverse, distance, L in ((2, 25, 1), (1, 9, 8)):  # so that the roots are rational; omega = 3/2, T = 25
         v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), 25)
-        known: dict[str, Any] = {
-            "lipschitz": L,
-            "variance": float(v / 4),
-            "second_moment": float(v / 2),
-            "distance": distance,
-        }
+        known: dict[str, Any] = dict(lipschitz=L, variance=float(v / 4), second_moment=float(v / 2), distance=distance)
         lemmas = largest_gap(25, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
         theorem = bounds.quantized_sgd_convex(25, omega=1.5, **known, form=promised)
         yield identity(f"largest mean gap that the lemmas allow, 1/gamma={inverse}, L={L}", float(lemmas), theorem)
@@ -110,12 +102,11 @@ def _(context):
     return convergence(context, QSGD_4[1], "paper", "same step")
 
 
-for name, part, (make, omega) in (("qsgd", "convergence", QSGD_4), ("nuqsgd", "nuqsgd.convergence", NUQSGD_1)):
+for name, (make, omega) in {"qsgd": QSGD_4, "nuqsgd": NUQSGD_1}.items():
 
     @claim(
         f"{name}.convergence",
         of=bounds.quantized_sgd_convex,
-        part=part,
         certificate="composition",
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},
@@ -163,7 +154,7 @@ def _(context):
         problem, x0 = quadratic(np.full(D, L), covariance=variance / D), np.full(D, start / math.sqrt(D))
         method = ParallelSGD(make(), step=Constant(factor * eta))
         options = {"workers": N, "steps": steps, "record_every": 1, "replicas": context.samples(300, 80)}
-        found = context.run(method, problem, str(start), x0=x0, wire_dtype=np.float64, **options)
+        found = context.run64(method, problem, str(start), x0=x0, **options)
         squares = 2.0 * L * found.replica_last[:-1].mean(axis=0)  # 2 L f is the squared gradient
         known = {"omega": QSGD_4[1], "lipschitz": L, "variance": variance, "gap": L * start**2 / 2.0}
         bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=N, **known)

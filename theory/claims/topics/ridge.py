@@ -9,14 +9,13 @@ import numpy as np
 import scipy.sparse.linalg as spla
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...data import load_data
+from ...methods import ParallelSGD
 from ...methods.schedules import InverseTime, Polynomial
-from ...methods.sgd import ParallelSGD
 from ...problems import lipschitz, max_lipschitz, ridge, solve, value
 from ...problems.matrix import to_scipy
-from ..base import claim
-from ..checks import assumption, identity, upper
+from .. import assumption, claim, identity, upper
 from .sgd_averages import schedule
 
 DIGITS = 1e-9  # relative tolerance of the minimum; both solvers stop far below it
@@ -35,7 +34,6 @@ def _problem(data):
 @claim(
     "ridge.minimum.rcv1",
     of=bounds.ridge_minimum,
-    part="minimum.rcv1",
     subject=(1.0, 1.0),
     mutants={
         "lambda I in place of n lambda I": (0.0, 1.0),
@@ -59,7 +57,6 @@ def _(context):
 @claim(
     "ridge.sgd.rcv1",
     of=bounds.sgd_average,
-    part="sgd.rcv1",
     subject=1.0,
     mutants={"steps a thousand times too small": 1e-3},
     see=("sgd.average",),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ..base import claim
-from ..checks import equality, identity, upper
+from .. import claim, equality, identity, upper
 
 LIES = (-1e9, -1.0, 0.0, 1.0, 1e9)
 
@@ -51,7 +50,6 @@ def _(context):
 @claim(
     "robust.price",
     of=bounds.normal_median_variance,
-    part="price",
     subject=lambda draws: np.median(draws, axis=1),
     mutants={
         "the mean": lambda draws: draws.mean(axis=1),

@@ -11,9 +11,8 @@ from scipy.linalg import hadamard
 from ... import bounds
 from ...compressors import LloydMax, Rotated, ScaledSign, Sign, compress, eden, encode
 from ...core.random import key
-from ...wire.frame import open_frame
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...wire import open_frame
+from .. import claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .sign import spike
 
@@ -123,12 +122,7 @@ def _(context):
 
 @claim(
     "rotation.eden.unbiased",
-    title="EDEN is unbiased after a uniform rotation",
-    statement="With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.",
-    latex=r"\mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v",
-    source="derived; stated in [vargaftik2022eden]",
-    kind="identity",
-    proof="Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v> = ||v||^2.",
+    of=bounds.rotated_sign_variance,
     subject=eden,
     mutants={
         "random signs times Hadamard": lambda bits, uniform: eden(bits),
@@ -167,7 +161,6 @@ def _(context):
 @claim(
     "rotation.eden.hadamard",
     of=bounds.hadamard_sign_bias,
-    part="eden.hadamard",
     subject=partial(eden, 1),
     mutants={
         "a uniform rotation": partial(eden, 1, uniform=True),
@@ -204,7 +197,6 @@ def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
 @claim(
     "rotation.workers",
     of=bounds.rotated_sign_variance,
-    part="workers",
     subject=own_rotations,
     mutants={"the same rotation on every worker": one_rotation, "random signs times Hadamard": _hadamard_mean},
 )

@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.sparsifiers import RandK
-from ...measure import loglog_slope
+from ...compressors import Identity, RandK
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ...problems import gradient, lipschitz, logistic, max_lipschitz, ridge, second_moment, value
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import assumption, equality, identity, rate, upper
+from ...problems import function, gradient, lipschitz, logistic, max_lipschitz, quadratic, ridge, second_moment, value
+from .. import assumption, claim, equality, identity, upper
+from ..laws import loglog_rate
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
-RSS = "[rakhlin2012making]"
-YIN5 = "Yin et al., AISTATS 2018, Theorem 5 with B = 1"
 
 
 def isotropic():
@@ -32,17 +26,9 @@ def isotropic():
 def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000):
     """T to samples of ||x_T||^2 on the isotropic quadratic, every so many steps."""
     every, steps = records
-    result = context.run(
-        ParallelSGD(Identity(), step=step),
-        isotropic(),
-        *path,
-        workers=workers,
-        steps=steps,
-        replicas=replicas,
-        x0=np.full(D, start / math.sqrt(D)),
-        record_every=every,
-        wire_dtype=np.float64,
-    )
+    known = dict(workers=workers, steps=steps, replicas=replicas, record_every=every)
+    method, x0 = ParallelSGD(Identity(), step=step), np.full(D, start / math.sqrt(D))
+    result = context.run64(method, isotropic(), *path, x0=x0, **known)
     return dict(zip(result.history["step"].tolist(), 2.0 / MU * result.replica_last, strict=True))
 
 
@@ -59,16 +45,8 @@ def filled(context, method, steps, *path, replicas, start=0.0, quiet=0):
         deviation = np.sqrt(np.maximum(0.0, 1.0 - x * x)) * (len(seen) > quiet)
         return x + deviation * rng.choice([-1.0, 1.0], x.size)
 
-    result = context.run(
-        method,
-        function(lambda x: 0.0, gradient, d=replicas),
-        *path,
-        workers=1,
-        steps=steps,
-        x0=np.full(replicas, float(start)),
-        record_every=steps,
-        wire_dtype=np.float64,
-    )
+    problem, x0 = function(lambda x: 0.0, gradient, d=replicas), np.full(replicas, float(start))
+    result = context.run64(method, problem, *path, steps=steps, x0=x0)
     return np.array([*seen, result.last]), result.x
 
 
@@ -117,7 +95,6 @@ def _(context):
 @claim(
     "sgd.inverse-time.slope",
     of=bounds.sgd_inverse_time_exact,
-    part="inverse-time.slope",
     subject=InverseTime(c=1.0, mu=MU, shift=1.0),
     mutants={
         "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),
@@ -126,9 +103,8 @@ def _(context):
 )
 def _(context):
     found = distances(context, context.subject, (10, 200), start=1.0, replicas=context.samples(1000, 500))
-    times = np.array([T for T in found if T])
-    samples = np.stack([found[T] for T in times.tolist()], axis=1)
-    yield rate("slope of E||x_T||^2 in T", lambda level: loglog_slope(times, samples, level=level), -1.0, 0.05)
+    times = [T for T in found if T]
+    yield loglog_rate("slope of E||x_T||^2 in T", times, [found[T] for T in times], -1.0, 0.05)
     yield "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do; tolerance 0.05"
 
 
@@ -163,9 +139,8 @@ def _(context):
 def _(context):
     gamma, start = 0.1, 0.8
     step, workers = context.subject(gamma)
-    path, _ = filled(
-        context, ParallelSGD(Identity(), step=step), 40, replicas=context.samples(20_000, 10_000), start=start
-    )
+    method, replicas = ParallelSGD(Identity(), step=step), context.samples(20_000, 10_000)
+    path, _ = filled(context, method, 40, replicas=replicas, start=start)
     for T in (40, 5):
         bound = bounds.sgd_constant_step(T, mu=1.0, step=gamma, second_moment=1.0, distance=start**2)
         yield equality(f"E x_T^2, noise fills E g^2, T={T}, gamma mu={gamma:g}", path[T] ** 2, bound)
@@ -209,13 +184,12 @@ def _(context):
     replicas, k, eta, slope, columns, counts = context.samples(4000, 2000), 5, 0.1, np.full(D, 0.4), [], (16, 4, 1)
     for N in counts:
         compressor, workers, step = context.subject(k, N, eta)
-        method, known = ParallelSGD(compressor, step=Constant(step)), {"x0": slope / MU, "wire_dtype": np.float64}
-        result = context.run(method, isotropic(), N, workers=workers, steps=1, replicas=replicas, **known)
+        method, known = ParallelSGD(compressor, step=Constant(step)), {"x0": slope / MU, "replicas": replicas}
+        result = context.run64(method, isotropic(), N, workers=workers, steps=1, **known)
         applied, squared = (slope / MU - result.last) / eta, float(slope @ slope)
         columns.append(np.sum((applied - slope) ** 2, axis=1))
         given: dict[str, Any] = {"workers": N, "omega": bounds.rand_k_variance(D, k)}
         yield equality(f"variance, N={N}", columns[-1], bounds.averaged_variance(SIGMA2, SIGMA2 + squared, **given))
         predicted = bounds.averaged_second_moment(SIGMA2, SIGMA2 + squared, **given)
         yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)
-    law = np.stack(columns, axis=1)
-    yield rate("slope in N", lambda level: loglog_slope(counts, law, level=level), -1.0, 0.1)
+    yield loglog_rate("slope in N", counts, columns, -1.0, 0.1)

@@ -7,12 +7,11 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial, Suffix, Uniform, averaging_weight, step_size
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, lower, rate, upper
+from ...problems import quadratic
+from .. import claim, equality, lower, rate, upper
 from .sgd import filled, fits
 
 DIAGONAL, VARIANCE, START = np.array([0.5, 1.0, 2.0]), np.array([0.4, 0.1, 0.2]), np.array([1.0, -1.0, 0.5])
@@ -53,7 +52,6 @@ def averaging(context, step, average, steps=100):
 @claim(
     "sgd.average",
     of=bounds.sgd_average,
-    part="average",
     certificate="composition",
     subject=1.0,
     mutants=SCALED,
@@ -68,7 +66,7 @@ def _(context):
         yield condition
 
 
-def _named_average(id, of, step, average, part=""):
+def _named_average(id, of, step, average):
     """A named theorem on averages: its proof's sum is attained for large T, and the average is below it."""
 
     def measure(context):
@@ -78,10 +76,10 @@ def _named_average(id, of, step, average, part=""):
         yield upper("E f(xbar_T) - f*, T=100", gap, promised)
         yield condition
 
-    claim(id, of=of, part=part, subject=1.0, mutants=SCALED, certificate="composition")(measure)
+    claim(id, of=of, subject=1.0, mutants=SCALED, certificate="composition")(measure)
 
 
-_named_average("sgd.weighted-average", bounds.sgd_weighted_average, *LINEAR, part="weighted-average")
+_named_average("sgd.weighted-average", bounds.sgd_weighted_average, *LINEAR)
 _named_average("sgd.uniform-average", bounds.sgd_uniform_average, *PLAIN)
 _named_average("sgd.suffix-average", partial(bounds.sgd_suffix_average, alpha=0.5), *HALF)
 
@@ -124,7 +122,6 @@ def _(context):
 @claim(
     "sgd.uniform-average.logarithm",
     of=bounds.sgd_uniform_average_logarithm,
-    part="uniform-average.logarithm",
     subject=PLAIN,
     mutants={
         "steps twice as large": (InverseTime(2.0, 1.0, 1.0), Uniform()),
@@ -146,14 +143,13 @@ def _(context):
 def on_quadratic(context, step, average, steps, replicas, workers=1):
     """The package's run on the diagonal quadratic."""
     method, problem = ParallelSGD(Identity(), step=step, average=average), quadratic(DIAGONAL, covariance=VARIANCE)
-    known = {"x0": START, "record_every": steps, "wire_dtype": np.float64}
-    return context.run(method, problem, str(average), workers=workers, steps=steps, replicas=replicas, **known)
+    known = {"x0": START, "workers": workers, "replicas": replicas}
+    return context.run64(method, problem, str(average), steps=steps, **known)
 
 
 @claim(
     "sgd.average.exact",
     of=bounds.quadratic_average_exact,
-    part="average.exact",
     subject=lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 1),
     mutants={
         "the steps begin one late": lambda weights: (InverseTime(1.0, 0.5, 5.0), weights, 1),

@@ -10,16 +10,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
 from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity, upper
+from ...problems import function, quadratic
+from .. import claim, identity, upper
 
-BUBECK = "[bubeck2015convex], Theorem 6.3"
 D, N, STEPS, SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4
 
 
@@ -32,15 +29,9 @@ def on_huber(context, step, steps, bend, *path, deviation=0.0, workers=1, replic
     def gradient(x, rng):
         return np.clip(x, -bend, bend) + deviation * rng.standard_normal(x.size)
 
-    x = context.run(
-        ParallelSGD(Identity(), step=Constant(step), average=Suffix(1)),
-        function(lambda x: 0.0, gradient, d=replicas),
-        *path,
-        workers=workers,
-        steps=steps + 1,
-        x0=np.ones(replicas),
-        wire_dtype=np.float64,
-    ).x
+    method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1))
+    problem, x0 = function(lambda x: 0.0, gradient, d=replicas), np.ones(replicas)
+    x = context.run64(method, problem, *path, workers=workers, steps=steps + 1, x0=x0).x
     inside = np.minimum(np.abs(x), bend)
     return inside**2 / 2.0 + bend * (np.abs(x) - inside)
 
@@ -98,18 +89,10 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
     """
     known: dict[str, Any] = {"lipschitz": 1.0, "variance": variance, "distance": (2.0 * RADIUS) ** 2}
     step = bounds.sgd_smooth_convex_step(steps, **known, workers=workers, form=form)
-    found = context.run(
-        ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS),
-        quadratic(np.ones(D), covariance=SIGMA2 * drawn / (D * workers)),
-        workers,
-        steps,
-        workers=drawn,
-        steps=steps + 1,
-        replicas=context.samples(400, 100),
-        x0=np.eye(1, D)[0] * RADIUS,
-        record_every=steps + 1,
-        wire_dtype=np.float64,
-    ).funs
+    method = ParallelSGD(Identity(), step=Constant(step), average=Suffix(1), radius=RADIUS)
+    problem = quadratic(np.ones(D), covariance=SIGMA2 * drawn / (D * workers))
+    options: dict[str, Any] = dict(workers=drawn, replicas=context.samples(400, 100), x0=np.eye(1, D)[0] * RADIUS)
+    found = context.run64(method, problem, workers, steps, steps=steps + 1, **options).funs
     label = f"E f(mean) - f*, unit ball, d={D}, N={workers:,}, T={steps}, eta={step:.3g}"
     return label, found, bounds.sgd_smooth_convex(steps, **known, workers=workers, form="paper")
 
@@ -117,9 +100,8 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
 @claim(
     "qsgd.step.printed",
     of=bounds.sgd_smooth_convex_step,
-    part="step.printed",
     subject="printed",
-    text="in print",
+    refuted="in print",
     quote=r"Suppose we run parallel SGD on $K$ processors, each with access to independent stochastic gradients with"
     r" second moment bound $B$, with step size $\eta_t = 1/(L + \sqrt K/\gamma)$, where $\gamma$ is as in Theorem 2.1."
     r" Then if $T = O(R^2\cdot\max(\frac{2B}{K\epsilon^2}, \frac L\epsilon))$, then"

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Uniform
-from ...methods.sgd import ParallelSGD
-from ...problems.numpy_function import function
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...problems import function
+from .. import claim, equality, identity, upper
 from .sgd import filled, fits
 
 # --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
@@ -66,7 +65,7 @@ def descended(context, slope, start, step, steps):
     """The mean of x_0, ..., x_{T-1} of subgradient descent, by the package's run."""
     method = ParallelSGD(Identity(), step=Constant(context.subject * step), average=Uniform())
     problem = function(lambda x: 0.0, slope, d=len(start))
-    return context.run(method, problem, workers=1, steps=steps, x0=start, wire_dtype=np.float64).x
+    return context.run64(method, problem, steps=steps, x0=start).x
 
 
 @claim(
@@ -87,7 +86,6 @@ def _(context):
         context, lambda x: 2.0 * (x.max() > 0.0) * np.eye(1, x.size, int(np.argmax(x)))[0], start, step, steps
     )
     label = f"f of the mean, 2 max(0, x_1, ..., x_{steps}), gamma and T for eps = 1"
-    yield identity(
-        label, 2.0 * max(0.0, mean.max()), bounds.sgd_convex(steps, step=step, second_moment=4.0, distance=4.0)
-    )
-    yield upper(label, 2.0 * max(0.0, mean.max()), 1.0 + 1e-12)
+    found = 2.0 * max(0.0, mean.max())
+    yield identity(label, found, bounds.sgd_convex(steps, step=step, second_moment=4.0, distance=4.0))
+    yield upper(label, found, 1.0 + 1e-12)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
+from ...compressors import Identity
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...methods.sgd import ParallelSGD
-from ..base import claim
-from ..checks import equality, upper
+from .. import claim, equality, lower, upper
 from .sgd import filled, fits
-
-NJLS = "[nemirovski2009robust]"
 
 
 @claim(
     "sgd.steps-for",
     of=bounds.sgd_steps_for,
-    part="steps-for",
     subject=(1.0, 1.0),
     mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},
 )
@@ -32,12 +29,14 @@ def _(context):
         path, _ = filled(context, method, round(fewer * steps), replicas=replicas, start=distance**0.5)
         yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
         yield fits(path)
+        after = partial(bounds.sgd_constant_step, mu=1.0, step=step, second_moment=1.0, distance=distance)
+        yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
+        yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
 
 
 @claim(
     "sgd.theta",
     of=bounds.sgd_scaled_inverse_time,
-    part="theta",
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
 )
@@ -70,9 +69,8 @@ def _all_paths(c: float, start, steps: int) -> np.ndarray:
 @claim(
     "sgd.theta.quoted",
     of=bounds.sgd_scaled_inverse_time,
-    part="theta.quoted",
     subject=_all_paths,
-    text="quoted",
+    refuted="quoted",
     see=("sgd.theta",),
 )
 def _(context):

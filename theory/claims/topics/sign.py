@@ -8,18 +8,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import majority_vote
-from ...compressors.codec import encode
-from ...compressors.sign import ScaledSign, Sign
-from ...compressors.wrappers.bucketed import Bucketed
-from ...wire.frame import open_frame
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...compressors import Bucketed, ScaledSign, Sign, encode, majority_vote
+from ...wire import open_frame
+from .. import claim, equality, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants.sign import WrongSign
 
-KARIMIREDDY = "[karimireddy2019error]"
-TANG = "[tang2021bit]"
 L2 = partial(ScaledSign, 2)
 
 
@@ -98,9 +92,8 @@ def _(context):
 @claim(
     "sign.l2.contraction",
     of=bounds.l2_sign_error,
-    part="l2.contraction",
     subject=L2,
-    text="reading",
+    refuted="reading",
     see=("sign.l2.error", "sign.contraction"),
 )
 def _(context):

@@ -7,10 +7,9 @@ from functools import cache, partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.sign import ScaledSign
+from ...compressors import ScaledSign
 from ...problems import batch_gradient, gradient, softmax, solve
-from ..base import claim
-from ..checks import identity, lower, upper
+from .. import claim, identity, lower, upper
 from ..mutants.sign import WrongSign
 from .mem_sgd_rcv1 import rcv1
 
@@ -39,7 +38,6 @@ def gradients(problem, optimum, rng):
 @claim(
     "sign.density.rcv1",
     of=bounds.sign_density,
-    part="density.rcv1",
     subject=(ScaledSign, L2),
     mutants={
         "the scale ||v||_2/sqrt(d)": (L2, L2),

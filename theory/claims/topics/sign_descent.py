@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ..base import claim
-from ..checks import equality, identity, lower
-
-KARIMIREDDY = "[karimireddy2019error]"
+from .. import claim, equality, identity, lower
 
 # A rule turns a stochastic (sub)gradient into a direction.  The claims state which points sign descent cannot reach; a
 # mutant reaches them.

@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors import compress
-from ...compressors.random_block import RandomBlock
-from ...compressors.sketch import BALANCED, FIXED, CountSketch
-from ...compressors.sparsifiers import RandK
-from ...methods.linear_sketch import LinearSketchFeedback
-from ...methods.partial_ef import PartialErrorFeedback
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...compressors import BALANCED, FIXED, CountSketch, RandK, RandomBlock, compress
+from ...methods import LinearSketchFeedback, PartialErrorFeedback
+from .. import claim, equality, identity, lower, upper
 from .contractive import ETA, KICK, held, pure_noise, repeat, sizes
 from .feedback import beside_sgd, unchanging
 
-CODE = "the released code of ConEF, arXiv 2312.08538"
 D = 30
 
 
@@ -80,7 +74,6 @@ def _(context):
 @claim(
     "sketch-memory.whole",
     of=bounds.linear_sketch_factor,
-    part="whole",
     subject=lambda beta: sketched(1, beta),
     mutants={
         "beta and 1 - beta exchanged": lambda beta: sketched(1, 1.0 - beta),
@@ -109,7 +102,6 @@ def _(context):
 @claim(
     "sketch-memory.factor",
     of=bounds.linear_sketch_factor,
-    part="factor",
     subject=sketched,
     mutants={
         "beta and 1 - beta exchanged": lambda width, beta: sketched(width, 1.0 - beta),
@@ -146,7 +138,6 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
 @claim(
     "sketch-memory.kept",
     of=bounds.block_kept_square,
-    part="kept",
     subject=lambda k: (RandK(k), RandomBlock(k)),
     mutants={
         "one coordinate fewer": lambda k: (RandK(k - 1), RandomBlock(k - 1)),

@@ -8,27 +8,14 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.base import new_symbols, quantize, restore, summed
-from ...compressors.bernoulli import Bernoulli, Ultra
-from ...compressors.random_block import RandomBlock
-from ...compressors.sparsifiers import RandK, TopK
-from ...compressors.threshold import Threshold
+from ...compressors import Bernoulli, RandK, RandomBlock, Threshold, TopK, Ultra, new_symbols, quantize, restore, summed
 from ...core.random import key
-from ...measure import loglog_slope
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, rate, upper
-from ..laws import Input, compressor_law, gaussian
+from ...problems import quadratic
+from .. import claim, equality, identity, upper
+from ..laws import Input, compressor_law, gaussian, loglog_rate
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
-
-MEM_SGD = "[stich2018sparsified]"
-WANGNI = (
-    "Wangni, Wang, Liu, Zhang, Gradient sparsification for communication-efficient distributed optimization, NeurIPS"
-    " 2018"
-)
-
 
 # --- random blocks ----------------------------------------------------------------------------------------------------
 
@@ -50,7 +37,6 @@ WRONG_BLOCKS = {
 @claim(
     "block.unbiased",
     of=bounds.rand_k_variance,
-    part="unbiased",
     subject=partial(RandomBlock, unbiased=True),
     mutants=WRONG_BLOCKS | {"factor d/k forgotten": RandomBlock},
 )
@@ -72,7 +58,6 @@ compressor_law(
     mutants={name: partial(wrong, unbiased=False) for name, wrong in WRONG_BLOCKS.items()}
     | {"factor d/k applied": partial(RandomBlock, unbiased=True)},
     of=bounds.rand_k_contraction,
-    part="contraction",
 )
 
 
@@ -119,7 +104,6 @@ def _(context):
 @claim(
     "bernoulli.law",
     of=bounds.bernoulli_variance,
-    part="law",
     subject=Bernoulli,
     mutants={
         "not divided by p": lambda p: WrongSparsifier(round(64 * p), UNDIVIDED),
@@ -138,7 +122,6 @@ def _(context):
 @claim(
     "ultra.contraction",
     of=bounds.ultra_contraction,
-    part="contraction",
     subject=Ultra,
     mutants={
         "one coordinate always": lambda k: RandK(1),
@@ -206,13 +189,13 @@ GROUP = 10  # replicas whose mean is E||x_t||^2
 )
 def _(context):
     problem = quadratic(np.ones(SPARSE_D), covariance=1.0 / SPARSE_D)
-    options = {"workers": 1, "x0": np.full(SPARSE_D, math.sqrt(START / SPARSE_D)), "wire_dtype": np.float64}
+    x0 = np.full(SPARSE_D, math.sqrt(START / SPARSE_D))
     factors, taken, checks = [float(bounds.sparsified_iterations(p)) for p in SHARES], [], []
     for p, every in zip(SHARES, map(round, factors), strict=True):
         compressor, step = context.subject(round(p * SPARSE_D), p)
         method, replicas = ParallelSGD(compressor, step=Constant(step)), context.samples(600, 120)
         given = {"steps": 70 * every, "record_every": every, "replicas": replicas}
-        result = context.run(method, problem, str(p), **options, **given)
+        result = context.run64(method, problem, str(p), x0=x0, **given)
         times, found = result.history["step"], 2.0 * result.replica_last.T
         there = found.reshape(-1, GROUP, times.size).mean(axis=1) <= ACCURACY
         taken.append(np.where(there.any(axis=1), times[there.argmax(axis=1)], times[-1]).astype(float))
@@ -221,8 +204,7 @@ def _(context):
         checks.append(equality(f"E||x_T||^2, p={p:g}, T={T}", found[:, times == T][:, 0], predicted))
     iterations = np.stack(taken, axis=1)
     for name, numbers, slope in (("iterations", iterations, 1.0), ("coordinates sent", iterations * SHARES, 0.0)):
-        more = partial(loglog_slope, factors, numbers)
-        yield rate(f"slope of {name} in 1/p", lambda level, more=more: more(level=level), slope, 0.1)
+        yield loglog_rate(f"slope of {name} in 1/p", factors, numbers, slope, 0.1)
     yield from checks
     yield (
         f"iterations until the mean of {GROUP} replicas of ||x||^2 is {ACCURACY} (from {START:g}), for p = 1, 1/2, 1/4,"

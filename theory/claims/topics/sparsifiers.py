@@ -8,14 +8,10 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.sparsifiers import RandK, TopK
-from ..base import claim
-from ..checks import identity, upper
+from ...compressors import RandK, TopK
+from .. import claim, identity, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 from ..mutants.sparsifiers import REPLACED, WrongSparsifier
-
-MEM_SGD = "[stich2018sparsified]"
-
 
 unbiased = partial(RandK, unbiased=True)
 REPLACEMENT: dict[str, Callable] = {"drawn with replacement": partial(WrongSparsifier, fault=REPLACED)}
@@ -28,12 +24,7 @@ compressor_law(
     samples=40_000,
     quick=10_000,
     mutants={"factor d/k forgotten": RandK, "the largest coordinates": TopK} | REPLACEMENT,
-    title="Random-k with the factor d/k is unbiased",
-    statement="k coordinates drawn without replacement and multiplied by d/k: E Q(v) = v.",
-    latex=r"\mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v",
-    source="[stich2018sparsified], section 2.2",
-    kind="identity",
-    proof="Each coordinate is kept with probability k/d.",
+    of=bounds.rand_k_variance,
 )
 
 compressor_law(
@@ -69,7 +60,6 @@ compressor_law(
 @claim(
     "topk.contraction",
     of=bounds.top_k_contraction,
-    part="contraction",
     subject=TopK,
     mutants={
         "one coordinate fewer": lambda k: TopK(max(1, k - 1)),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import cache, partial
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.low_rank import PowerSGD
-from ...compressors.spectral import BestRank, QuantizedSpectrum, SpectralAtomo
-from ...measure.intervals import ratio_interval
+from ...compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
+from ...measure import ratio_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law
 from ..mutants.spectral import UNDIVIDED, WrongAtomo
 from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_of
@@ -56,20 +53,13 @@ compressor_law(
     samples=40_000,
     quick=6_000,
     mutants=SPECTRUM_MUTANTS,
-    title="Rounding the singular values is unbiased",
-    statement="Singular values rounded at random to s levels of the Frobenius norm, with their vectors as they are:"
-    " E Q(X) = X.",
-    latex=r"\mathbb{E}\sum_i Q_s(\sigma)_i\, u_iv_i^\top = X",
-    source="derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd]",
-    kind="identity",
-    proof="E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.",
+    of=bounds.qsgd_variance_exact,
 )
 
 
 @claim(
     "spectrum.variance",
     of=bounds.qsgd_variance_exact,
-    part="variance",
     subject=rounded,
     mutants=SPECTRUM_MUTANTS | {"levels counted with zero, so one too many": lambda s: rounded(s + 1)},
 )

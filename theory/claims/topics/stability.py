@@ -10,9 +10,8 @@ import numpy as np
 
 from ... import bounds
 from ...problems import logistic, ridge
-from ..base import claim
+from .. import assumption, claim, equality, identity, upper
 from ..batch_sums import sums, thrice
-from ..checks import assumption, equality, identity, upper
 from .diversity import by_definition, rows_of
 
 # --- one round --------------------------------------------------------------------------------------------------------
@@ -27,7 +26,6 @@ def after(problem, w, v, step, batch):
 @claim(
     "stability.round",
     of=bounds.stability_step,
-    part="round",
     subject=bounds.stability_step,
     mutants={
         "a step 5 % too large": lambda beta, **given: 1.05 * bounds.stability_step(beta, **given),
@@ -85,8 +83,8 @@ def one_sided(X):
 
 def parted(context, problems, method, start, rounds, replicas):
     """||w_T - w'_T|| of the package's runs on two problems with the same draws, and the last iterates of the first."""
-    how = {"workers": 1, "steps": rounds, "replicas": replicas, "x0": start, "record_every": rounds}
-    w, v = (context.run(method, p, method.batch, wire_dtype=np.float64, **how).last for p in problems)
+    how = {"steps": rounds, "replicas": replicas, "x0": start}
+    w, v = (context.run64(method, p, method.batch, **how).last for p in problems)
     return np.linalg.norm(w - v, axis=1), w
 
 
@@ -113,7 +111,6 @@ def _(context):
 @claim(
     "stability.logistic",
     of=bounds.sgd_stability,
-    part="logistic",
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
     certificate="composition",

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_k
-from ...problems import ridge
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, upper
+from ...cluster import Pareto, ShiftedExponential, race, run_fastest_k
+from ...problems import quadratic, ridge
+from .. import claim, equality, identity, upper
 
 N = 16
 RATES = (1.0, 2.0, 4.0, 8.0, 8.0)
@@ -106,7 +104,6 @@ def _(context):
 @claim(
     "stragglers.inclusion",
     of=bounds.inclusion_probabilities,
-    part="inclusion",
     subject=lambda rates: rates,
     mutants={
         "all workers alike": lambda rates: np.ones(len(rates)),
@@ -126,7 +123,6 @@ def _(context):
 @claim(
     "stragglers.wall-clock",
     of=bounds.fastest_rounds,
-    part="wall-clock",
     subject=lambda k, step: {"fastest": k, "step": step},
     mutants={
         "one worker less": lambda k, step: {"fastest": k - 1, "step": step},
@@ -163,7 +159,6 @@ def settled(context, weights, speeds):
 @claim(
     "stragglers.bias",
     of=bounds.inclusion_probabilities,
-    part="bias",
     subject=("plain", RATES),
     mutants={
         "all workers alike: no bias": ("plain", None),
@@ -179,7 +174,6 @@ def _(context):
 @claim(
     "stragglers.horvitz-thompson",
     of=bounds.horvitz_thompson_weights,
-    part="horvitz-thompson",
     subject=lambda weights: weights,
     mutants={
         "plain averaging": lambda weights: np.full(weights.size, 0.5),

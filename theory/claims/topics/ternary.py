@@ -8,17 +8,13 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors.identity import Identity
-from ...compressors.qsgd import QSGD
-from ...compressors.ternary import ClippedTernGrad, Ternary, TernGrad
-from ...measure import loglog_slope, mean_interval
-from ...measure.intervals import Interval
+from ...compressors import QSGD, ClippedTernGrad, Identity, Ternary, TernGrad
+from ...measure import Interval, mean_interval
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, rate, upper
-from ..laws import equal_magnitudes, gaussian, spike
+from ...problems import quadratic
+from .. import claim, equality, upper
+from ..laws import equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, WrongRounding
 
 SCALES = {
@@ -47,11 +43,7 @@ MUTANTS = TWO | {"rounding down": partial(faulty, fault=DOWN)}
 
 @claim(
     "ternary.unbiased",
-    title="Ternary quantization is unbiased",
-    statement="C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.",
-    latex=r"\mathbb{E}\,Q(v) = v",
-    source="derived",
-    kind="identity",
+    of=bounds.ternary_variance_exact,
     subject=make_ternary,
     mutants=MUTANTS | {"clipped first, at 2.5 standard deviations": lambda scale, v: ClippedTernGrad(2.5)},
 )
@@ -81,7 +73,6 @@ def _(context):
 @claim(
     "ternary.product",
     of=bounds.ternary_product,
-    part="product",
     subject=make_ternary,
     mutants=TWO | {"three levels above zero": lambda scale, v: QSGD(3, 2.0 if scale == "2-norm" else math.inf)},
 )
@@ -153,7 +144,6 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
 @claim(
     "ternary.iterations",
     of=bounds.ternary_iterations,
-    part="iterations",
     subject=lambda d: (QSGD(1), bounds.ternary_iterations(d)),
     mutants={
         "the scale max|v_i| (TernGrad), with its own step": lambda d: (TernGrad(), typical_factor(d, math.inf)),
@@ -172,8 +162,7 @@ def _(context):
     given = np.array(dimensions, float)
     factors = np.array([bounds.ternary_iterations(d) for d in dimensions])
     slope = np.polyfit(np.log(given), np.log(factors), 1)[0]
-    steps = np.stack(taken, axis=1)
-    yield rate("slope of iterations in d", lambda level: loglog_slope(given, steps, level=level), slope, 0.05)
+    yield loglog_rate("slope of iterations in d", given, taken, slope, 0.05)
     yield (
         f"iterations until the mean of {GROUP} replicas of ||x||^2 is {ACCURACY:g} (from {START:g}):"
         f" {', '.join(f'{np.mean(t):.1f}' for t in taken)}; tolerance 0.05: gradients become less flat on the way"

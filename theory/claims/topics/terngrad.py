@@ -8,20 +8,14 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import compress
-from ...compressors.base import new_symbols, propose, quantize, settle, state_size
-from ...compressors.qsgd import QSGD
-from ...compressors.ternary import ClippedTernGrad, TernGrad
+from ...compressors import QSGD, ClippedTernGrad, TernGrad, compress, new_symbols, propose, quantize, settle, state_size
 from ...core.random import key
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, step_size
-from ...methods.sgd import ParallelSGD
-from ...problems.linear import ridge
-from ..base import claim
-from ..checks import assumption, equality, identity
+from ...problems import ridge
+from .. import assumption, claim, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, WrongRounding
-
-SOURCE = "[wen2017terngrad]"
 
 
 def extremal(d: int) -> Input:
@@ -37,7 +31,6 @@ compressor_law(
     at=[(extremal(400), {}), (gaussian(400), {}, "upper"), (gaussian(400, 3), {}, "upper")],
     formula=lambda v: bounds.ternary_inf_variance(v.size),
     of=bounds.ternary_inf_variance,
-    part="variance",
     quick=4_000,
     mutants={
         "the 2-norm as the scale": lambda: QSGD(1),
@@ -89,7 +82,6 @@ def _(context):
 @claim(
     "terngrad.clip",
     of=bounds.clipped_gaussian,
-    part="clip",
     subject=ClippedTernGrad,
     mutants={
         "clipped at 3": lambda: ClippedTernGrad(3.0),
@@ -150,8 +142,8 @@ def constants(noise: float) -> dict:
 def distances(context, noise: float, schedule, w, times, replicas: int):
     """||w_t||^2 at these times in independent runs: a row for each time."""
     problem, method = ridge(extremal_data(noise), 0.0), ParallelSGD(context.subject, step=schedule)
-    options = {"x0": w, "steps": max(times), "record_every": math.gcd(*times), "wire_dtype": np.float64}
-    result = context.run(method, problem, str(noise), workers=1, replicas=replicas, **options)
+    options = {"x0": w, "steps": max(times), "record_every": math.gcd(*times)}
+    result = context.run64(method, problem, str(noise), replicas=replicas, **options)
     kept = np.isin(result.history["step"], times)
     return 2.0 * result.replica_last[kept] - noise**2
 

@@ -8,25 +8,22 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster.collectives import simulate_allreduce
-from ...compressors.sparsifiers import RandK
+from ...cluster import simulate_allreduce
+from ...compressors import RandK
+from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import equality, identity, lower, upper
+from ...problems import quadratic
+from .. import claim, equality, identity, lower, upper
 
 D, MU, SIGMA2 = 20, 2.0, 30.0
 OMEGA = bounds.rand_k_variance(D, 5)
 LAW: dict[str, Any] = dict(mu=MU, variance=SIGMA2, omega=float(OMEGA))
 
 
-def distances(context, compressor, *path, workers, batch, step, steps, start, replicas):
+def distances(context, compressor, *path, batch, step, start, **options):
     """||x_T||^2 of independent runs on (mu/2)||x||^2."""
-    known: dict[str, Any] = dict(workers=workers, steps=steps, replicas=replicas, record_every=steps)
-    known |= dict(x0=np.full(D, math.sqrt(start / D)), wire_dtype=np.float64)
-    method = ParallelSGD(compressor, step=Constant(step), batch=batch)
-    return 2.0 / MU * context.run(method, quadratic(np.full(D, MU), covariance=SIGMA2 / D), *path, **known).funs
+    method, problem = ParallelSGD(compressor, Constant(step), batch=batch), quadratic(np.full(D, MU), SIGMA2 / D)
+    return 2.0 / MU * context.run64(method, problem, *path, x0=np.full(D, math.sqrt(start / D)), **options).funs
 
 
 def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
@@ -115,7 +112,6 @@ def _(context):
 @claim(
     "time.best-ranks",
     of=bounds.ring_best_ranks,
-    part="best-ranks",
     subject=bounds.ring_best_ranks,
     mutants={
         "the words forgotten": lambda words, **k: bounds.ring_best_ranks(words=0.0, **k),

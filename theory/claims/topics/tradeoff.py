@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors.codec import compress
-from ...compressors.optimal_sparsifier import OptimalSparsifier
-from ...compressors.qsgd import QSGD
-from ...compressors.sparsifiers import RandK
+from ...compressors import QSGD, OptimalSparsifier, RandK, compress
 from ...measure import empirical_entropy, mean_interval
-from ..base import claim
-from ..checks import SURE, equality, identity, lower
+from .. import claim, equality, identity, lower
+from ..checks import SURE
 from ..laws import gaussian
 
 D = 4096
@@ -27,7 +24,6 @@ def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
 @claim(
     "bits.least",
     of=bounds.least_unbiased_bits,
-    part="least",
     subject=qsgd,
     mutants={
         "the signs are not counted": lambda s, v, seed: qsgd(s, v, seed, np.abs),

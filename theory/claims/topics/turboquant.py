@@ -8,10 +8,7 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import QSGD, Rotated, Sign, compress, eden
-from ..base import claim
-from ..checks import equality, identity, lower, upper
-
-TURBOQUANT = "[zandieh2025turboquant]"
+from .. import claim, equality, identity, lower, upper
 
 
 def _equally_likely(bits: int) -> np.ndarray:
@@ -76,7 +73,6 @@ def _long_errors(context, c, samples: int, *path) -> np.ndarray:
 @claim(
     "rotation.eden.limit",
     of=bounds.eden_variance,
-    part="eden.limit",
     subject=eden,
     mutants={
         "the best scale": lambda bits, unbiased: eden(bits, False),
@@ -130,7 +126,6 @@ def _without_factor(x, rng) -> np.ndarray:
 @claim(
     "qjl.variance",
     of=bounds.qjl_variance,
-    part="variance",
     subject=qjl,
     mutants={
         "orthogonal projections": _orthogonal,
@@ -176,7 +171,6 @@ def _prod_with_rotation(x, bits: int, rng) -> np.ndarray:
 @claim(
     "rotation.turboquant",
     of=bounds.turboquant_prod_variance,
-    part="turboquant",
     subject=turboquant_prod,
     mutants={
         "all bits in the levels": _mse_alone,
@@ -197,7 +191,6 @@ def _(context):
 @claim(
     "rotation.eden.turboquant",
     of=bounds.turboquant_prod_variance,
-    part="eden.turboquant",
     subject=eden,
     mutants={
         "one bit fewer": lambda bits: eden(max(1, bits - 1)),

@@ -8,20 +8,12 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import collectives
-from ...compressors.identity import Identity
-from ...compressors.sketch import CountSketch
-from ...compressors.sparsifiers import TopK
-from ...methods.adaptive import Adam
-from ...methods.feedback import ErrorFeedback, NoFeedback
-from ...methods.linear_sketch import LinearSketchFeedback
+from ...compressors import CountSketch, Identity, TopK
+from ...methods import Adam, ErrorFeedback, LinearSketchFeedback, NoFeedback, ParallelSGD, Sharded
 from ...methods.schedules import Constant
-from ...methods.sgd import ParallelSGD
-from ...methods.sharded import Sharded
-from ...problems.quadratics import quadratic
-from ..base import claim
-from ..checks import identity
+from ...problems import quadratic
+from .. import claim, identity
 
-ZERO = "[rajbhandari2020zero]"
 PSI, RANKS = 7.5e9, 64  # the example of the ZeRO paper
 PRINTED = (120.0, 31.4, 16.6, 1.9)  # GB, by stage
 D, WORKERS, SINGLE = 960, 8, 4.0
@@ -96,7 +88,6 @@ def _(context):
 @claim(
     "zero.example",
     of=bounds.zero_memory,
-    part="example",
     subject=(bounds.zero_memory, bounds.zero_volume),
     mutants={
         "8 bytes of moments": (

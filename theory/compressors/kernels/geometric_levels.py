@@ -13,30 +13,23 @@ change an index, it is recomputed in double precision.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
 from ...core.vectors import add_entry
-from ...wire.bits import (
-    bits_for,
-    bits_to_float,
-    fetch_early,
-    float_to_bits,
-    read_array,
-    read_float,
-    write_array,
-    write_float,
-)
-from ...wire.elias import omega_length
-from ...wire.levels import levels_bits, read_levels, write_levels
+from ...wire.bits import bits_to_float, fetch_early, float_to_bits, read_float, write_float
 from .. import base
 from ..base import pack, quantize, restore, unpack
-from ..qsgd import BLOCK, PIECE, TIES, TILE, read_checked, scale_for
+from ..level_codes import PACKED, code_bits, in_pieces, longest_levels, read_levels, write_levels
+from ..qsgd import BLOCK, PIECE, TIES, TILE, scale_for
 
-__all__ = ["AsFloats", "AsLevels", "Levels", "draw_tile", "geometric", "shape"]
+T = TypeVar("T")
+
+
+__all__ = ["AsFloats", "AsLevels", "Levels", "code_of", "draw_tile", "geometric", "level_shape"]
 
 f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
 
@@ -56,13 +49,14 @@ class Levels(NamedTuple):
     most: float  # the largest
 
 
-shape = generic("shape", "shape(c) -> (s, ratio, norm, zero, elias): the levels of a compressor of this file.")
+level_shape = generic("level_shape", "level_shape(c) -> (s, ratio, norm, zero): its levels.")
+code_of = generic("code_of", "code_of(c) -> code: how its levels are sent.", lambda c: PACKED)
 
 
 @kernel
 def levels_of(c):
     """The levels of a compressor."""
-    s, ratio, _, zero, _ = shape(c)
+    s, ratio, _, zero = level_shape(c)
     grid, x = np.empty(s + 2), 1.0
     for j in range(s + 1, 0, -1):
         grid[j] = x
@@ -229,7 +223,7 @@ def _capacity(c, d):
 
 
 def _quantize(c, state, v, stream, symbols):
-    s, _, norm, _, _ = shape(c)
+    s, _, norm, _ = level_shape(c)
     symbols.value[0] = scale_for(v, norm, 1, symbols.value)
     scale, levels = f64(symbols.value[0]), levels_of(c)
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
@@ -243,7 +237,7 @@ def _quantize(c, state, v, stream, symbols):
 
 
 def _compress_into(c, state, v, stream, symbols, out):
-    s, _, norm, _, _ = shape(c)
+    s, _, norm, _ = level_shape(c)
     symbols.value[0] = scale_for(v, norm, 1, symbols.value)
     scale, levels = f64(symbols.value[0]), levels_of(c)
     if not 0.0 < scale < np.inf:
@@ -266,7 +260,7 @@ def _compress_into(c, state, v, stream, symbols, out):
 
 
 def _accumulate(c, symbols, weight, out):
-    s, _, _, _, _ = shape(c)
+    s, _, _, _ = level_shape(c)
     table = np.empty(2 * s + 3)
     values(levels_of(c), f64(symbols.value[0]), table)
     for j in range(symbols.count[2]):
@@ -281,7 +275,7 @@ def _look_up(table, level, out):
 
 
 def _restore(c, symbols, out):
-    s, _, _, _, _ = shape(c)
+    s, _, _, _ = level_shape(c)
     table = np.empty(2 * s + 3, out.dtype)
     values(levels_of(c), f64(symbols.value[0]), table)
     _look_up(table, symbols.level, out)
@@ -291,60 +285,42 @@ def _restore(c, symbols, out):
 
 
 @kernel
-def _width(c):
-    s, _, _, zero, _ = shape(c)
-    return bits_for(2 * s + 3 if zero else 2 * s + 2)
+def _ends(c):
+    """The levels are the integers from minus the first to the second."""
+    s, _, _, zero = level_shape(c)
+    return s + 1, s + 1 if zero else s
 
 
 def _payload_bits(c, symbols, d):
-    _, _, _, _, elias = shape(c)
-    width = 8 * symbols.value.itemsize
-    return width + (levels_bits(symbols.level[:d]) if elias else d * _width(c))
+    low, high = _ends(c)
+    return 8 * symbols.value.itemsize + code_bits(code_of(c), symbols.level[:d], low, high)
 
 
 def _max_payload_bits(c, d, float_bits):
-    s, _, _, _, elias = shape(c)
-    if not elias:
-        return float_bits + d * _width(c)
-    longest = 0
-    for index in range(1, s + 2):
-        longest = max(longest, omega_length(index))
-    return float_bits + omega_length(d + 1) + 6 + d * (2 + longest)
+    low, high = _ends(c)
+    return float_bits + longest_levels(code_of(c), d, low, high)
 
 
 def _pack(c, symbols, d, buffer, cursor):
-    s, _, _, _, elias = shape(c)
+    low, high = _ends(c)
     cursor = write_float(buffer, cursor, symbols.value, 0)
-    if elias:
-        return write_levels(buffer, cursor, symbols.level[:d])
-    return write_array(buffer, cursor, symbols.level[:d], s + 1, _width(c))
+    return write_levels(code_of(c), buffer, cursor, symbols.level[:d], low, high)
 
 
 def _unpack(c, buffer, cursor, end, d, symbols):
-    s, _, _, zero, elias = shape(c)
+    low, high = _ends(c)
     if cursor + 8 * symbols.value.itemsize > end:
         return -1
     cursor = read_float(buffer, cursor, symbols.value, 0)
-    level = symbols.level[:d]
-    if elias:
-        cursor = read_levels(buffer, cursor, end, s + 1, level)
-    else:
-        if cursor + d * _width(c) > end:
-            return -1
-        cursor = read_array(buffer, cursor, level, s + 1, _width(c))
-        top = i32(0)
-        for j in range(d):
-            top = max(top, level[j])
-        if top > (s + 1 if zero else s):
-            return -1
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    return cursor
+    return read_levels(code_of(c), buffer, cursor, end, symbols.level[:d], low, high)
 
 
 def _encode_into(c, state, v, stream, symbols, buffer, cursor):
-    s, _, norm, _, elias = shape(c)
+    _, _, norm, _ = level_shape(c)
+    low, high = _ends(c)
     scale = f64(scale_for(v, norm, 1, symbols.value))
-    if elias or not 0.0 < scale < np.inf:
+    if not in_pieces(code_of(c)) or not 0.0 < scale < np.inf:
         quantize(c, state, v, stream, symbols)
         return pack(c, symbols, v.size, buffer, cursor)
     symbols.value[0] = scale
@@ -354,18 +330,19 @@ def _encode_into(c, state, v, stream, symbols, buffer, cursor):
         piece = v[start : min(start + TILE, v.size)]
         level = symbols.level[: piece.size]
         draw_tile(AsLevels(), piece, start, scale, levels, stream, symbols.scratch, level)
-        cursor = write_array(buffer, cursor, level, s + 1, _width(c))
+        cursor = write_levels(code_of(c), buffer, cursor, level, low, high)
     return cursor
 
 
 def _decode_into(c, buffer, cursor, end, symbols, out):
-    s, _, _, zero, elias = shape(c)
-    if elias:
+    s, _, _, _ = level_shape(c)
+    low, high = _ends(c)
+    if not in_pieces(code_of(c)):
         cursor = unpack(c, buffer, cursor, end, out.size, symbols)
         if cursor >= 0:
             restore(c, symbols, out)
         return cursor
-    if cursor + 8 * symbols.value.itemsize + out.size * _width(c) > end:
+    if cursor + 8 * symbols.value.itemsize > end:
         return -1
     cursor = read_float(buffer, cursor, symbols.value, 0)
     table = np.empty(2 * s + 3, out.dtype)
@@ -373,15 +350,15 @@ def _decode_into(c, buffer, cursor, end, symbols, out):
     for start in range(0, out.size, BLOCK):
         piece = out[start : min(start + BLOCK, out.size)]
         level = symbols.level[: piece.size]
-        cursor = read_checked(buffer, cursor, level, s + 1, _width(c), s + 1 if zero else s)
+        cursor = read_levels(code_of(c), buffer, cursor, end, level, low, high)
         if cursor < 0:
             return -1
         _look_up(table, level, piece)
     return cursor
 
 
-def geometric(cls):
-    """Class decorator of a compressor that has a ``shape``: adds everything that such compressors share."""
+def geometric(cls: type[T]) -> type[T]:
+    """Class decorator of a compressor that has a ``level_shape``: adds everything that such compressors share."""
     for function, implementation in (
         (base.capacity, _capacity),
         (base.quantize, _quantize),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...core import generic, kernel, question
+from ...core import generic, kernel, python_generic
 from ...wire.bits import bits_for, read, write
 from ..bernoulli import Bernoulli
 from ..identity import COUNT_BITS, Identity
@@ -33,8 +35,8 @@ unpack_positions = generic(
 )
 
 
-@question
-def fewest_values(c, d: int) -> int:
+@python_generic
+def fewest_values(c: Any, d: int) -> int:
     """The smallest number of values, above 0, in a message of ``c`` for a vector of length ``d``.
 
     Parameters
@@ -61,7 +63,7 @@ def fewest_values(c, d: int) -> int:
 @fewest_values.register(TopK)
 @fewest_values.register(RandK)
 @fewest_values.register(RandomBlock)
-def _(c, d: int) -> int:
+def _(c: Any, d: int) -> int:
     return c.k
 
 

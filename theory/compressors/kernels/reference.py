@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core.random import fill_bits, uniform
@@ -11,7 +13,7 @@ __all__ = ["ceil_to", "random_bits", "uniforms"]
 TILE = 1024  # coordinates whose random bits are drawn together, in all kernels
 
 
-def ceil_to(x: float, *dtypes) -> float:
+def ceil_to(x: float, *dtypes: Any) -> float:
     """Round x up to the first dtype, the result to the next one, and so on."""
     for dtype in dtypes:
         near = np.dtype(dtype).type(x)
@@ -19,12 +21,12 @@ def ceil_to(x: float, *dtypes) -> float:
     return x
 
 
-def uniforms(stream, n: int, first: int = 0) -> np.ndarray:
+def uniforms(stream: Any, n: int, first: int = 0) -> np.ndarray:
     """The n numbers of a stream from number ``first`` on."""
     return np.array([uniform(stream, np.uint64(first + j)) for j in range(n)])
 
 
-def random_bits(stream, d: int, width: int) -> np.ndarray:
+def random_bits(stream: Any, d: int, width: int) -> np.ndarray:
     """For each of d coordinates an integer of ``width`` random bits, 16 or 32, laid out as in the kernels.
 
     A draw has 64 bits.  In a tile each draw is cut into equal parts, one per number, and equal parts of all draws are

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...core import kernel
@@ -18,7 +20,7 @@ WIDE = 8192  # from this length on, digits of 12 bits are worth the longer table
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def plain_subset(stream, d: int, k: int) -> np.ndarray:
+def plain_subset(stream: Any, d: int, k: int) -> np.ndarray:
     """A uniformly drawn subset of 0 .. d-1 with k elements, increasing: draws with repetition until there are k.
 
     Each round draws as many as are missing.  If k > d/2, the complement is drawn.

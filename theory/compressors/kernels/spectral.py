@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +15,20 @@ from .linear_algebra import load_scaled, room, svd
 __all__ = ["squarest"]
 
 
-def check_shape(c, d: int) -> None:
+def check_shape(c: Any, d: int) -> None:
     """Raise ValueError unless the vector is a matrix of the compressor's shape."""
     check_dimension(d)
     require(c.rows * c.columns == d, "rows, columns", (c.rows, c.columns), f"rows * columns = {d}, the length of v")
 
 
-def require_shape(c) -> None:
+def require_shape(c: Any) -> None:
     """Raise ValueError for a non-positive shape."""
     for name in ("rows", "columns"):
         require(getattr(c, name) >= 1, name, getattr(c, name), "an integer, at least 1")
 
 
 # By LAPACK here, by Jacobi rotations in the kernels: equal up to rounding where the singular values differ.
-def triplets(c, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def triplets(c: Any, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, s and V' of the matrix v; rounding errors of zero are 0."""
     U, s, Vt = np.linalg.svd(np.asarray(v, float).reshape(c.rows, c.columns), full_matrices=False)
     s[s <= 2.0**-52 * max(c.rows, c.columns) * np.linalg.norm(s)] = 0.0
@@ -152,7 +153,7 @@ def unpack_atoms(c, buffer, cursor, end, symbols, extra, s):
     return read_floats(buffer, cursor, symbols.value[:floats])
 
 
-def singular_values(c, v) -> np.ndarray:
+def singular_values(c: Any, v: np.ndarray) -> np.ndarray:
     """Singular values of the matrix v; rounding errors of zero are 0."""
     return triplets(c, v)[1]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting, uncounted
 from ...core.random import derive
@@ -12,13 +13,8 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
     compress_into,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -26,7 +22,6 @@ from ..base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     settle,
     shares_stream,
     state_size,
@@ -35,6 +30,7 @@ from ..base import (
     update_state,
 )
 from ..checks import LARGEST_D, check_dimension
+from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK
@@ -57,18 +53,18 @@ class Bucketed(NamedTuple):
     --------
     >>> from theory import QSGD
     >>> Bucketed(QSGD(s=7), size=512)
-    Bucketed(inner=QSGD(s=7, norm=2.0, elias=False), size=512)
+    Bucketed(inner=QSGD(s=7, norm=2.0, code=Packed()), size=512)
     """
 
     inner: NamedTuple
     size: int
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.size <= LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D}")
         require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         buckets = [v[begin : begin + c.size] for begin in range(0, v.size, c.size)]
         return np.concatenate([reference(c.inner, x, derive(stream, b), wire) for b, x in enumerate(buckets)])
 
@@ -161,10 +157,10 @@ class Bucketed(NamedTuple):
     def delta(c, d: int) -> float:
         return min(delta(c.inner, length) for length, _ in lengths(c, d))
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return sum(expected_nonzeros(c.inner, piece) for piece in pieces(c, v))
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return sum(expected_payload_bits(c.inner, piece) for piece in pieces(c, v))
 
 
@@ -262,7 +258,7 @@ def lengths(c: Bucketed, d: int) -> list[tuple[int, int]]:
     return [(length, times) for length, times in ((c.size, full), (rest, 1)) if length and times]
 
 
-def pieces(c: Bucketed, v) -> list:
+def pieces(c: Bucketed, v: np.ndarray) -> list:
     """The vector cut into its buckets."""
     return [v[start : start + c.size] for start in range(0, len(v), c.size)]
 

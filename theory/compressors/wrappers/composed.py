@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.random import derive
@@ -12,21 +13,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
     max_payload_bits,
-    omega,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     restore,
-    sent_entries,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, omega, reference, sent_entries
 from ..identity import Identity
 from ..kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
 from ..qsgd import QSGD
@@ -61,20 +58,20 @@ class Composed(NamedTuple):
     --------
     >>> from theory import QSGD, RandK
     >>> Composed(QSGD(7), RandK(10, unbiased=True))
-    Composed(outer=QSGD(s=7, norm=2.0, elias=False), inner=RandK(k=10, unbiased=True, shared=False))
+    Composed(outer=QSGD(s=7, norm=2.0, code=Packed()), inner=RandK(k=10, unbiased=True, shared=False))
     """
 
     outer: NamedTuple
     inner: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("outer", self.outer)
         check_compressor("inner", self.inner)
         known = ", ".join(sorted(cls.__name__ for cls in pack_positions.table))
         require(pack_positions.implements(type(self.inner)), "inner", self.inner, f"one of {known}", TypeError)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         index, value = sent_entries(c.inner, v.astype(float), derive(stream, 0))
         out = np.zeros(v.size)
         if index.size > 0:

@@ -8,19 +8,18 @@ in a delta code, positions by Golomb-Rice, floats unchanged, and all levels of a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import generic, require, setting
 from ...wire.bits import read_floats, write_floats
 from ...wire.elias import delta_length, read_delta, write_delta
 from ...wire.entropy import levels_bits, longest_levels, read_levels, write_levels
 from ...wire.golomb import gap_bits, longest_gaps, read_gaps, write_gaps
-from ..base import (
-    compress_into,
-    delta,
-    omega,
-    reference,
-)
+from ..base import compress_into
+from ..closed_forms import delta, omega, reference
 from ..identity import Identity
 from ..nuqsgd import NUQSGD
 from ..qsgd import QSGD
@@ -86,12 +85,12 @@ class EntropyCoded(NamedTuple):
     --------
     >>> from theory import QSGD
     >>> EntropyCoded(QSGD(s=7))
-    EntropyCoded(inner=QSGD(s=7, norm=2.0, elias=False))
+    EntropyCoded(inner=QSGD(s=7, norm=2.0, code=Packed()))
     """
 
     inner: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         known = ", ".join(sorted(cls.__name__ for cls in coded.table))
         innermost = self.inner.inner if isinstance(self.inner, Bucketed) else self.inner
@@ -99,7 +98,7 @@ class EntropyCoded(NamedTuple):
         fitting = coded.implements(type(self.inner)) and coded.implements(type(innermost))
         require(fitting and not isinstance(innermost, Bucketed), "inner", self.inner, allowed, TypeError)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return reference(c.inner, v, stream, wire)  # coding changes only the bits
 
     def compress_into(c, state, v, stream, symbols, out):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import require, setting
-from ..base import (
-    accumulate,
-    check,
-    expected_payload_bits,
-    omega,
-    reference,
-    summed,
-)
+from ..base import accumulate, summed
 from ..checks import check_compressor
+from ..closed_forms import check, expected_payload_bits, omega, reference
 from ..qsgd import QSGD
 from ..registry import register
 from .forward import forwards
@@ -46,12 +43,12 @@ class Scaled(NamedTuple):
     inner: NamedTuple
     factor: float
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("inner", self.inner)
         require(0 < self.factor <= 1, "factor", self.factor, "a number in (0, 1]")
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return c.factor * reference(c.inner, v, stream, wire)
 
     def accumulate(c, symbols, weight, out):
@@ -68,14 +65,14 @@ class Scaled(NamedTuple):
             raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
         return found
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return expected_payload_bits(c.inner, v)
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def scaled(inner, d: int) -> Scaled:
+def scaled(inner: Any, d: int) -> Scaled:
     """An unbiased compressor as a contraction of vectors of length ``d``: its factor is 1/(1 + omega).
 
     Parameters
@@ -100,7 +97,7 @@ def scaled(inner, d: int) -> Scaled:
     --------
     >>> from theory import QSGD
     >>> scaled(QSGD(1), 100)
-    Scaled(inner=QSGD(s=1, norm=2.0, elias=False), factor=0.1)
+    Scaled(inner=QSGD(s=1, norm=2.0, code=Packed()), factor=0.1)
     """
     from ...bounds import scaled_contraction
 

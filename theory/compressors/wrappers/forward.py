@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.generics import GENERICS, Class
 from .. import base
+from ..closed_forms import check, expected_nonzeros
 
 __all__ = ["forwards"]
 
@@ -69,11 +70,11 @@ def _unpack(c, buffer, cursor, end, d, symbols):
 
 
 def _check(c, d):
-    base.check(c.inner, d)
+    check(c.inner, d)
 
 
 def _expected_nonzeros(c, v):
-    return base.expected_nonzeros(c.inner, v)
+    return expected_nonzeros(c.inner, v)
 
 
 FORWARDED = {

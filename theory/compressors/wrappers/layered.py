@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.random import derive
 from ...problems.layer_slices import layer_shapes
-from ...wire.frame import nests_too_deeply
+from ...wire.descriptor import nests_too_deeply
 from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
-    expected_nonzeros,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     opening_is_maximum,
     pack,
@@ -28,7 +24,6 @@ from ..base import (
     payload_bits,
     propose,
     quantize,
-    reference,
     settle,
     shares_stream,
     state_size,
@@ -37,6 +32,7 @@ from ..base import (
     update_state,
 )
 from ..checks import LARGEST_D, check_compressor, check_dimension
+from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..identity import Identity
 from ..qsgd import QSGD
 from ..registry import register
@@ -64,20 +60,20 @@ class ByLayer(NamedTuple):
     --------
     >>> from theory import QSGD, TopK
     >>> ByLayer(100, TopK(5), QSGD(7))
-    ByLayer(size=100, first=TopK(k=5), rest=QSGD(s=7, norm=2.0, elias=False))
+    ByLayer(size=100, first=TopK(k=5), rest=QSGD(s=7, norm=2.0, code=Packed()))
     """
 
     size: int
     first: NamedTuple
     rest: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.size < LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D - 1}")
         check_compressor("first", self.first)
         check_compressor("rest", self.rest)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         first = reference(c.first, v[: c.size], derive(stream, 0), wire)
         return np.concatenate([first, reference(c.rest, v[c.size :], derive(stream, 1), wire)])
 
@@ -183,14 +179,14 @@ class ByLayer(NamedTuple):
     def delta(c, d: int) -> float:
         return min(delta(c.first, c.size), delta(c.rest, d - c.size))
 
-    def expected_nonzeros(c, v) -> float:
+    def expected_nonzeros(c, v: np.ndarray) -> float:
         return expected_nonzeros(c.first, v[: c.size]) + expected_nonzeros(c.rest, v[c.size :])
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         return expected_payload_bits(c.first, v[: c.size]) + expected_payload_bits(c.rest, v[c.size :])
 
 
-def by_layer(problem, make: Callable[[int, int], NamedTuple]):
+def by_layer(problem: Any, make: Callable[[int, int], NamedTuple]) -> Any:
     """A compressor for each layer of a problem.
 
     Parameters

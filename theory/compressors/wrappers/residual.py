@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, setting
 from ...core.random import derive
@@ -10,20 +13,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
     max_payload_bits,
-    omega,
     opening,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, omega, reference
 from ..natural import Natural
 from ..registry import register
 from ..sparsifiers import TopK
@@ -57,12 +57,12 @@ class Residual(NamedTuple):
     first: NamedTuple
     second: NamedTuple
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("first", self.first)
         check_compressor("second", self.second)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         first = reference(c.first, v, derive(stream, 0), wire)
         rest = (v - first).astype(v.dtype)
         return first.astype(v.dtype) + reference(c.second, rest, derive(stream, 1), wire)

@@ -7,9 +7,10 @@ with one rotation for all workers their errors would be the same, and averaging 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.normals import normal
@@ -20,21 +21,17 @@ from ..base import (
     Symbols,
     accumulate,
     capacity,
-    check,
-    delta,
-    expected_payload_bits,
     max_payload_bits,
-    omega,
     opening,
     pack,
     parts,
     payload_bits,
     quantize,
-    reference,
     state_size,
     unpack,
 )
 from ..checks import check_compressor, check_dimension
+from ..closed_forms import check, delta, expected_payload_bits, omega, reference
 from ..kernels.rotation import padded, rotate, rotate_back
 from ..lloyd_max import LloydMax
 from ..qsgd import QSGD
@@ -79,11 +76,11 @@ class Rotated(NamedTuple):
     inner: NamedTuple
     uniform: bool = False
 
-    def domain(self):
+    def domain(self) -> None:
         """Reject values outside the domain."""
         check_compressor("inner", self.inner)
 
-    def reference(c, v, stream, wire):
+    def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         key, n = derive(stream, 0), padded(v.size, c.uniform)
         sign = plain_signs(key, n)
         x = sign * np.append(v.astype(float), np.zeros(n - v.size))
@@ -172,7 +169,7 @@ class Rotated(NamedTuple):
             return delta(c.inner, n)
         return 1.0 - rotated_sign_error(d) if c.uniform else hadamard_sign_contraction(n)
 
-    def expected_payload_bits(c, v) -> float:
+    def expected_payload_bits(c, v: np.ndarray) -> float:
         if not isinstance(c.inner, SAME_LENGTH):
             raise TypeError(f"{type(c.inner).__name__}: no closed form for the expected payload behind a rotation")
         return KEY_BITS + expected_payload_bits(c.inner, np.ones(padded(len(v), c.uniform)))
@@ -210,13 +207,13 @@ def eden(bits: int, unbiased: bool = True, uniform: bool = False) -> Rotated:
 # --- what it does, plainly --------------------------------------------------------------------------------------------
 
 
-def plain_signs(key, n: int) -> np.ndarray:
+def plain_signs(key: Any, n: int) -> np.ndarray:
     """The random signs of n coordinates."""
     words = [int(bits(derive(key, 0), i)) for i in range((n + 63) // 64)]
     return np.array([1 - 2 * (words[j // 64] >> j % 64 & 1) for j in range(n)])
 
 
-def plain_hadamard(x) -> np.ndarray:
+def plain_hadamard(x: np.ndarray) -> np.ndarray:
     """Hadamard's matrix over sqrt(n) times x, added up in the order of the fast transform."""
     n, half = x.size, 1
     while half < n:
@@ -225,7 +222,7 @@ def plain_hadamard(x) -> np.ndarray:
     return x * (1.0 / math.sqrt(n))
 
 
-def plain_rotation(key, n: int) -> np.ndarray:
+def plain_rotation(key: Any, n: int) -> np.ndarray:
     """A uniform rotation but for the signs: the orthogonal factor of a Gaussian matrix, as a product of reflections."""
     R = np.eye(n)
     for k in range(n - 2, -1, -1):

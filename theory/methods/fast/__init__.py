@@ -4,6 +4,11 @@ Each gives the same bits as the round function (tests/methods/test_fast.py).  Ea
 so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from ..types import Run
 from .noisy_quadratic import DrawnLoop
 from .sparse_row import PlainLoop
 
@@ -12,7 +17,7 @@ __all__ = ["LOOPS", "fast_loop"]
 LOOPS: tuple = (PlainLoop, DrawnLoop)
 
 
-def fast_loop(run):
+def fast_loop(run: Run) -> Any:
     """The compiled loop for a run, or None if the round function is to be used."""
     found = next((loop for loop in LOOPS if loop.fits(run)), None)
     return found and found(run)

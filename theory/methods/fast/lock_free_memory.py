@@ -79,7 +79,7 @@ class Memory(NamedTuple):
         m.number[LAST] = min(kth, RISE * m.number[LAST]) if m.number[LAST] > 0.0 else kth
 
 
-def new_private(x0, keeps: bool, ranked: bool) -> Private:
+def new_private(x0: np.ndarray, keeps: bool, ranked: bool) -> Private:
     """A new memory of zeros, or none; ``ranked``: with the bounds for finding the largest entries."""
     blocks = -(-x0.size // (BLOCK * GROUP)) * GROUP if ranked else 0
     reach = np.zeros(blocks)

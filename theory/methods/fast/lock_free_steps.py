@@ -38,7 +38,7 @@ class Shared(NamedTuple):
     scale: np.ndarray
 
 
-def new_shared(x0, threads: int) -> Shared:
+def new_shared(x0: np.ndarray, threads: int) -> Shared:
     """The common iterate, at x0."""
     return Shared(x0.copy(), np.ones(threads * APART))
 

@@ -18,6 +18,7 @@ from ..messages import REDUCED
 from ..server import Mean, Projected
 from ..sgd import ParallelSGD
 from ..topology import AllReduce
+from ..types import Run
 
 __all__ = ["FEW", "DrawnLoop"]
 
@@ -37,14 +38,14 @@ class DrawnLoop:
     name = "theory.methods.fast.noisy_quadratic.drawn_loop"
     test = "tests/methods/test_fast.py::test_drawn_loop_is_the_text"
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self.run = run
         server = run.setup.method.server
         self._radius = server.radius if isinstance(server, Projected) else np.inf
         self.advance(0, 0)  # compiles
 
     @staticmethod
-    def fits(run) -> bool:
+    def fits(run: Run) -> bool:
         """Whether this loop gives the same result as the round function."""
         method = run.setup.method
         server = method.server.server if isinstance(method.server, Projected) else method.server
@@ -57,7 +58,7 @@ class DrawnLoop:
             and (type(method.feedback), type(server), type(method.topology)) == (NoFeedback, Mean, AllReduce)
             and run.setup.batches.max() == 1
             and run.watched.size == 0
-            and run.own_l2 == 0.0
+            and run.local_l2 == 0.0
         )
 
     def advance(self, start: int, stop: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import typeof, types
 from numba.extending import intrinsic
@@ -20,7 +22,7 @@ def _slope_entry(pointer, i, margin):
 _entry = kernel(_slope_entry, no_cpython_wrapper=True)
 
 
-def slope_address(problem) -> int:
+def slope_address(problem: Any) -> int:
     """Address of ``(pointer to the problem, i, margin) -> slope``, compiled for problems of this type."""
     address, result = compiled_for(_entry, typeof(problem), types.int64, types.float64)
     if result != types.float64:

@@ -22,6 +22,7 @@ from ..server import Mean
 from ..sgd import ParallelSGD
 from ..sparse.model import COEFFICIENT, INVERSE, SCALE, TOTAL, shrink
 from ..topology import AllGather
+from ..types import Run
 
 __all__ = ["PlainLoop"]
 
@@ -41,13 +42,13 @@ class PlainLoop:
     name = "theory.methods.fast.sparse_row.plain_loop"
     test = "tests/methods/test_fast.py::test_plain_loop_is_the_text"
 
-    def __init__(self, run):
+    def __init__(self, run: Run) -> None:
         self.run = run
         self._frame = overhead(header_template(Identity(sparse=True), run.d, run.wire.dtype))
         self.advance(0, 0)  # compiles
 
     @staticmethod
-    def fits(run) -> bool:
+    def fits(run: Run) -> bool:
         """Whether this loop gives the same result as the round function."""
         method = run.setup.method
         return (
@@ -73,7 +74,7 @@ class PlainLoop:
             run.x,
             eta.values,
             weight.values,
-            run.own_l2,
+            run.local_l2,
             self._frame,
             run.wire,
             run.sent,

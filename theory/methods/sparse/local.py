@@ -56,7 +56,7 @@ class LocalIterate(NamedTuple):
 
 @operation(kind=GRADIENT)
 class LocalStep(NamedTuple):
-    """Y += rate (G + l2 Y), where G has only the gradient's entries."""
+    """Add rate (g + l2 y) to each y, where g has only the gradient's entries."""
 
     Y: LocalRows
     G: GradientRows
@@ -77,7 +77,7 @@ class LocalStep(NamedTuple):
 
 @operation(kind=GRADIENT)
 class AddDifference(NamedTuple):
-    """P += X - Y, after which Y = X."""
+    """Add x - y to each worker's vector p, after which y is x."""
 
     P: NamedTuple
     X: SparseModel

@@ -37,7 +37,7 @@ ROUNDED_64, ROUNDED_32 = (
 
 @registers
 class Multiple(NamedTuple):
-    """H x."""
+    """The part h x."""
 
     h: float
 
@@ -50,7 +50,7 @@ class Multiple(NamedTuple):
 
 @registers
 class Mixed(NamedTuple):
-    """Alpha a + beta b, of the two vectors that x with a velocity combines; ``total``: the sum of the multiples."""
+    """The part alpha a + beta b of the two vectors that make x with a velocity; ``total``: the sum of the multiples."""
 
     alpha: float
     beta: float
@@ -156,7 +156,7 @@ grow_rows = generic("grow_rows", "grow_rows(rows, r, w, rate): a worker's vector
 
 @operation(kind=GRADIENT)
 class AddModel(NamedTuple):
-    """P = P + rate x."""
+    """Add rate x to the workers' vectors."""
 
     rows: NamedTuple
     rate: Column
@@ -168,7 +168,7 @@ class AddModel(NamedTuple):
 
 @operation
 class ReadMemory(NamedTuple):
-    """out = the memories times a factor, as plain arrays."""
+    """Write the memories times a factor, as plain arrays."""
 
     memory: MemoryRows
     factor: float
@@ -209,6 +209,9 @@ class Collector(NamedTuple):
     def add_entry(g, j, amount):
         count = g.touched.count
         if g.single:
+            if count[0] >= g.index.size:  # the problem's `support` is wrong: nothing is written beyond the end
+                g.value[0] = np.nan
+                return
             g.index[count[0]], g.value[count[0]] = j, amount
             count[0] += 1
         else:
@@ -228,7 +231,8 @@ def _touch(touched, j, amount):
 class GradientRows(NamedTuple):
     """The workers' gradients: ``count[r, w]`` entries with their positions, in order, plus h x.
 
-    ``exact``: every loss has at most as many entries as fit, each coordinate once.
+    ``exact``: every loss has at most as many entries as fit, each coordinate once; otherwise the gradient
+    is NaN, and the run ends as diverged.
 
     ``last[r, w]``: start of the next search; ``touched`` and ``top`` are work space for one worker at a time.
     """
@@ -280,11 +284,15 @@ class GradientRows(NamedTuple):
             if touched.index[p - 1] > touched.index[p]:
                 sort_indices(touched.index[:count], touched.spare[:count])
                 break
+        fitting = min(count, index.size)
         for p in range(count):
             j = touched.index[p]
-            index[p], value[p] = j, touched.g[j]
+            if p < fitting:
+                index[p], value[p] = j, touched.g[j]
             touched.g[j], touched.seen[j] = 0.0, False
-        rows.count[r, w], touched.count[0] = count, 0
+        if count > fitting:  # the problem's `support` is wrong
+            value[0] = np.nan
+        rows.count[r, w], touched.count[0] = fitting, 0
 
 
 @registers
@@ -329,7 +337,7 @@ def _place(index, j):
 
 @operation(kind=GRADIENT)
 class Begin(NamedTuple):
-    """p = rate x, and no entries yet."""
+    """Start with rate x, and no entries yet."""
 
     gradient: GradientRows
     rate: Column

@@ -120,7 +120,7 @@ def shrink(x, factor):
 
 @operation
 class Scale(NamedTuple):
-    """X = rate X."""
+    """Multiply x by rate."""
 
     X: SparseModel
     rate: Column
@@ -147,7 +147,7 @@ class AverageModel(NamedTuple):
 
 @operation
 class ProjectModel(NamedTuple):
-    """X = the nearest points of the ball of this radius around 0."""
+    """Replace x by the nearest point of the ball of this radius around 0."""
 
     X: SparseModel
     radius: float
@@ -167,7 +167,7 @@ class ProjectModel(NamedTuple):
 
 @operation
 class ReadOut(NamedTuple):
-    """last = X, and mean = the average of the iterates (X before any weight), as plain arrays."""
+    """Write x and the average of the iterates (x before any weight), as plain arrays."""
 
     X: NamedTuple
     last: np.ndarray

@@ -130,7 +130,7 @@ def _take_squares(a, b, s):
 
 @kernel
 def _choose_anew(m, r, kappa):
-    """A = x + kappa v, b = v."""
+    """Store x and its velocity v as a = x + kappa v and b = v."""
     a, b, u, s = m.a[r], m.b[r], m.u[r], m.scalars[r]
     for w in range(m.h.shape[1]):
         for j in range(a.size):
@@ -152,7 +152,7 @@ def _choose_anew(m, r, kappa):
 
 @operation
 class SlowModel(NamedTuple):
-    """V = momentum V - l2 X, after X -= ahead V; ``rate``: the factor with which the new V will be added to X."""
+    """Replace v by momentum v - l2 x, after x -= ahead v; ``rate``: with which the new v will be added to x."""
 
     X: MovingModel
     momentum: float
@@ -179,7 +179,7 @@ class SlowModel(NamedTuple):
 
 @operation
 class AddVelocity(NamedTuple):
-    """X += rate V."""
+    """Add rate v to x."""
 
     X: MovingModel
     rate: Column
@@ -211,7 +211,7 @@ class AverageMoving(NamedTuple):
 
 @operation
 class ProjectMoving(NamedTuple):
-    """X = the nearest points of the ball of this radius around 0."""
+    """Replace x by the nearest point of the ball of this radius around 0."""
 
     X: MovingModel
     radius: float

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compressors import Bernoulli, Identity, RandK, RandomBlock, TopK, Ultra
-from ...core import question
-from ...problems.base import dimension, regularization
-from ...problems.linear import Logistic, Ridge
+from ...compressors import Identity, TopK
+from ...core import python_generic
+from ...problems.base import dimension, regularization, support
 from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
-from ...problems.multinomial import Softmax
-from ...problems.network import TwoLayer
-from ..feedback import NoFeedback, keeps_the_rest
-from ..local_sgd import LocalSGD
-from ..partial_ef import PartialErrorFeedback
-from ..schedules import Last
-from ..server import Mean, Momentum, Projected
-from ..sgd import ParallelSGD, averaging
-from ..topology import AllGather, AllReduce
+from ..feedback import has_memory, keeps_the_rest
 
 __all__ = ["SparseRows", "sends_entries", "sparse_rows"]
 
@@ -53,36 +44,21 @@ class SparseRows(NamedTuple):
     exact: bool
 
 
-@question
-def sends_entries(compressor) -> bool:
+@python_generic
+def sends_entries(compressor: Any) -> bool:
     """Whether a compressor reads and sends only a few entries of a vector, through :mod:`theory.core.vectors`."""
     return False
 
 
-@sends_entries.register(TopK)
-@sends_entries.register(RandK)
-@sends_entries.register(RandomBlock)
-@sends_entries.register(Bernoulli)
-@sends_entries.register(Ultra)
-def _(compressor) -> bool:
-    return True
+def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
+    """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates.
 
-
-@sends_entries.register
-def _(compressor: Identity) -> bool:
-    return compressor.sparse
-
-
-def sparse_rows(method, problem, batch: int) -> SparseRows | None:
-    """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates."""
-    A, c = getattr(problem, "A", None), method.compressor
-    if not isinstance(A, CSR) or not _known(method) or not sends_entries(c):
+    The method and its parts say ``sparse_rows = True`` if their functions work on them.
+    """
+    A, c, touched = getattr(problem, "A", None), method.compressor, support(problem)
+    if not isinstance(A, CSR) or not _works(method) or not sends_entries(c) or touched == "all":
         return None
-    if isinstance(problem, TwoLayer):  # a row touches the whole last layer, and as many numbers as there are units
-        return None
-    local = isinstance(method, LocalSGD)
-    server = method.server.server if isinstance(method.server, Projected) else method.server
-    moving, memory = isinstance(server, Momentum), not isinstance(method.feedback, NoFeedback)
+    memory, moving = has_memory(method.feedback), bool(_state(method.server))
     whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x, too, is compressed
     if isinstance(c, Identity) and (memory or whole):
         return None
@@ -90,29 +66,31 @@ def sparse_rows(method, problem, batch: int) -> SparseRows | None:
         return None
     d, entries = int(dimension(problem)), int(np.diff(A.indptr).max())
     entries *= d // A.columns  # of a row; a softmax has as many per class
-    exact = isinstance(problem, (Logistic, Ridge, Softmax))  # for others the touched coordinates are unknown
+    exact = touched == "row" or is_slope_times_row(problem)  # for others the touched coordinates are unknown
     gradient = min(d, batch * entries) if exact else d
-    longest = min(d, method.local_steps * gradient)
     return SparseRows(
         memory,
         moving,
-        local,
+        getattr(method, "local_models", False),
         isinstance(c, TopK),
-        isinstance(method.server, Projected),
-        longest,
+        getattr(method.server, "projects", False),
+        min(d, method.local_steps * gradient),
         gradient,
         method.local_steps,
         exact,
     )
 
 
-def _known(method) -> bool:
-    """Whether all operations of a method's round function are implemented on sparse rows."""
-    server = method.server.server if type(method.server) is Projected else method.server
-    rules = type(method.feedback) is NoFeedback or keeps_the_rest(method.feedback)
-    partial = type(method.feedback) is PartialErrorFeedback and method.feedback.beta < 1.0
-    hears = type(method.topology) in (AllGather, AllReduce)
-    if type(method) is ParallelSGD:
-        return hears and (rules or partial) and type(server) in (Mean, Momentum)
-    plain = type(method) is LocalSGD and type(method.server) is Mean and isinstance(averaging(method), Last)
-    return plain and hears and rules
+def _works(method: Any) -> bool:
+    """Whether the method and its parts work on sparse rows, which have at most one vector beside the model."""
+    parts = method, method.feedback, method.server, method.topology
+    if not all(getattr(part, "sparse_rows", False) for part in parts) or len(_state(method.server)) > 1:
+        return False
+    if not getattr(method, "local_models", False):
+        return True
+    kept = keeps_the_rest(method.feedback) or not has_memory(method.feedback)
+    return kept and not _state(method.server) and not getattr(method.server, "projects", False)
+
+
+def _state(server: Any) -> tuple[str, ...]:
+    return tuple(getattr(server, "state", ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +11,8 @@ import numpy as np
 from ... import bounds
 from ...methods.graphs import Ring, Torus, mixing
 from ...plots.text import number
-from ..shared.report import OURS, Statement, Study, Table
-from ..shared.verdicts import verdict
-
-__all__ = ["CELLS", "PUBLISHED", "Curve", "Outcome", "Setting", "dcd_limit", "make_report", "statements"]
+from ..shared.report import OURS
+from ..shared.verdicts import OPEN, Statement, Trial, at_most_times, below, both, judged, opposite, within
 
 FULL, DCD, ECD, CHOCO = "D-PSGD", "DCD", "ECD", "CHOCO"
 PLAIN = "32 bits"  # full precision
@@ -85,8 +84,8 @@ class Outcome(NamedTuple):
         CHOCO's consensus step.
     sent : float
         Payload bits per coordinate of a message.
-    loss, spread : float
-        f - f* at the mean model, over the last quarter; infinite if a run diverged; standard deviation over the seeds.
+    losses : list of float
+        Seed by seed f - f* at the mean model, over the last quarter; infinite if the run diverged.
     consensus : float
         Mean square distance of the models from their mean, over the last quarter.
     expected : float
@@ -108,14 +107,23 @@ class Outcome(NamedTuple):
     step: float
     gamma: float
     sent: float
-    loss: float
-    spread: float
+    losses: list[float]
     consensus: float
     expected: float
     bits: float
     theirs: float
     by_theorem: float
     omega: float
+
+    @property
+    def loss(self) -> float:
+        """The mean over the seeds; infinite if a run diverged."""
+        return float(np.mean(self.losses))
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over the seeds."""
+        return math.nan if self.diverged else float(np.std(self.losses))
 
     @property
     def diverged(self) -> bool:
@@ -152,64 +160,71 @@ def told(loss: float) -> str:
     return "diverges" if math.isinf(loss) else number(loss)
 
 
-def alike(losses) -> bool:
+def alike(*rows: Outcome) -> str:
     """Whether all converge, and to about the same."""
-    return max(losses) <= CLOSE * min(losses) and math.isfinite(max(losses))
+    least, most = min(rows, key=lambda row: row.loss), max(rows, key=lambda row: row.loss)
+    return both(not most.diverged, at_most_times(most.losses, least.losses, CLOSE))
 
 
-def judged(text: str, cases: list[tuple[str, bool]], source: str) -> Statement:
-    """A statement with its cases: what was measured, and whether it agrees."""
-    if not cases:
-        return Statement(text, "undecided", "It was not measured.", source)
-    return Statement(text, verdict([good for _, good in cases]), "; ".join(case for case, _ in cases) + ".", source)
+def far(bad: Outcome, good: Outcome) -> str:
+    """Whether the second trains, and the first is far worse or diverges."""
+    return both(not good.diverged, opposite(at_most_times(bad.losses, good.losses, WORSE)))
 
 
 def table_statements(swept) -> list[Statement]:
     """The orderings of CHOCO's Table 1, on our problems."""
-    at = {(row.problem, row.compressor, row.method): row.loss for row in swept}
+    at = {(row.problem, row.compressor, row.method): row for row in swept}
     names = list(dict.fromkeys(row.problem for row in swept))
 
-    def cases(compressors, methods, good):
-        found = []
+    def said(id, text, compressors, methods, good) -> Statement:
+        trials = []
         for c in compressors:
             for name in names:
                 if all((name, c, method) in at for method in methods):
-                    losses = [at[name, c, method] for method in methods]
-                    case = ", ".join(f"{method} {told(x)}" for method, x in zip(methods, losses, strict=True))
-                    found.append((f"{name}, {c}: {case}", good(*losses)))
-        return found
-
-    def far(bad, good):
-        return math.isfinite(good) and bad > WORSE * good
+                    rows = [at[name, c, method] for method in methods]
+                    case = ", ".join(f"{row.method} {told(row.loss)}" for row in rows)
+                    trials.append(Trial(judged([good(*rows)]), f"{name}, {c}: {case}"))
+        return Statement(id, text, trials, source=TABLE_1)
 
     low, few = ("QSGD 4 bits", "QSGD 2 bits"), ("rand 10 %", "rand 1 %")
-    rows = [
-        (
-            "QSGD with 16 bits: DCD, ECD and CHOCO end alike.",
-            cases(("QSGD 16 bits",), (DCD, ECD, CHOCO), lambda *x: alike(x)),
+    pair = (DCD, CHOCO)
+    return [
+        said(
+            "16-bits", "QSGD with 16 bits: DCD, ECD and CHOCO end alike.", ("QSGD 16 bits",), (DCD, ECD, CHOCO), alike
         ),
-        (
+        said(
+            "8-bits",
             "QSGD with 8 bits: DCD and CHOCO end alike, ECD far worse.",
-            cases(("QSGD 8 bits",), (DCD, CHOCO, ECD), lambda a, b, e: alike((a, b)) and far(e, max(a, b))),
+            ("QSGD 8 bits",),
+            (DCD, CHOCO, ECD),
+            lambda a, b, e: both(alike(a, b), far(e, max(a, b, key=lambda row: row.loss))),
         ),
-        ("QSGD with 4 and 2 bits: CHOCO trains, DCD is far worse or diverges.", cases(low, (DCD, CHOCO), far)),
-        ("QSGD with 4 and 2 bits, and signs: ECD diverges.", cases((*low, "sign"), (ECD,), math.isinf)),
-        (
-            "rand-k of 50 %: DCD and CHOCO end alike.",
-            cases(("rand 50 %",), (DCD, CHOCO), lambda a, b: alike((a, b))),
+        said("low-bits", "QSGD with 4 and 2 bits: CHOCO trains, DCD is far worse or diverges.", low, pair, far),
+        said(
+            "ecd-diverges",
+            "QSGD with 4 and 2 bits, and signs: ECD diverges.",
+            (*low, "sign"),
+            (ECD,),
+            lambda row: row.diverged,
         ),
-        (
+        said("rand-50", "rand-k of 50 %: DCD and CHOCO end alike.", ("rand 50 %",), pair, alike),
+        said(
+            "rand-few",
             "rand-k of 10 and 1 %: DCD diverges, CHOCO trains.",
-            cases(few, (DCD, CHOCO), lambda a, b: math.isinf(a) and math.isfinite(b)),
+            few,
+            pair,
+            lambda a, b: a.diverged and not b.diverged,
         ),
-        (
-            "top-k of 50 and 10 %: DCD and CHOCO end alike.",
-            cases(("top 50 %", "top 10 %"), (DCD, CHOCO), lambda a, b: alike((a, b))),
+        said("top-many", "top-k of 50 and 10 %: DCD and CHOCO end alike.", ("top 50 %", "top 10 %"), pair, alike),
+        said(
+            "top-1",
+            "top-k of 1 %: CHOCO ends lower than DCD.",
+            ("top 1 %",),
+            pair,
+            lambda a, b: below(b.losses, a.losses),
         ),
-        ("top-k of 1 %: CHOCO ends lower than DCD.", cases(("top 1 %",), (DCD, CHOCO), lambda a, b: b < a)),
-        ("Signs: DCD and CHOCO end alike.", cases(("sign",), (DCD, CHOCO), lambda a, b: alike((a, b)))),
+        said("sign", "Signs: DCD and CHOCO end alike.", ("sign",), pair, alike),
     ]
-    return [judged(text, found, TABLE_1) for text, found in rows]
 
 
 def cell_statements(rows) -> list[Statement]:
@@ -217,105 +232,111 @@ def cell_statements(rows) -> list[Statement]:
     cells: dict[tuple, dict[tuple[str, str], Outcome]] = {}
     for row in rows:
         cells.setdefault(row[:4], {})[row.method, row.compressor] = row
-    four = "QSGD 4 bits", "QSGDinf 4 bits", "NUQSGD 4 bits"
 
-    def count(text, source, pairs, neither="both diverge"):
-        """``pairs``: for each cell the ratio (NaN: undecided, as ``neither`` says) and whether it agrees."""
+    def count(id, text, source, pairs, neither="both diverge", bears_on=()) -> Statement:
+        """``pairs``: for each cell the ratio (NaN: no comparison, as ``neither`` says) and the verdict on it."""
         known = [(ratio, good) for ratio, good in pairs if not math.isnan(ratio)]
-        both = len(pairs) - len(known)
+        none = len(pairs) - len(known)
         if not known:
-            why = f"In all {both} cells {neither}." if both else "It was not measured."
-            return Statement(text, "undecided", why, source)
+            why = f"In all {none} cells {neither}." if none else ""
+            return Statement(id, text, [], why, source, bears_on)
         finite = [ratio for ratio, _ in known if 0.0 < ratio < math.inf]
         spread = (
             f"ratios from {number(min(finite))} to {number(max(finite))}"
             if finite
             else "in each one of the two diverges or does not reach the accuracy"
         )
-        numbers = f"In {sum(good for _, good in known)} of {len(known)} cells, {spread}"
+        made = Statement(id, text, [good for _, good in known], "", source, bears_on)
+        numbers = f"In {made.count()} of {len(known)} cells, {spread}"
         one = len(known) - len(finite)
         numbers += f" ({one} where one of the two diverges or does not reach the accuracy)" if one and finite else ""
-        numbers += f"; {neither} in {both}" if both else ""
-        return Statement(text, verdict([good for _, good in known]), f"{numbers}.", source)
+        numbers += f"; undecided in {made.count(OPEN)}" if made.count(OPEN) else ""
+        numbers += f"; {neither} in {none}" if none else ""
+        return made._replace(said=f"{numbers}.")
 
-    def ratios(first, second, good):
+    def ratios(first, second, rule) -> list[tuple[float, str]]:
+        """The ratio of two losses, and the verdict of a rule, in each cell that has both."""
         found = []
         for cell in cells.values():
             if first in cell and second in cell:
-                a, b = cell[first].loss, cell[second].loss
-                ratio = math.nan if math.isinf(a) and math.isinf(b) else a / b
-                found.append((ratio, good(ratio)))
+                a, b = cell[first], cell[second]
+                ratio = math.nan if a.diverged and b.diverged else a.loss / b.loss
+                found.append((ratio, rule(a.losses, b.losses)))
         return found
 
-    said = [
-        count(
-            "ECD-PSGD with 4 bits ends lower with NUQSGD than with QSGD.",
-            NUQSGD_PAPER,
-            ratios((ECD, four[2]), (ECD, four[0]), lambda r: r < 1.0),
-        ),
-        count(
-            "ECD-PSGD with 4 bits ends with NUQSGD about where it ends with QSGDinf.",
-            NUQSGD_PAPER,
-            ratios((ECD, four[2]), (ECD, four[1]), lambda r: 1 / CLOSE <= r <= CLOSE),
-        ),
-        count(
-            "With 4 bits of NUQSGD, DCD ends lower than ECD.",
-            OURS,
-            ratios((DCD, four[2]), (ECD, four[2]), lambda r: r < 1.0),
-        ),
-        count(
-            "With 4 bits of NUQSGD, DCD ends about where D-PSGD does, and CHOCO where it does in full precision.",
-            OURS,
-            [
-                pair
-                for method, full in ((DCD, FULL), (CHOCO, CHOCO))
-                for pair in ratios((method, four[2]), (full, PLAIN), lambda r: r <= CLOSE)
-            ],
-        ),
-        count(
-            "In full precision CHOCO, which mixes after the gradient step, ends lower than D-PSGD.",
-            OURS,
-            ratios((CHOCO, PLAIN), (FULL, PLAIN), lambda r: r < 1.0),
-        ),
-    ]
-    pairs = []
+    bits = []
     for cell in cells.values():
         coded = [row.bits for (method, c), row in cell.items() if method == CHOCO and c != PLAIN]
         plain = [row.bits for (_, c), row in cell.items() if c == PLAIN]
         if coded and plain:
             full = min(plain)
             ratio = math.nan if math.isinf(full) and math.isinf(min(coded)) else min(coded) / full
-            pairs.append((ratio, ratio < 1.0))
-    said.append(
+            bits.append((ratio, ratio < 1.0))
+    shards = []
+    for key, cell in cells.items():
+        other, base = cells.get((*key[:3], SHUFFLED), {}), (FULL, PLAIN)
+        if key[3] == SORTED and base in cell and base in other:
+            a, b = cell[base], other[base]
+            shards.append((a.loss / b.loss, below(b.losses, a.losses)))
+    nuqsgd, qsgd, largest = ((ECD, f"{name} 4 bits") for name in ("NUQSGD", "QSGD", "QSGDinf"))
+    about = ("nuqsgd/algorithm-3-ecd-psgd-with-nuqsgd",)
+    return [
         count(
+            "ecd-below-qsgd",
+            "ECD-PSGD with 4 bits ends lower with NUQSGD than with QSGD.",
+            NUQSGD_PAPER,
+            ratios(nuqsgd, qsgd, below),
+            bears_on=about,
+        ),
+        count(
+            "ecd-as-qsgdinf",
+            "ECD-PSGD with 4 bits ends with NUQSGD about where it ends with QSGDinf.",
+            NUQSGD_PAPER,
+            ratios(nuqsgd, largest, partial(within, factor=CLOSE)),
+            bears_on=about,
+        ),
+        count(
+            "dcd-below-ecd",
+            "With 4 bits of NUQSGD, DCD ends lower than ECD.",
+            OURS,
+            ratios((DCD, "NUQSGD 4 bits"), nuqsgd, below),
+        ),
+        count(
+            "as-full-precision",
+            "With 4 bits of NUQSGD, DCD ends about where D-PSGD does, and CHOCO where it does in full precision.",
+            OURS,
+            [
+                pair
+                for method, full in ((DCD, FULL), (CHOCO, CHOCO))
+                for pair in ratios((method, "NUQSGD 4 bits"), (full, PLAIN), partial(at_most_times, factor=CLOSE))
+            ],
+        ),
+        count(
+            "choco-below-dpsgd",
+            "In full precision CHOCO, which mixes after the gradient step, ends lower than D-PSGD.",
+            OURS,
+            ratios((CHOCO, PLAIN), (FULL, PLAIN), below),
+        ),
+        count(
+            "fewer-bits",
             "CHOCO with its best compressor takes fewer bits to one accuracy than full precision.",
             OURS,
-            pairs,
+            bits,
             neither="neither reaches it",
-        )
-    )
-    pairs = []
-    for key, cell in cells.items():
-        other = cells.get((*key[:3], SHUFFLED), {})
-        base = FULL, PLAIN
-        if key[3] == SORTED and base in cell and base in other:
-            ratio = cell[base].loss / other[base].loss
-            pairs.append((ratio, ratio > 1.0))
-    said.append(count("D-PSGD ends higher with sorted than with shuffled shards.", OURS, pairs))
-    pairs = [
-        (row.consensus / row.expected, 0.5 <= row.consensus / row.expected <= 2.0)
-        for row in rows
-        if row.method == FULL and not math.isnan(row.expected)
-    ]
-    said.append(
+        ),
+        count("sorted-is-higher", "D-PSGD ends higher with sorted than with shuffled shards.", OURS, shards),
         count(
+            "consensus",
             "The formulas for quadratics, with the gradients at x*, give the consensus of D-PSGD within a factor of"
             " two.",
             OURS,
-            pairs,
-        )
-    )
-    return said
+            [
+                (row.consensus / row.expected, 0.5 <= row.consensus / row.expected <= 2.0)
+                for row in rows
+                if row.method == FULL and not math.isnan(row.expected)
+            ],
+        ),
+    ]
 
 
 def limit_statement(rows, swept) -> Statement:
@@ -326,222 +347,41 @@ def limit_statement(rows, swept) -> Statement:
             over = row.omega / dcd_limit(row.graph, row.workers)
             good.append(row.diverged == (over > 1.0))
             cases.append((over, row.diverged))
-    text = "DCD with rand-k diverges exactly where d/k - 1 is above the graph's threshold."
-    if not cases:
-        return Statement(text, "undecided", "It was not measured.", OURS)
     above = [bad for over, bad in cases if over > 1.0]
-    below = [bad for over, bad in cases if over <= 1.0]
+    below_it = [bad for over, bad in cases if over <= 1.0]
+    least, most = (number(pick((over for over, _ in cases), default=math.nan)) for pick in (min, max))
     numbers = (
-        f"Above it {sum(above)} of {len(above)} diverge, below it {sum(below)} of {len(below)}; d/k - 1 is"
-        f" {number(min(over for over, _ in cases))} to {number(max(over for over, _ in cases))} of the threshold."
+        f"Above it {sum(above)} of {len(above)} diverge, below it {sum(below_it)} of {len(below_it)}; d/k - 1 is"
+        f" {least} to {most} of the threshold."
     )
-    return Statement(text, verdict(good), numbers, OURS)
+    text = "DCD with rand-k diverges exactly where d/k - 1 is above the graph's threshold."
+    return Statement("dcd-threshold", text, good, numbers if cases else "", OURS)
 
 
 def gamma_statement(rows) -> Statement:
-    """CHOCO with the theorem's consensus step, against the best one."""
+    """CHOCO with the theorem's consensus step, of one seed, against the best one."""
     choco = [row for row in rows if row.method == CHOCO and not row.diverged]
-    text = "CHOCO with the theorem's gamma ends about where it ends with the best one."
+    text, id = "CHOCO with the theorem's gamma ends about where it ends with the best one.", "theorem-gamma"
     if not choco:
-        return Statement(text, "undecided", "It was not measured.", OURS)
+        return Statement(id, text, [], source=OURS)
     ratios = [row.by_theorem / row.loss for row in choco]
     finite = [ratio for ratio in ratios if math.isfinite(ratio)]
     numbers = (
         f"In {sum(ratio <= CLOSE for ratio in ratios)} of {len(ratios)} runs; f - f* is"
         f" {number(min(finite, default=math.nan))} to {number(max(finite, default=math.nan))} times as large, at the"
-        f" same step; {len(ratios) - len(finite)} diverge. The theorem's gamma is"
+        f" same step, with one seed; {len(ratios) - len(finite)} diverge. The theorem's gamma is"
         f" {number(min(row.theirs for row in choco))} to {number(max(row.theirs for row in choco))}, the best"
         f" {number(min(row.gamma for row in choco))} to {number(max(row.gamma for row in choco))}."
     )
-    return Statement(text, verdict([ratio <= CLOSE for ratio in ratios]), numbers, OURS)
+    trials = [at_most_times([row.by_theorem], row.losses[:1], CLOSE) for row in choco]
+    return Statement(id, text, trials, numbers, OURS)
 
 
 def statements(rows, swept) -> list[Statement]:
     """All statements."""
-    return [*table_statements(swept), *cell_statements(rows), limit_statement(rows, swept), gamma_statement(rows)]
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def published_table(name: str, swept) -> Table:
-    """The sweep: the published accuracies, and ours, f - f*."""
-    here = [row for row in swept if row.problem == name]
-    at = {(row.compressor, row.method): row for row in here}
-    width = here[0].workers
-    head = (
-        "compressor",
-        *(f"published: {m}" for m in METHODS),
-        "bits a coordinate",
-        "omega / limit",
-        *(f"f - f*: {m}" for m in METHODS),
-    )
-
-    def ours(compressor: str, methods) -> list[str]:
-        found = [at.get((compressor, method)) for method in methods]
-        return ["" if row is None else told(row.loss) for row in found]
-
-    lines = [
-        (
-            f"full precision (published: all-reduce, {ALL_REDUCE:.2f})",
-            "",
-            "",
-            "",
-            "32",
-            "",
-            *ours(PLAIN, (FULL, "", CHOCO)),
-        )
+    return [
+        *table_statements(swept),
+        *cell_statements(rows),
+        limit_statement(rows, swept),
+        gamma_statement(rows),
     ]
-    for c, accuracies in PUBLISHED.items():
-        theirs = [accuracies.get(method, math.nan) for method in METHODS]
-        told_there = ["" if math.isnan(a) else "diverges" if math.isinf(a) else f"{a:.2f}" for a in theirs]
-        some = next((at[c, method] for method in METHODS if (c, method) in at), None)
-        error = at[c, DCD].omega if (c, DCD) in at else math.nan
-        sent = "" if some is None else number(some.sent)
-        lines.append((c, *told_there, sent, number(error / dcd_limit("ring", width)), *ours(c, METHODS)))
-    return Table(
-        f"{name}: the sweep of Table 1, ring of {width}, shuffled shards; DCD in full precision is D-PSGD", head, lines
-    )
-
-
-def cells_table(name: str, shards: str, rows, share: float, ends: tuple[float, float]) -> Table:
-    """F - f* on every graph, and what else was measured on the last ring; ``ends`` of its grid of steps get a star."""
-    here = [row for row in rows if (row.problem, row.shards) == (name, shards)]
-    places = list(dict.fromkeys((row.graph, row.workers) for row in here))
-    last = next(place for place in reversed(places) if place[0] == "ring")
-    at = {(row.graph, row.workers, row.method, row.compressor): row for row in here}
-    lines = []
-    for method, c in dict.fromkeys((row.method, row.compressor) for row in here):
-        losses = [at[*place, method, c] for place in places]
-        row = at[*last, method, c]
-        spread = [
-            f"{told(r.loss)} ± {number(r.spread)}" if r.spread and not r.diverged else told(r.loss) for r in losses
-        ]
-        gamma = "" if math.isnan(row.gamma) else f"; {number(row.gamma)}"
-        kbit = "-" if math.isinf(row.bits) else f"{row.bits / 1e3:,.0f}"
-        step = f"{number(row.step)}{'' if ends[0] < row.step < ends[1] else '*'}{gamma}"
-        more = ("-", "-", "-") if row.diverged else (number(row.consensus), kbit, step)
-        lines.append((f"{method}, {c}", *spread, *more))
-    where = " ".join(map(str, last))
-    more_heads = f"{where}: mean square distance", f"kbit received to {100 * share:g} %", "step · L; gamma"
-    head = ("method", *(f"{graph} {n}" for graph, n in places), *more_heads)
-    return Table(f"{name}, {shards} shards: f - f* at the end, and more on the {last[0]} of {last[1]}", head, lines)
-
-
-# --- figure -----------------------------------------------------------------------------------------------------------
-
-
-def draw(curves, rows, sizes, share: float):
-    """Loss against rounds and bits, and consensus against rounds: a row for each problem and kind of shards."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE, colours
-
-    places = list(dict.fromkeys((c.problem, c.graph, c.workers, c.shards) for c in curves))
-    start = {size.problem: size.start for size in sizes}
-    looks = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "v"), ("--", "P"), ("-.", "X"), (":", "*"))
-    with style():
-        figure, grid = new_figure(len(places), 3, width=PAGE, height=0.9 + 1.75 * len(places))
-        for panels, place in zip(grid, places, strict=True):
-            here = {(c.method, c.compressor): c for c in curves if c[:4] == place}
-            ceiling, top, lost = 3.0 * start[place[0]], 0.0, []
-            for k, shown in enumerate(SHOWN):
-                if shown not in here:
-                    continue
-                c = here[shown]
-                gap, apart = np.asarray(c.gap, float), np.asarray(c.apart, float)
-                ended = next(row.diverged for row in rows if row[:6] == c[:6])
-                label = f"{shown[0]}, {shown[1]}"
-                look: dict = {"color": colours()[k], "linestyle": looks[k][0], "marker": looks[k][1]}
-                look |= {"markersize": 2.5, "markevery": 5, "zorder": 2 + k}
-                top = max(top, 0.0 if ended else float(apart.max()))
-                places_of = ((panels[0], c.rounds, gap), (panels[1], c.bits / 1e6, gap), (panels[2], c.rounds, apart))
-                for axes, x, height in places_of:
-                    with np.errstate(invalid="ignore"):
-                        middle = height.mean(axis=0)
-                    seen = np.isfinite(middle) & (middle > 0) & (x > 0 if axes is panels[1] else x >= 0)
-                    if axes is not panels[2]:
-                        middle = np.minimum(middle, ceiling)
-                    axes.plot(x[seen], middle[seen], label=label if axes is panels[0] else None, **look)
-                    if not ended:
-                        low, high = height[:, seen].min(axis=0), height[:, seen].max(axis=0)
-                        axes.fill_between(x[seen], low, high, color=look["color"], alpha=0.2, linewidth=0)
-                if ended:
-                    lost.append(label)
-            if lost:
-                told_here = "diverge: " + "\n".join(lost)
-                panels[0].text(0.99, 0.985, told_here, transform=panels[0].transAxes, ha="right", va="top", fontsize=6)
-            row = next((r for r in rows if r[:4] == place and r.method == FULL), None)
-            if row is not None and not math.isnan(row.expected):
-                panels[2].axhline(
-                    row.expected, color="black", linewidth=0.8, linestyle=(0, (6, 2)), label="D-PSGD, for quadratics"
-                )
-            panels[0].axhline(share * start[place[0]], color="0.6", linewidth=0.7, zorder=0)
-            panels[1].axhline(share * start[place[0]], color="0.6", linewidth=0.7, zorder=0)
-            title = f"{'RCV1' if 'rcv1' in place[0] else place[0]}, {place[3]}, {place[1]} of {place[2]}"
-            panels[0].set(ylabel=r"$f-f^*$", xlabel="rounds", yscale="log", title=title)
-            panels[1].set(xlabel="payload received by a worker, Mbit", xscale="log", yscale="log", ylabel=r"$f-f^*$")
-            panels[2].set(xlabel="rounds", yscale="log", ylabel="mean square distance")
-            for axes in panels[:2]:
-                axes.set_ylim(top=(20.0 if lost else 1.5) * start[place[0]])
-            panels[2].set_ylim(top=10.0 * max(top, 0.0 if row is None or math.isnan(row.expected) else row.expected))
-        handles: list = []
-        labels: list[str] = []
-        for panel in (grid[0, 0], grid[0, 2]):
-            more = panel.get_legend_handles_labels()
-            handles, labels = handles + more[0], labels + more[1]
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return figure
-
-
-# --- the study --------------------------------------------------------------------------------------------------------
-
-
-def make_report(rows, curves, swept, sizes, graphs, options, multiples, gammas, share: float) -> Study:
-    """The study of these runs."""
-    swept_names = list(dict.fromkeys(row.problem for row in swept))
-    tables = [published_table(name, swept) for name in swept_names]
-    last = max(row.workers for row in rows)
-    for size in sizes:
-        theirs = size.L * math.sqrt(last / (options.rounds + 1.0))  # D-PSGD's is between the others
-        ends = min(*multiples, theirs), max(*multiples, theirs)
-        tables += [cells_table(size.problem, shards, rows, share, ends) for shards in (SHUFFLED, SORTED)]
-    sets = "; ".join(f"{s.problem}: n = {s.n:,}, d = {s.d:,}, l2 = 1/n, f(0) - f* = {number(s.start)}" for s in sizes)
-    gaps = ", ".join(f"{kind} {n}: {number(gap)}" for kind, n, gap in graphs)
-    setting = (
-        f"Logistic regression. {sets}. Of the text only the most frequent words are used, so that the study takes"
-        " minutes; rows are shuffled, and some are left out, so that all workers have equally many. A worker averages"
-        f" {options.batch} gradients in a round; there are {options.rounds} rounds and {options.seeds} seeds. Shuffled"
-        " shards are random rows; sorted ones are consecutive rows sorted by label, so that nearly every worker has a"
-        f" single label. Spectral gaps: {gaps}. Every method has the best constant step out of the same grid, chosen"
-        " with one seed by a search that starts at 1/L and stops at the first worse step:"
-        f" {', '.join(f'{m:g}' for m in multiples)} over L, 1/(2L + sigma sqrt(T/N)) of"
-        " D-PSGD's theorem, and sqrt(N/(T + 1)) of CHOCO's, both quoted from memory or notes (* is the shortest or"
-        " longest of them: another might be better). CHOCO's gamma is chosen with"
-        f" it, out of {', '.join(f'{g:g}' for g in gammas)}, its theorem's value and the best for random"
-        " sparsification. CHOCO gets unbiased quantizers divided by 1 + omega; DCD and ECD get rand-k without bias; the"
-        " theorems of DCD and ECD do not cover signs and top-k. f - f* is that of the mean model, the mean over the"
-        " last quarter of the rounds. ± is the standard deviation over the seeds. Verdicts here compare"
-        " means; differences within the spread count, too. A cell is called divergent if every step that was tried"
-        f" diverges with the first seed, or any of the {options.seeds} seeds diverges at the chosen step: f exceeds ten"
-        " times f(0), or ends above f(0), or the models drift apart (the square distances end above 100 times their"
-        " median). Bits exclude message headers; a message goes to every neighbour. kbit: what a worker receives until"
-        f" f - f* is at most {100 * share:g} % of f(0) - f*. Consensus, or mean square distance: the mean"
-        " square distance of the models from their mean; the formulas for quadratics (dpsgd_consensus +"
-        " dpsgd_disagreement) take l2 for the curvature, and noise and shard gradients at x*. The published numbers are"
-        " test accuracies of a deep network, ours are convex losses: only orderings can be compared, and a verdict says"
-        " nothing about the authors' runs. Published accuracies within half a point are read as alike. Alike, here:"
-        f" within a factor of {CLOSE:g} of f - f*; far worse: {WORSE:g} times."
-        " omega / limit: the compressor's worst relative error over the threshold of DCD without gradients."
-    )
-    return Study(
-        "gossip",
-        "Compressed gossip on rings and tori",
-        setting,
-        {"rows": rows, "swept": swept},
-        tables,
-        statements(rows, swept),
-        lambda: draw(curves, rows, sizes, share),
-        "A row of panels for each problem and kind of shards, on the ring: f - f* against rounds, against the payload"
-        " that a worker receives, and the mean square distance of the models against rounds with a line of the"
-        " formulas for quadratics; D-PSGD, ECD, DCD and CHOCO; runs that diverge leave the picture at the top",
-    )

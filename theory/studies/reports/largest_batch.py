@@ -5,12 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 
-from ... import bounds
-from ...plots.text import number
-from ..shared.report import OURS, Statement, Table
-from ..shared.verdicts import verdict
+import numpy as np
 
-__all__ = ["draw", "mechanism_statements", "mechanism_table", "speed_table", "statements", "table"]
+from ... import bounds
+from ...measure import Interval
+from ...plots.figure_style import COLUMN
+from ...plots.text import number
+from ..largest_batch import LEVEL, LOOKS, Options
+from ..shared.entry_keys import slug
+from ..shared.panels import canvas
+from ..shared.report import OURS, Study, Table, line
+from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within
 
 APART, NEAR, CLEAR = 4.0, 2.0, 2.0  # factors: measured over predicted; of two speed-ups; between two predictions
 POINTS = 0.005  # relevant difference of held-out accuracy
@@ -38,16 +43,11 @@ def table(thresholds) -> Table:
     for t in thresholds:
         ratio = t.at_bound.ratio
         cells.append(
-            (
-                t.data,
-                f"{t.passes:g}",
-                f"{t.rows:,}",
-                number(t.step),
-                number(predicted(t)),
-                number(bounds.largest_batch(t.mean)),
-                number(t.stable),
-                f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)})",
-                f"{t.measured} ({t.surely} to {t.at_most})",
+            line(
+                f"{t.data} | {t.passes:g} | {t.rows:,} | {number(t.step)} | {number(predicted(t))} | "
+                f"{number(bounds.largest_batch(t.mean))} | {number(t.stable)} | "
+                f"{number(ratio.estimate)} ({number(ratio.low)} to {number(ratio.high)}) | "
+                f"{t.measured} ({t.surely} to {t.at_most})"
             )
         )
     return Table("The largest batch without loss", head, cells)
@@ -58,13 +58,9 @@ def mechanism_table(tried) -> Table:
     head = ("mechanism", "data", "gamma · L_max", "predicted", "f - f*, serial over none", "measured")
     plain = tried[0][1]
     cells = [
-        (
-            name,
-            t.data,
-            number(t.step),
-            number(predicted(t)),
-            number(t.serial / plain.serial),
-            f"{t.measured} ({t.surely} to {t.at_most})",
+        line(
+            f"{name} | {t.data} | {number(t.step)} | {number(predicted(t))} | "
+            f"{number(t.serial.mean() / plain.serial.mean())} | {t.measured} ({t.surely} to {t.at_most})"
         )
         for name, t in tried
     ]
@@ -79,26 +75,30 @@ def mechanism_statements(tried) -> list[Statement]:
         return ", ".join(f"{name} {of(t)}" for name, t in tried) + "."
 
     larger = [predicted(t) > predicted(plain) for _, t in others]
-    seen = sum(t.surely > plain.at_most for _, t in others)
-    not_seen = sum(t.at_most < plain.surely for _, t in others)
-    free = [t.serial <= 1.1 * plain.serial for _, t in others]
+    about = ("lecture/yin-et-al-2018-arxiv-1706-05699-theorem-7",)
     return [
         Statement(
+            "mechanisms-bound",
             "dropped coordinates, noise and quantization raise the batch-size bound B_D in training.",
-            verdict(larger),
+            larger,
             numbers(lambda t: number(predicted(t))),
+            bears_on=about,
         ),
         Statement(
+            "mechanisms-batch",
             "dropped coordinates, noise and quantization raise the largest batch without loss, against serial SGD with "
             "the same mechanism (surely, by the intervals).",
-            _verdict(seen, not_seen, len(others)),
+            [below(_ends(plain), _ends(t)) for _, t in others],
             numbers(lambda t: f"{t.measured} ({t.surely} to {t.at_most})"),
+            bears_on=about,
         ),
         Statement(
+            "mechanisms-free",
             "a mechanism costs serial SGD nothing: it ends where it does without one (within 10 %).",
-            verdict(free),
-            "f - f* over that without: " + numbers(lambda t: number(t.serial / plain.serial)),
+            [at_most_times(t.serial, plain.serial, 1.1) for _, t in others],
+            "f - f* over that without: " + numbers(lambda t: number(t.serial.mean() / plain.serial.mean())),
             OURS,
+            about,
         ),
     ]
 
@@ -110,27 +110,18 @@ def speed_table(speeds) -> Table:
         "Rounds to the goal",
         head,
         [
-            (
-                s.data,
-                f"{s.batch}",
-                number(s.step),
-                number(s.rounds),
-                number(s.measured),
-                number(s.predicted),
-                f"{s.ideal:g}",
+            line(
+                f"{s.data} | {s.batch} | {number(s.step)} | {number(s.rounds.mean())} | {number(s.measured)} | "
+                f"{number(s.predicted)} | {s.ideal:g}"
             )
             for s in speeds
         ],
     )
 
 
-def _verdict(good: int, bad: int, total: int) -> str:
-    """The verdict for all, none or some; "undecided" without counterexamples if not all are certain."""
-    if good == total and total:
-        return "holds"
-    if bad == total and total:
-        return "fails"
-    return "undecided" if bad == 0 else "in part"
+def _ends(t) -> Interval:
+    """The largest batch without loss, with what the intervals leave open."""
+    return Interval(t.measured, t.surely, t.at_most)
 
 
 def _where(t) -> str:
@@ -143,77 +134,86 @@ def _named(found) -> str:
 
 def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     """Verdicts on the lecture's statements, and on ours about held-out accuracy and the speed-up."""
-    enough = [_where(t) for t in thresholds if t.at_bound.ratio.high <= factor]
+    slide = "lecture/slide-"
+    reaches = Statement(
+        "reaches-serial",
+        f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}.",
+        [at_most(t.at_bound.ratio, factor) for t in thresholds],
+        bears_on=(f"{slide}theorem-mini-batch-sgd-is-as-accurate",),
+    )
     short = [_where(t) for t in thresholds if t.at_bound.ratio.low > factor]
-    said = [
-        Statement(
-            f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}.",
-            _verdict(len(enough), len(short), len(thresholds)),
-            f"Surely so in {len(enough)} of {len(thresholds)} cases, surely not in {len(short)}. Not: {_named(short)}.",
-        )
-    ]
     tried: dict[tuple[str, float], int] = {}
     for p in points:
         tried[p.data, p.passes] = max(p.batch, tried.get((p.data, p.passes), 0))
     # if the largest tried batch may be without loss, larger ones may be, too
-    near = [t for t in thresholds if t.at_most <= APART * predicted(t) and t.at_most < tried[t.data, t.passes]]
+    ends = {
+        t[:3]: _ends(t) if t.at_most < tried[t.data, t.passes] else _ends(t)._replace(high=math.inf) for t in thresholds
+    }
+    loses = Statement(
+        "larger-lose",
+        f"batches much larger than that lose: the largest batch without loss is at most {APART:g} (B_D + 1).",
+        [at_most(ends[t[:3]], APART * predicted(t)) for t in thresholds],
+        bears_on=(f"{slide}main-contribution-a-batch-size",),
+    )
     far = [
         f"{_where(t)} ({t.measured} against {number(predicted(t))})"
         for t in thresholds
         if t.surely > APART * predicted(t)
     ]
-    said.append(
-        Statement(
-            f"batches much larger than that lose: the largest batch without loss is at most {APART:g} (B_D + 1).",
-            _verdict(len(near), len(far), len(thresholds)),
-            f"Surely so in {len(near)} of {len(thresholds)} cases. Larger batches do no harm on: {_named(far)}.",
-        )
+    at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
+    in_order = (sorted(pair, key=predicted) for pair in at_one_time)
+    pairs = [(low, high) for low, high in in_order if predicted(high) > CLEAR * predicted(low)]
+    diverse = Statement(
+        "diverse-allows-larger",
+        f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"
+        " batches.",
+        [below(ends[low[:3]], ends[high[:3]]) for low, high in pairs],
+        bears_on=(f"{slide}big-batches-beget-redundancy",),
     )
-    right, wrong, asked = 0, [], 0
-    for a, b in itertools.combinations(thresholds, 2):
-        low, high = sorted((a, b), key=predicted)
-        if a.passes == b.passes and predicted(high) > CLEAR * predicted(low):
-            asked += 1
-            right += high.surely > low.at_most
-            if high.at_most < low.surely:
-                wrong.append(f"{low.data} before {high.data}, T = {a.passes:g} n")
-    said.append(
-        Statement(
-            f"of two data sets whose B_D differ by more than a factor of {CLEAR:g}, the more diverse one allows larger"
-            " batches.",
-            _verdict(right, len(wrong), asked),
-            f"Surely so in {right} of {asked} pairs with one T; surely the other way round: {_named(wrong)}.",
-        )
-    )
-    same, other = 0, []
+    wrong = [f"{a.data} before {b.data}, T = {a.passes:g} n" for a, b in pairs if b.at_most <= a.surely]
+    lost = []
     for t in thresholds:
         own = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
-        lost = own[1].accuracy - own[t.measured].accuracy
-        same += lost <= POINTS
-        if not lost <= POINTS:
-            other.append(f"{_where(t)} ({100 * lost:.1f} points)")
-    said.append(
-        Statement(
-            "where the training loss does not suffer, held-out accuracy falls by no more than"
-            f" {100 * POINTS:g} points.",
-            _verdict(same, len(other), len(thresholds)),
-            f"At the largest batch without loss, against serial SGD: so in {same} of {len(thresholds)} cases. Not: "
-            f"{_named(other)}.",
-            OURS,
-        )
+        how = at_most(-own[t.measured].accuracy, -own[1].accuracy, POINTS)
+        lost.append((t, how, 100 * float(own[1].accuracy.mean() - own[t.measured].accuracy.mean())))
+    held = Statement(
+        "held-out",
+        f"where the training loss does not suffer, held-out accuracy falls by no more than {100 * POINTS:g} points.",
+        [how for _, how, _ in lost],
+        source=OURS,
+        bears_on=(f"{slide}large-batches-generalise-worse",),
     )
+    fallen = _named([f"{_where(t)} ({fall:.1f} points)" for t, how, fall in lost if how != HOLDS])
+    count = len(thresholds)
+    said = [
+        reaches._replace(
+            said=f"Surely so in {reaches.count()} of {count} cases, surely not in {len(short)}. Not: {_named(short)}."
+        ),
+        loses._replace(
+            said=f"Surely so in {loses.count()} of {count} cases. Larger batches do no harm on: {_named(far)}."
+        ),
+        diverse._replace(
+            said=f"Surely so in {diverse.count()} of {len(pairs)} pairs with one T; surely not: {_named(wrong)}."
+        ),
+        held._replace(
+            said="At the largest batch without loss, against serial SGD: surely so in "
+            f"{held.count()} of {count} cases. Not surely: {fallen}."
+        ),
+    ]
     for name in dict.fromkeys(s.data for s in speeds):
         mine = [s for s in speeds if s.data == name]
-        good = [s for s in mine if 1.0 / NEAR <= s.measured / s.predicted <= NEAR]
-        last = mine[-1]
+        last, first = mine[-1], mine[0].rounds
+        near = [within(first, s.predicted * s.rounds, NEAR) for s in mine]
+        good = sum(1.0 / NEAR <= s.measured / s.predicted <= NEAR for s in mine)
         said.append(
             Statement(
+                f"speed-up-{slug(name)}",
                 f"{name}: the speed-up in rounds is B/(1 + (B - 1)/B_D), within a factor of {NEAR:g}.",
-                _verdict(len(good), len(mine) - len(good), len(mine)),
-                f"So for {len(good)} of {len(mine)} batches; at B = {last.batch} it is "
-                f"{number(last.measured)}, predicted"
+                near,
+                f"So for {good} of {len(mine)} batches; at B = {last.batch} it is {number(last.measured)}, predicted"
                 f" {number(last.predicted)}, ideal {last.ideal:g}.",
                 OURS,
+                (f"{slide}gradient-diversity-controls-distributed",),
             )
         )
     return said
@@ -223,11 +223,7 @@ def draw(thresholds, points, speeds, factor: float):
     """Loss and accuracy against the batch; measured against predicted; speed-up against workers."""
     from matplotlib import rcParams
 
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(2, 2, width=PAGE, height=2.0 * COLUMN)
+    with canvas(2, 2, 2.0 * COLUMN) as (figure, grid):
         names = list(dict.fromkeys(t.data for t in thresholds))
         looks = dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
         passes = list(dict.fromkeys(t.passes for t in thresholds))
@@ -263,12 +259,13 @@ def _against_batch(panels, thresholds, points, looks, factor, passes):
                 markeredgecolor="white",
                 zorder=4,
             )
-        kept = [p for p in mine if math.isfinite(p.accuracy)]
-        right.plot([p.batch for p in kept], [100.0 * p.accuracy for p in kept], markerfacecolor="none", **looks[t.data])
+        kept = [p for p in mine if np.isfinite(p.accuracy).all()]
+        right.plot(
+            [p.batch for p in kept], [100.0 * p.accuracy.mean() for p in kept], markerfacecolor="none", **looks[t.data]
+        )
     left.plot([], [], marker="*", markersize=8, linestyle="", color="0.4", label="at the predicted largest batch")
     left.axhline(factor, color="0.5", linewidth=0.8, linestyle="-", marker="")
-    left.set_yscale("log")
-    left.set_ylabel(r"$f-f^*$ over that of serial SGD")
+    left.set(yscale="log", ylabel=r"$f-f^*$ over that of serial SGD")
     right.set_ylabel("held-out accuracy, %")
     for axes in panels:
         axes.set_xscale("log", base=2)
@@ -324,3 +321,37 @@ def _speeds(axes, speeds, looks):
     axes.set_xlabel("workers $N = B$")
     axes.set_ylabel("speed-up in rounds")
     axes.legend()
+
+
+def report(thresholds, points, speeds, mechanisms, options: Options, left) -> Study:
+    """The study of these batches; ``left`` are the names of missing files."""
+    setting = (
+        "Logistic regression with l2 = 1/n; rows of norm 1 (columns over their largest magnitude before, where they "
+        "have another); a fifth of the rows is held out. Serial SGD has the constant step gamma, a power of two over "
+        "L_max, that leaves the least f after T gradients. A batch has the same gamma for each of its gradients, which "
+        "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
+        "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
+        f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
+        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
+        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
+        f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
+        "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
+        "largest curvature that f can have. "
+        "The rounds of the speed-ups are those until f - f* is at most "
+        f"{options.goal:g} (f(0) - f*), with a step chosen for each batch, by other seeds. Mechanisms: the same with "
+        "gradients of which half of the coordinates are dropped, to which noise N(0, 0.06^2 I) is added, or which are "
+        "quantized to one level, each with its own best step of serial SGD; B_D is then that of the disturbed "
+        "gradients (bounds.mechanism_batch_bound), and f is the undisturbed one."
+        f"{' Left out: ' + ', '.join(left) + '.' if left else ''}"
+    )
+    return Study(
+        "largest-batch",
+        "How large a batch?",
+        setting,
+        {"thresholds": thresholds, "points": points, "speeds": speeds},
+        [table(thresholds), speed_table(speeds), mechanism_table(mechanisms)],
+        statements(thresholds, points, speeds, options.factor) + mechanism_statements(mechanisms),
+        lambda: draw(thresholds, points, speeds, options.factor),
+        "f - f* after T gradients, and held-out accuracy, against the batch, a line for each data set with a mark at "
+        "its predicted largest batch; measured against predicted largest batch; speed-up in rounds against workers",
+    )

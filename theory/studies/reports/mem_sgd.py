@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...plots.text import bits as bits_text
 from ...plots.text import number
-from ..shared.report import OURS, Statement, Study, Table
-from ..shared.verdicts import verdict
+from ..shared.entry_keys import slug
+from ..shared.report import OURS, Study, Table
+from ..shared.verdicts import FAILS, Statement, at_most, at_most_times, below, both
 from .mem_sgd_figure import draw
-
-__all__ = ["report", "statements_three", "statements_two"]
 
 CLOSE, WORSE, ORDER = 0.01, 2.0, 10.0  # "slightly behind", "much worse", "an order of magnitude"
 DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
@@ -68,10 +69,9 @@ def _spread(curve) -> float:
     return float(end.max()) - float(end.min())
 
 
-def _as_low(curve, other) -> bool:
+def _as_low(curve, other) -> str:
     """Whether f - f* at the end is higher by at most the spread of the seeds, which both share."""
-    mine, theirs = float(curve.mean[-1]), float(other.mean[-1])
-    return math.isfinite(mine) and mine <= theirs + max(_spread(curve), _spread(other))
+    return at_most(curve.gap[:, -1], other.gap[:, -1], max(_spread(curve), _spread(other)))
 
 
 def _times(ratio: float) -> str:
@@ -86,21 +86,27 @@ def _with_spreads(curves) -> str:
     return ", ".join(f"{curve.label} {number(curve.mean[-1])} (spread {number(_spread(curve))})" for curve in curves)
 
 
-def statements_two(curves, ks, least: float) -> list[Statement]:
-    """Verdicts on Figure 2: as good as SGD with shift and memory, but not without either."""
+def statements_two(curves, ks, least: float, entry: str = "") -> list[Statement]:
+    """Verdicts on Figure 2: as good as SGD with shift and memory, but not without either.
+
+    ``entry`` begins the keys of the index of sources: "mem-sgd/figure-2-epsilon-", or that of RCV1.
+    """
     by = {curve.label: curve for curve in curves}
     sgd, few, said = by["SGD"].mean[-1], ks[0], []
     top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
+    end = {label: curve.gap[:, -1] for label, curve in by.items()}
 
-    def say(text, good, numbers):
-        said.append(Statement(text, verdict(good), numbers))
+    def say(id, text, trials, numbers, *entries):
+        said.append(Statement(id, text, trials, numbers, bears_on=entries if entry else ()))
 
-    ratio = top[0].mean[-1] / sgd
+    same = ["mem-sgd/abstract-the-same-rate", f"{entry}top-k-with-memory"]
     say(
+        "top-as-sgd",
         f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
         "seeds above SGD's).",
         [_as_low(top[0], by["SGD"])],
-        f"{ratio:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.",
+        f"{top[0].mean[-1] / sgd:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.",
+        *(same if "rcv1" in entry else [*same, "mem-sgd/remark-2-5"]),
     )
     above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
     each = (
@@ -108,32 +114,46 @@ def statements_two(curves, ks, least: float) -> list[Statement]:
         for c, a in zip(rand, above, strict=True)
     )
     say(
+        "rand-slightly-behind",
         f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
-        [a <= CLOSE for a in above],
+        [at_most(end[c.label], end["SGD"], CLOSE * (least + sgd)) for c in rand],
         ", ".join(each) + ".",
+        f"{entry}random-k-with-memory",
     )
     if len(ks) > 1:
-        better = [a.mean[-1] > b.mean[-1] for a, b in zip(rand[:-1], rand[1:], strict=True)]
         say(
+            "more-is-lower",
             "The more random entries are sent, the lower the loss after the same epochs.",
-            better,
+            [below(end[b.label], end[a.label]) for a, b in zip(rand[:-1], rand[1:], strict=True)],
             f"f - f*: {_gaps(rand)}.",
+            f"{entry}random-k-with-memory",
         )
     for curve in (rand[0], top[0]):
         bare = by[f"{curve.label}, no shift"]
+        falls = below(end[curve.label], curve.gap[:, 0])
         say(
+            f"{curve.label.partition('-')[0]}-needs-shift",
             f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
-            [bare.mean[-1] >= WORSE * curve.mean[-1] and curve.mean[-1] < curve.mean[0]],
+            [both(at_most_times(end[curve.label], end[bare.label], 1.0 / WORSE), falls)],
             f"f - f* {number(bare.after(1))} against {number(curve.after(1))} after one epoch, {number(bare.mean[-1])} "
             f"against {number(curve.mean[-1])} at the end.",
+            f"{entry}without-the-shift",
         )
     bare = by[f"top-{few}, no memory"]
+    first = bare.gap[:, np.abs(bare.epochs - 1).argmin()]
     say(
+        "top-needs-memory",
         f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
         "it falls by less than half).",
-        [bare.mean[-1] >= max(WORSE * top[0].mean[-1], 0.5 * bare.after(1))],
+        [
+            both(
+                at_most_times(end[top[0].label], end[bare.label], 1.0 / WORSE),
+                at_most_times(first, end[bare.label], 2.0),
+            )
+        ],
         f"f - f* {number(bare.after(1))} after one epoch and {number(bare.mean[-1])} at the end, against "
         f"{number(top[0].mean[-1])} with memory.",
+        "conef/slide-why-error-feedback-is-necessary" if "rcv1" in entry else f"{entry}without-memory",
     )
     return said
 
@@ -150,22 +170,24 @@ def goal_of(curves, ks) -> float:
     return max(curve.mean[-1] for curve in tops + rivals if math.isfinite(curve.mean[-1]))
 
 
-def statements_three(curves, ks) -> list[Statement]:
+def statements_three(curves, ks, entry: str = "") -> list[Statement]:
     """Verdicts on Figure 3: top-k is as good as QSGD in the same epochs, with far fewer bits."""
-    by, both = {curve.label: curve for curve in curves}, ("counted", "sent")
+    by, both_ways = {curve.label: curve for curve in curves}, ("counted", "sent")
     tops, rivals = _compared(curves, ks)
     said = [
         Statement(
+            f"{top.label}-as-qsgd",
             f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
             "at most the spread of the seeds).",
-            verdict([_as_low(top, rival) for rival in rivals]),
+            [_as_low(top, rival) for rival in rivals],
             f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
+            bears_on=(f"{entry}loss-against-epochs",) if entry else (),
         )
         for top in tops
     ]
     others: list[tuple[str, Any, tuple[str, ...]]] = [
-        ("QSGD with 4 bits", rivals[0], both),
-        ("QSGD with 8 bits", rivals[1], both),
+        ("QSGD with 4 bits", rivals[0], both_ways),
+        ("QSGD with 8 bits", rivals[1], both_ways),
     ]
     if DENSE in by:
         others += [
@@ -174,14 +196,19 @@ def statements_three(curves, ks) -> list[Statement]:
             ("SGD in lossless sparse messages", by[SPARSE], ("sent",)),
         ]
     else:
-        others.append(("SGD", by["SGD"], both))
+        others.append(("SGD", by["SGD"], both_ways))
     goal = goal_of(curves, ks)
-    return said + [_fewer_bits(top, other, text, goal, ways) for top in tops for text, other, ways in others]
+    fewer = [_fewer_bits(top, other, text, goal, ways) for top in tops for text, other, ways in others]
+    about, reduced = (f"{entry}loss-against-bits",), ("mem-sgd/abstract-communication-reduced",)
+    return said + [
+        one._replace(bears_on=about + (reduced if one.id.startswith("top-1-than-sgd") else ()) if entry else ())
+        for one in fewer
+    ]
 
 
 def _by_the_rate(top, rivals) -> str:
     """A remark on gamma0 if ``top`` is behind with another one than its rival."""
-    ahead = [rival for rival in rivals if not _as_low(top, rival) and not math.isclose(rival.shift, top.shift)]
+    ahead = [rival for rival in rivals if _as_low(top, rival) == FAILS and not math.isclose(rival.shift, top.shift)]
     ratios = ", ".join(f"{rival.shift / top.shift:g} times that of {rival.label}" for rival in ahead)
     return f" Its gamma0, chosen after one epoch, is {ratios}, which may be why." if ahead else ""
 
@@ -190,12 +217,13 @@ def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
     """Whether ``top`` needs ten times fewer bits than ``other`` to the goal: as counted by the authors, or as sent."""
     said = f"{top.label.capitalize()} needs at least {ORDER:g} times fewer bits than {text} to the same loss."
     mine, theirs = ([curve.bits_until(goal, way) for way in ways] for curve in (top, other))
+    id = f"{top.label}-than-{slug(text)}"
     if not all(map(math.isfinite, mine)):
-        return Statement(said, "fails", f"{top.label.capitalize()} does not come there.")
+        return Statement(id, said, [False], f"{top.label.capitalize()} does not come there.")
     ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
     words = {"counted": "as the authors count", "sent": "as sent"}
     numbers = ", ".join(f"{_times(ratio)} times {words[way]}" for way, ratio in zip(ways, ratios, strict=True)) + "."
-    return Statement(said, verdict([ratio >= ORDER for ratio in ratios]), numbers)
+    return Statement(id, said, [ratio >= ORDER for ratio in ratios], numbers)
 
 
 # --- the study --------------------------------------------------------------------------------------------------------
@@ -238,9 +266,11 @@ def report(size: Size, options, least: float, two, three) -> Study:
             [(c.label, *_bits(c, goal)) for c in three],
         ),
     ]
-    said = statements_two(two, options.ks, least) + statements_three(three, options.ks)
+    entries = ["" if own else f"mem-sgd/figure-{k}-{'epsilon' if dense else 'rcv1'}-" for k in (2, 3)]
+    said = statements_two(two, options.ks, least, entries[0]) + statements_three(three, options.ks, entries[1])
     if own:
-        said = [one._replace(source=OURS) for one in said]
+        fewer = ("mem-sgd/figure-3-rcv1-loss-against-epochs",)
+        said = [one._replace(source=OURS, bears_on=fewer if one.id.endswith("as-qsgd") else ()) for one in said]
     return Study(
         "mem-sgd",
         f"Mem-SGD against SGD and QSGD: {TITLES[options.problem]}",
@@ -295,13 +325,7 @@ def _shift(options) -> str:
 def _losses(curve, least: float, published: dict) -> tuple[str, ...]:
     mean = curve.mean[-1]
     shown = f"{published[curve.label]:.5g}" if curve.label in published else "-"
-    return (
-        number(curve.after(1)),
-        number(mean),
-        number(_spread(curve)),
-        f"{least + mean:.5g}",
-        shown,
-    )
+    return (number(curve.after(1)), number(mean), number(_spread(curve)), f"{least + mean:.5g}", shown)
 
 
 def _bits(curve, goal: float) -> tuple[str, ...]:
@@ -314,7 +338,4 @@ def _other_messages(size: Size, sgd, dense: bool) -> list:
     """SGD's curve again for its two messages on sparse data: all coordinates, or index and value of the non-zeros."""
     if dense:
         return []
-    return [
-        sgd._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d),
-        sgd._replace(label=SPARSE),
-    ]
+    return [sgd._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d), sgd._replace(label=SPARSE)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["draw"]
+from ...plots.figure_style import COLUMN
+from ..shared.panels import band, canvas
 
 
 def draw(two, three):
@@ -18,11 +19,7 @@ def draw(two, three):
     -------
     matplotlib.figure.Figure
     """
-    from ...plots import new_figure, style
-    from ...plots.figure_style import COLUMN, PAGE
-
-    with style():
-        figure, grid = new_figure(2, 3, width=PAGE, height=1.75 * COLUMN)
+    with canvas(2, 3, 1.75 * COLUMN) as (figure, grid):
         for axes, name in zip(grid[0], ("top", "rand"), strict=False):
             drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
             _panel(axes, drawn, "epochs", _looks(drawn))
@@ -56,15 +53,10 @@ def _panel(axes, curves, against: str, looks: dict) -> None:
         x = curve.epochs if against == "epochs" else curve.epochs * curve.steps * getattr(curve, against)
         label = curve.label + (" (above)" if not (curve.mean[1:] < high).any() else "")
         look = looks[curve.label]
-        axes.plot(x[1:], curve.mean[1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
-        if curve.gap.shape[0] > 1:
-            axes.fill_between(
-                x[1:], curve.gap.min(axis=0)[1:], curve.gap.max(axis=0)[1:], color=look["color"], alpha=0.2, linewidth=0
-            )
-    axes.set_xscale("linear" if against == "epochs" else "log")
-    axes.set_yscale("log")
-    axes.set_xlabel(X_LABELS[against])
-    axes.set_ylabel(r"$f-f^*$")
+        band(axes, x[1:], curve.gap[:, 1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
+    axes.set(
+        xscale="linear" if against == "epochs" else "log", yscale="log", xlabel=X_LABELS[against], ylabel=r"$f-f^*$"
+    )
     if math.isfinite(high):
         axes.set_ylim(0.5 * ends[0], high)
 

@@ -26,27 +26,6 @@ from ...methods.schedules import Constant
 from ...problems import accuracy, lipschitz, softmax
 from ...reporting.progress import track
 
-__all__ = [
-    "AUTHORS",
-    "BLOCK",
-    "BUCKET",
-    "EF",
-    "HALF",
-    "MOMENTUM",
-    "QUANTIZED",
-    "SGD",
-    "UNBIASED",
-    "Options",
-    "Outcome",
-    "Way",
-    "best_outcomes",
-    "fixed",
-    "most_frequent",
-    "sketched",
-    "train",
-    "ways",
-]
-
 MOMENTUM = 0.9  # Nesterov's, as in the authors' released code; the talk's slides do not mention momentum
 AUTHORS = 0.9  # beta of the authors' scripts
 BUCKET = 40
@@ -119,7 +98,7 @@ class Way(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One method with one step size: the best one with all seeds (means), others with one seed.
+    """One method with one step size: the best one with all seeds, others with one seed.
 
     Attributes
     ----------
@@ -128,10 +107,10 @@ class Outcome(NamedTuple):
         Length of a message, features times classes.
     step : float
         In multiples of (1 - momentum)/L.
-    accuracy, apart : float
-        On the held-out fifth of the rows, at the end; standard deviation over the seeds.
+    accuracy : ndarray, shape (seeds,)
+        On the held-out fifth of the rows, at the end; NaN if a run diverged.
     loss : float
-        f at the end, on the rows for training.
+        f at the end, on the rows for training; mean over the seeds.
     rounds : int
     seconds : float
         Of one run, all workers in one process.
@@ -148,8 +127,7 @@ class Outcome(NamedTuple):
     method: str
     d: int
     step: float
-    accuracy: float
-    apart: float
+    accuracy: np.ndarray
     loss: float
     rounds: int
     seconds: float
@@ -157,6 +135,11 @@ class Outcome(NamedTuple):
     memory: int
     success: bool
     message: str
+
+    @property
+    def cost(self) -> np.ndarray:
+        """What is compared, seed by seed: the negative accuracy, infinite if a run diverged."""
+        return -self.accuracy if self.success else np.full(self.accuracy.shape, np.inf)
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
@@ -274,14 +257,13 @@ def _run(way: Way, step: float, problem, options: Options, seed: int):
 
 def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
     failed = [done for done in runs if done.status == DIVERGED]
-    held = [math.nan] if failed else [accuracy(test, done.last) for done in runs]
+    held = [math.nan if failed else accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
     return Outcome(
         name,
         problem.d,
         step,
-        float(np.mean(held)),
-        float(np.std(held)),
+        np.array(held),
         math.nan if failed else float(np.mean([done.fun for done in runs])),
         shown.nit,
         float(np.mean([done.history["seconds"][-1] for done in runs])),

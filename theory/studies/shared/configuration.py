@@ -22,8 +22,6 @@ from ...reporting.files import (
     shipped,
 )
 
-__all__ = ["STUDIES", "StudyConfiguration", "about", "chosen", "make_options", "shipped_studies"]
-
 FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
 STUDIES = {
     path.stem.replace("_", "-"): path.open(encoding="utf-8").readline().strip().strip('"')
@@ -109,6 +107,15 @@ def module_of(study: str):
         here = getattr(loaded, "__file__", None)
         return loaded if here and Path(here).resolve() == Path(study).resolve() else run_file(study)
     return importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
+
+
+def report_of(study: str):
+    """The function ``report`` of a study: of its module, or of the one with the same name in ``reports``."""
+    module = module_of(study)
+    return (
+        getattr(module, "report", None)
+        or importlib.import_module(f"theory.studies.reports.{module.__name__.rpartition('.')[2]}").report
+    )
 
 
 def own_study(path: str) -> StudyConfiguration:

@@ -12,9 +12,8 @@ from ...bounds.rounds import ROUNDS, rounds_order
 from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
-from .report import Table
-
-__all__ = ["Curve", "cost_table", "draw_curves", "synthetic", "trace"]
+from .panels import band, canvas
+from .report import Table, line
 
 
 class Curve(NamedTuple):
@@ -59,14 +58,19 @@ class Curve(NamedTuple):
         """Total number of rounds."""
         return int(self.rounds[-1])
 
-    def at(self, samples: float) -> float:
-        """The mean over the seeds after ``samples`` gradients of a worker, interpolated linearly between records."""
-        return float(np.interp(samples, self.samples, self.mean))
+    @property
+    def ends(self) -> np.ndarray:
+        """The values at the end, seed by seed."""
+        return self.height[:, -1].astype(float)
 
-    def rounds_until(self, goal: float) -> float:
-        """Rounds until the mean is at most ``goal`` for the first time; infinite if never."""
-        there = np.flatnonzero(self.mean <= goal)
-        return float(self.rounds[there[0]]) if there.size else np.inf
+    def at(self, samples: float) -> np.ndarray:
+        """Seed by seed, after ``samples`` gradients of a worker, interpolated linearly between records."""
+        return np.array([np.interp(samples, self.samples, height) for height in self.height.astype(float)])
+
+    def rounds_until(self, goals) -> np.ndarray:
+        """Rounds until the height is at most the goal of each seed for the first time; infinite if never."""
+        there = self.height.astype(float) <= np.asarray(goals, float)[:, None]
+        return np.where(there.any(axis=1), self.rounds[there.argmax(axis=1)].astype(float), np.inf)
 
 
 def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve]:
@@ -99,13 +103,9 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
         order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
         end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
         cells.append(
-            (
-                curve.label,
-                f"{curve.samples[-1]:,.0f}",
-                f"{curve.total:,}",
-                ROUNDS[curve.order][0] if curve.order in ROUNDS else "-",
-                order,
-                end,
+            line(
+                f"{curve.label} | {curve.samples[-1]:,.0f} | {curve.total:,} | "
+                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {end}"
             )
         )
     return Table(title, head, cells)
@@ -113,12 +113,8 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
 
 def draw_curves(curves, what: str):
     """Two panels for each problem: against the gradients of a worker, and against rounds."""
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE
-
     names = list(dict.fromkeys(curve.problem for curve in curves))
-    with style():
-        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.5 + 2.2 * len(names))
+    with canvas(len(names), 2, 0.5 + 2.2 * len(names)) as (figure, grid):
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
             for axes, column, label in zip(
@@ -127,27 +123,9 @@ def draw_curves(curves, what: str):
                 for k, curve in enumerate(here):
                     x = np.maximum(getattr(curve, column), 0)
                     shown = x > 0
-                    line = curve.mean[shown], curve.height[:, shown]
-                    (drawn,) = axes.plot(
-                        x[shown],
-                        line[0],
-                        label=_short(curve.label),
-                        markersize=3,
-                        markevery=max(1, int(shown.sum()) // 6),
-                        zorder=2 + k,
-                    )
-                    axes.fill_between(
-                        x[shown],
-                        line[1].min(axis=0),
-                        line[1].max(axis=0),
-                        color=drawn.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
-                axes.set_xscale("log")
-                axes.set_yscale("log")
-                axes.set_xlabel(label)
-                axes.set_title(name)
+                    mark = {"markersize": 3, "markevery": max(1, int(shown.sum()) // 6), "zorder": 2 + k}
+                    band(axes, x[shown], curve.height[:, shown].astype(float), label=_short(curve.label), **mark)
+                axes.set(xscale="log", yscale="log", xlabel=label, title=name)
             row[0].set_ylabel(what)
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(handles) if len(handles) <= 4 else 3)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["entry_key", "slug"]
-
 
 def slug(text: object) -> str:
     """The text in lower case with hyphens for everything but letters and digits.

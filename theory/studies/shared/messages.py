@@ -16,8 +16,6 @@ from ...wire.frame import open_frame
 from ..nuqsgd import relative_variance
 from .step_search import Way
 
-__all__ = ["Message", "measure_messages", "payload_form", "round_seconds"]
-
 TURNS = 15
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from .network_training import Trained, best_of
-
-__all__ = ["by_groups"]
+from .panels import band, canvas
 
 
 def by_groups(
@@ -30,13 +29,9 @@ def by_groups(
     -------
     matplotlib.figure.Figure
     """
-    from ...plots import new_figure, style
-    from ...plots.figure_style import PAGE
-
     names = list(sizes)
     groups = list(dict.fromkeys(row.group for row in rows))
-    with style():
-        figure, grid = new_figure(len(names), 2, width=PAGE, height=0.8 + 2.3 * len(names))
+    with canvas(len(names), 2, 0.8 + 2.3 * len(names)) as (figure, grid):
         for (left, right), task in zip(grid, names, strict=True):
             mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
             for group in groups:
@@ -56,23 +51,11 @@ def by_groups(
                         elinewidth=0.7,
                     )
                     row = min(here, key=lambda one: one.end)
-                    loss = row.loss.astype(float)
                     shown = row.rounds > 0
-                    right.plot(row.rounds[shown], loss.mean(axis=0)[shown], marker="", color=line.get_color())
-                    right.fill_between(
-                        row.rounds[shown],
-                        loss.min(axis=0)[shown],
-                        loss.max(axis=0)[shown],
-                        color=line.get_color(),
-                        alpha=0.2,
-                        linewidth=0,
-                    )
-            left.set_xscale(scale)
-            left.set_xlabel(label)
-            left.set_ylabel("held-out accuracy, %")
-            right.set_yscale("log")
-            right.set_xlabel("rounds")
-            right.set_ylabel("training loss")
+                    look = {"marker": "", "color": line.get_color()}
+                    band(right, row.rounds[shown], row.loss.astype(float)[:, shown], **look)
+            left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
+            right.set(yscale="log", xlabel="rounds", ylabel="training loss")
             left.set_title(task)
             right.set_title(f"{task}, best of each kind")
         handles, labels = grid[0, 0].get_legend_handles_labels()

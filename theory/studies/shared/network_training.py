@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,48 +15,20 @@ from ...cluster.run import DIVERGED, run
 from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
-from ...measure import mean_interval, paired_interval
+from ...measure import mean_interval
 from ...methods import LinearSketchFeedback
 from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
-from .report import Statement
-from .verdicts import judged
+from .report import Table, line
+from .verdicts import LEVEL, Compare, Trial, at_most
 
-__all__ = [
-    "ENDS",
-    "LEVEL",
-    "NAMES",
-    "Task",
-    "Trained",
-    "best_of",
-    "check_options",
-    "chosen_with",
-    "end_mark",
-    "interval",
-    "not_worse",
-    "percent",
-    "recorded",
-    "said_of",
-    "seeds_of",
-    "step_text",
-    "tasks",
-    "train",
-    "training_loss",
-    "trial",
-]
-
-LEVEL = 0.95  # of intervals over the seeds
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
 CURVES = ("loss", "test_loss", "accuracy")
 TINY = 1e-12  # values below are rounding
-ENDS = (
-    "* is the shortest or longest step that was tried: another might be better, and a verdict on that row is "
-    "provisional."
-)
 
 
 class Task(NamedTuple):
@@ -160,16 +132,7 @@ def seeds_of(options, seed: int, study: str) -> list[int]:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def train(
-    task: Task,
-    plans: dict[tuple[str, str], Callable[[float], Any]],
-    grid,
-    seeds,
-    *,
-    workers: int,
-    records: int,
-    **spend,
-) -> list[Trained]:
+def train(task: Task, plans: dict, grid, seeds, *, workers: int, records: int, **spend) -> list[Trained]:
     """Train with each method: each step size with the first seed, the one with the least loss with all.
 
     Parameters
@@ -278,6 +241,44 @@ def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
     return found
 
 
+def sizes_of(found: Iterable[Task]) -> dict[str, tuple[int, int]]:
+    """N and d of each task, for a record."""
+    return {task.name: (task.problem.n, task.problem.d) for task in found}
+
+
+# --- what the pages of these studies share ----------------------------------------------------------------------------
+
+
+def task_tables(rows: Iterable[Trained], sizes: dict, head: str, cells: Callable[[Trained], tuple[str, ...]]):
+    """A table for each task, a row for each method with its best step."""
+    best = best_of(rows)
+    return [
+        Table(
+            f"{name}: n = {n:,}, d = {d:,}", line(head), [cells(row) for (task, _), row in best.items() if task == name]
+        )
+        for name, (n, d) in sizes.items()
+    ]
+
+
+def network_text(options, sizes: dict) -> str:
+    """The beginning of the text on a setting: the network and its data."""
+    return (
+        f"A hidden layer of {options.width} tanh units and a softmax output, l2 = {number(options.l2)}, on "
+        f"{' and '.join(sizes)}: "
+    )
+
+
+def rule_text(options, about: str = "a verdict") -> str:
+    """How the steps were chosen, what the seeds determine, what ± is, and by what a verdict is."""
+    return (
+        f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
+        "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
+        f"under four held-out rows); ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and {about} is by "
+        "that interval of the difference at equal seeds: undecided if the interval contains the margin. * is the "
+        "shortest or longest step that was tried: another might be better, and a verdict on that row is provisional."
+    )
+
+
 # --- comparisons ------------------------------------------------------------------------------------------------------
 
 
@@ -317,7 +318,7 @@ def _diverged(row: Trained) -> str:
 
 
 def end_mark(step: float, grid) -> str:
-    """A star if the step is the shortest or the longest of the grid; see ``ENDS``.
+    """A star if the step is the shortest or the longest of the grid; see `rule_text`.
 
     Examples
     --------
@@ -332,41 +333,19 @@ def step_text(row: Trained, grid, scale: float = 1.0) -> str:
     return f"{scale * row.step:g}{end_mark(row.step, grid)}"
 
 
-def chosen_with(options) -> str:
-    """How the steps were chosen and what the seeds determine, for the text on a setting."""
-    return (
-        f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
-        "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
-        "under four held-out rows)"
-    )
+def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
+    """The values by seed at the end, where less is better: "loss", or the negative "accuracy"; infinite if diverged."""
+    found = (1.0 if of == "loss" else -1.0) * getattr(row, of)[:, -1].astype(float)
+    return found if row.success else np.full(found.shape, np.inf)
 
 
-def not_worse(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> str:
-    """Whether a method is at most ``margin`` worse than another at the end: "holds", "fails" or "undecided".
+def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True) -> list[Trial]:
+    """Whether the first method of each pair is at most ``margin`` worse than the second at the end, on every task.
 
     The interval is that of the difference between runs with the same seed, which start at the same weights and draw
-    the same rows.  ``of`` is "accuracy", or "loss", where less is better.
+    the same rows.  ``of`` is "accuracy" or "loss".
     """
-    if not row.success or not other.success:
-        return "holds" if row.success else "fails"
-    sign = 1.0 if of == "accuracy" else -1.0
-    mine, theirs = (sign * getattr(one, of)[:, -1].astype(float) for one in (row, other))
-    if mine.size < 2 or theirs.size != mine.size:
-        return "holds" if mine.mean() >= theirs.mean() - margin else "fails"
-    found = paired_interval(mine, theirs, LEVEL)
-    if found.low >= -margin:
-        return "holds"
-    return "fails" if found.high < -margin else "undecided"
-
-
-def trial(row: Trained, other: Trained, margin: float, of: str = "accuracy") -> tuple[str, str]:
-    """The verdict of :func:`not_worse` on two rows, and their numbers."""
-    how = not_worse(row, other, margin, of)
     show = percent if of == "accuracy" else training_loss
-    return how, f"{row.task}, {row.method}: {show(row)} against {show(other)} ({how})"
-
-
-def said_of(text: str, trials: list[tuple[str, str]], source: str = "") -> Statement:
-    """A statement from its trials: verdict and numbers of each."""
-    verdict = judged(how for how, _ in trials) if trials else "undecided"
-    return Statement(text, verdict, "; ".join(numbers for _, numbers in trials) + ".", source)
+    rule = functools.partial(at_most, margin=margin)
+    rows = best_of(rows).values()
+    return Compare(functools.partial(costs, of=of), pairs, rule, ("task",), show=show, named=named)(rows)

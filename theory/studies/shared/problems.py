@@ -10,8 +10,6 @@ import numpy as np
 from ...data import Dataset, load_data, make_dataset
 from ...problems import gradient, lipschitz, solve, value
 
-__all__ = ["data_file", "digits", "iterates", "rcv1", "real_or_twin", "topics_file"]
-
 BINARY, TOPICS = "rcv1_subsets_binary.svm.bz2", "rcv1_subsets_topics.svm.bz2"
 
 

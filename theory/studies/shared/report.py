@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...plots.text import WIDTH, text_table
-
-__all__ = ["OURS", "Statement", "Study", "Table", "as_markdown", "as_text", "put_between_marks"]
+from .verdicts import Statement
 
 OURS = "our comparison"  # the source of a statement that neither a lecture nor a paper makes
 
@@ -19,18 +18,6 @@ class Table(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-
-
-class Statement(NamedTuple):
-    """A statement, its verdict ("holds", "in part", "fails", "undecided"), and the numbers.
-
-    ``source`` says whose statement it is, where it is not that of the lecture or paper that the study is about.
-    """
-
-    text: str
-    verdict: str
-    numbers: str
-    source: str = ""
 
 
 class Study(NamedTuple):
@@ -44,7 +31,7 @@ class Study(NamedTuple):
     rows : dict of str to list of NamedTuple
         All measured numbers, by table.
     tables : list of Table
-    statements : list of Statement
+    statements : list of :class:`~.verdicts.Statement`
     draw : callable
         ``draw() -> matplotlib.figure.Figure``.
     alt : str
@@ -62,6 +49,17 @@ class Study(NamedTuple):
     draw: Callable
     alt: str
     ticks: tuple[Table, ...] = ()
+
+
+def line(cells: str) -> tuple[str, ...]:
+    """A row of a table, as it is read: cells between bars with blanks.
+
+    Examples
+    --------
+    >>> line(f"top-k | {0.25:.0%} | ± {1e-3:g}")
+    ('top-k', '25%', '± 0.001')
+    """
+    return tuple(cells.split(" | "))
 
 
 def _source(said: Statement) -> str:

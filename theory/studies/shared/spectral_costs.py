@@ -19,8 +19,6 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, solve, value
 
-__all__ = ["Trade", "spectral_methods", "spectral_trade"]
-
 
 class Trade(NamedTuple):
     """The cost of one method to reach the accuracy.

@@ -13,8 +13,6 @@ from ...methods import NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import value
 
-__all__ = ["Descent", "Way", "best_step", "descend", "reached"]
-
 GROWN = 10.0  # a run ends where f is so many times f(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ TOPICS = {
 NAMES = ("CCAT", "ECAT", "GCAT", "MCAT")
 
 
-def read_multilabel(path, *, n_features: int | None = None, zero_based: bool = False):
+def read_multilabel(path: str | Path, *, n_features: int | None = None, zero_based: bool = False) -> Any:
     r"""Read a LIBSVM text file whose rows begin with any number of labels, separated by commas.
 
     Parameters
@@ -81,7 +82,7 @@ def read_multilabel(path, *, n_features: int | None = None, zero_based: bool = F
     return X, found
 
 
-def rcv1_topics(path, *, n_features: int = 47_236) -> Dataset:
+def rcv1_topics(path: str | Path, *, n_features: int = 47_236) -> Dataset:
     r"""RCV1's documents by their top-level topic: corporate, economics, government, markets.
 
     Parameters
@@ -122,7 +123,7 @@ def rcv1_topics(path, *, n_features: int = 47_236) -> Dataset:
     return cached(name, entry, lambda: _by_topic(path, n_features))
 
 
-def _by_topic(path: Path, n_features: int):
+def _by_topic(path: Path, n_features: int) -> Any:
     X, labels = read_multilabel(path, n_features=n_features)
     group = np.repeat(np.arange(len(TOPICS)), list(TOPICS.values()))
     beyond = next((label for row in labels for label in row if not 0 <= label < group.size), None)

@@ -1,0 +1,90 @@
+"""The parser of a command: one that prints on rank 0 only, and the flags that commands share."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from .catalog import FLAGSHIP
+from .configuration import PROBLEMS, Configuration
+
+USAGE_ERROR = 2  # as in argparse
+
+
+PROGRAM = "python -m theory.experiment"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that prints on rank 0 only."""
+
+    speaks = True
+
+    def error(self, message: Any) -> NoReturn:
+        """Exit with the message, and with the nearest flag if one is not known."""
+        unknown = message.removeprefix("unrecognized arguments: ").split()[:1]
+        if message.startswith("unrecognized arguments: --"):
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            message += f"; did you mean {near[0]}?" if near else ""
+        super().error(message)
+
+    def _print_message(self, message, file=None):
+        if Parser.speaks:
+            super()._print_message(message, file)
+
+
+def add_config_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag --config."""
+    text = "configuration, a TOML file or a name that `list` shows; the flags below override it"
+    parser.add_argument("--config", metavar="FILE", help=text)
+
+
+def add_shared_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of a run, which are also those of a configuration."""
+    default = Configuration()
+    add = parser.add_argument
+    add_config_flag(parser)
+    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
+    add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
+    add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
+    add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
+    add("--l2", type=float, metavar="L", help="weight of (1/2)||x||^2 (default: 1/n)")
+    add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
+    add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
+    add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
+    add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
+    add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
+    add(
+        "--methods",
+        metavar="NAMES",
+        help=f"see `list`; or topk(k=9)+memory, or a file.py (default: {len(FLAGSHIP)} methods)",
+    )
+    add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
+
+
+def parser_of(command: str, text: str, example: str) -> Parser:
+    """The parser of a command, with what it does and an example."""
+    return Parser(
+        prog=f"{PROGRAM} {command}".strip(),
+        description=text,
+        epilog=f"example:\n  {example}",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def configuration_of(parser: Parser, options: argparse.Namespace) -> Configuration:
+    """The configuration of a file, with what the flags override."""
+    try:
+        base = Configuration.from_toml(options.config) if options.config else Configuration()
+        names = [field.name for field in fields(Configuration)]
+        given = {k: v for k, v in vars(options).items() if k in names and v is not None}
+        return Configuration.from_dict(base.as_dict() | given)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def say(text: str) -> None:
+    """Print at once."""
+    print(text, flush=True)

@@ -1,0 +1,22 @@
+"""Types of the arguments of round functions and of their parts, for annotations.
+
+A vector, ``Vector``, is an array of shape (replicas, owners, d), or rows in the forms of sparse data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .rates import Rate
+
+if TYPE_CHECKING:
+    from ..cluster.context import Run
+    from ..cluster.exchange import Messages, Phase
+    from ..cluster.setup import Setup
+else:
+    Messages = Phase = Run = Setup = Any
+
+__all__ = ["Messages", "Phase", "Run", "Scale", "Setup", "Vector"]
+
+Scale: TypeAlias = "Rate | float"
+Vector: TypeAlias = Any

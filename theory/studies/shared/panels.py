@@ -1,0 +1,22 @@
+"""Panels of a study's figure: as wide as a page, in the package's style."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from ...plots.figure_style import PAGE, new_figure, style
+
+
+@contextmanager
+def canvas(rows: int, columns: int, height: float, width: float = PAGE):
+    """A figure and its axes, in inches; what is drawn within has the package's style."""
+    with style():
+        yield new_figure(rows, columns, width=width, height=height)
+
+
+def band(axes, x, heights, **look):
+    """The mean over the seeds, and around it the range of the seeds; ``heights`` has a row for each."""
+    (drawn,) = axes.plot(x, heights.mean(axis=0), **look)
+    low, high = heights.min(axis=0), heights.max(axis=0)
+    axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    return drawn
