@@ -166,7 +166,7 @@ def _traced(item) -> dict:
         with traced() as trace:
             reports = runtestprotocol(item, log=False, nextitem=None)
         others, whole = processes(Path(folder))
-    executed = merged([trace.executed(sources), *others])
+    executed = merged(one.executed(sources) for one in (trace, *others))
     own = sources.node_at(Path(item.path).relative_to(ROOT).as_posix(), item.function.__code__.co_firstlineno)
     executed = merged([executed, {own.file: [own.name]}])
     entry = {"test": item.nodeid, "commit": commit(), "versions": software(), "executed": executed}
@@ -186,9 +186,16 @@ def _watch(event: str, arguments: tuple) -> None:
         (Path(os.environ[FOLDER]) / "untold.begun").touch()
 
 
-def processes(folder: Path) -> tuple[list[dict], bool]:
-    """What other processes executed, and whether each of them told it."""
-    found = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+def processes(folder: Path) -> tuple[list, bool]:
+    """The traces of other processes, and whether each of them told it."""
+    from theory.reporting.tracing import Trace
+
+    found = []
+    for path in folder.glob("*.json"):
+        trace, told = Trace(), json.loads(path.read_text())
+        trace.places = {(file, line) for file, line in told["places"]}
+        trace.files, trace.compiled = set(told["files"]), set(told["compiled"])
+        found.append(trace)
     return found, all(path.with_suffix(".json").is_file() for path in folder.glob("*.begun"))
 
 
@@ -196,9 +203,10 @@ def trace_this_process() -> None:
     """Trace a process that a test started, and write at its end what was executed."""
     from multiprocessing.util import Finalize
 
-    from theory.reporting.dependencies import Sources
+    from theory.data import load
     from theory.reporting.tracing import traced
 
+    load.load_entry = lambda name: None  # stored data would hide what made them
     sys.addaudithook(_watch)
     name = Path(os.environ[FOLDER]) / str(os.getpid())
     name.with_suffix(".begun").touch()
@@ -208,6 +216,7 @@ def trace_this_process() -> None:
     def write() -> None:
         if os.getpid() == int(name.name):
             context.__exit__(None, None, None)
-            name.with_suffix(".json").write_text(json.dumps(trace.executed(Sources(ROOT))))
+            told = {part: sorted(found) for part, found in vars(trace).items()}
+            name.with_suffix(".json").write_text(json.dumps(told))
 
     Finalize(None, write, exitpriority=0)

@@ -143,11 +143,12 @@ def _from_evidence(
             for one in measured_apart(todo, seed, quick):
                 fresh[one.id] = one
                 bar.update()
+                if keep and len(fresh) % SEVERAL == 0:  # what is there stays, whatever happens
+                    write_evidence(fresh.values())
         except KeyboardInterrupt:
             interrupted = True
-        finally:
-            if keep:
-                write_evidence(fresh.values())
+    if keep:
+        write_evidence(fresh.values())
     evidence |= fresh
     if changed:
         say(f"{len(fresh)} measured, {len(ids) - len(todo)} judged by evidence from before")

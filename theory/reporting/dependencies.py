@@ -76,7 +76,7 @@ class _Bare(ast.NodeTransformer):
     def _definition(self, node):
         self.generic_visit(node)
         if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+            node.body = node.body[1:] or ([] if isinstance(node, ast.Module) else [ast.Pass()])
         return node
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Module = _definition

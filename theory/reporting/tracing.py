@@ -31,6 +31,7 @@ class Trace:
     def __init__(self) -> None:
         self.places: set[tuple[str, int]] = set()
         self.files: set[str] = set()
+        self.compiled: set[str] = set()
 
     def executed(self, sources: Sources) -> dict[str, list[str]]:
         """The nodes that were executed, the files that were compiled into kernels, and those that were read."""
@@ -39,7 +40,7 @@ class Trace:
             inside = path.relative_to(ROOT) if path.is_relative_to(ROOT) else None
             if inside is not None and inside.parts[0] in DATA and path.suffix not in (".py", ".pyc") and path.is_file():
                 found[inside.as_posix()] = [WHOLE]
-        for file in loaded_files():
+        for file in self.compiled:
             found[f"theory/{file}"] = [WHOLE]
         return {file: found[file] for file in sorted(found)}
 
@@ -86,6 +87,7 @@ def traced() -> Iterator[Trace]:
         if sys.version_info < (3, 12):
             threading.setprofile(None)
         FILES.remove(trace.files)
+        trace.compiled.update(loaded_files())
         for profiler in profilers:
             codes = (entry.code for entry in profiler.getstats())
             trace.places.update((c.co_filename, c.co_firstlineno) for c in codes if not isinstance(c, str))
