@@ -36,15 +36,7 @@ __all__ = ["Stored", "external", "loaded_files", "prune"]
 
 DAY = 86_400.0
 KEPT_DAYS, KEPT_BYTES, KEPT_STATES = 60.0, 2**30, 8  # how long and how much is kept; states of one kernel's source
-NUMBA_OPTIONS = (
-    "OPT",
-    "BOUNDSCHECK",
-    "DEBUGINFO_DEFAULT",
-    "LOOP_VECTORIZE",
-    "SLP_VECTORIZE",
-    "LLVM_REFPRUNE_PASS",
-    "USING_SVML",
-)
+NUMBA_OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "LLVM_REFPRUNE_PASS")
 
 external: set[type] = set()  # classes with an implementation from outside the package
 _files: set[str] = set()
