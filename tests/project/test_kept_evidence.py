@@ -230,3 +230,12 @@ def test_a_process_that_does_not_tell_what_it_executed_is_noticed(tmp_path):
     assert whole and trace.places == {("a.py", 1)} and trace.compiled == {"core/random.py"}
     (tmp_path / "2.begun").touch()
     assert not processes(tmp_path)[1]
+
+
+def test_packages_of_an_environment_in_the_checkout_are_outside_it(tmp_path):
+    own, installed = tmp_path / "theory" / "own.py", tmp_path / ".venv" / "lib" / "site-packages" / "theirs.py"
+    for path in (own, installed):
+        path.parent.mkdir(parents=True)
+        path.write_text("def f():\n    return 1\n", encoding="utf-8")
+    found = Sources(tmp_path).executed([(str(own), 1), (str(installed), 1)])
+    assert found == {"theory/own.py": ["f"]}

@@ -228,8 +228,8 @@ class Sources:
         found: dict[str, set[str]] = {}
         for file, line in places:
             path = Path(file)
-            if not path.is_relative_to(self.root) or not path.is_file():
-                continue
+            if not path.is_relative_to(self.root) or "site-packages" in path.parts or not path.is_file():
+                continue  # an environment in the checkout is outside it, too: versions stand for what is installed
             node = self.node_at(path.relative_to(self.root).as_posix(), line)
             if node is not None and node.file not in TOOLS:
                 found.setdefault(node.file, set()).add(node.name)
