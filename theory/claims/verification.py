@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, overload
 
+from .at_source import noticed
 from .base import REGISTRY, Claim, find_claim
 from .checks import Check
 from .display import bar, checks_table, formula, table
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
-from .judgement import graded, judge, overall, resolves
+from .judgement import ATTAINED, graded, judge, overall, resolves
 from .proofs.proof_list import Checked, certificate, secured
-from .wrong_formulas import Blind, blind_spots, formula_mutants
-
-ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
+from .wrong_formulas import Blind
 
 
 def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
@@ -338,8 +337,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
         fates[name] = "refuted" if refuted else "survived"
     if verdict == "holds":
-        wrong_formulas = formula_mutants(truth.checks, claim.formula)
-        blind = blind_spots(truth.checks, claim.formula)
+        wrong_formulas, blind = noticed(claim, truth.checks, evidence.source)
         verdict = graded(verdict, blind.factor if blind else None)
     if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
