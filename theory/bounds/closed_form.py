@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast, overload
 
@@ -230,6 +231,8 @@ def _scaled(found: Any, factor: float) -> Any:
         return factor * found
     if isinstance(found, (bool, np.bool_)) or not isinstance(found, Real):
         return found
+    if isinstance(found, Fraction):  # a formula that is run exactly
+        return found * Fraction(factor)
     if isinstance(found, Integral):
         return math.floor(found * factor) if factor < 1.0 else math.ceil(found * factor)
     return found * factor

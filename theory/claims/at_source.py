@@ -13,7 +13,18 @@ from ..bounds.closed_form import Trial, at_source
 from .base import Claim
 from .checks import Check
 from .judgement import ATTAINED, RESOLVED, SLACK, overall
-from .wrong_formulas import FACTORS, LARGE, SMALL, Blind, blind_spots, changed, formula_mutants, number_of, sides
+from .wrong_formulas import (
+    FACTORS,
+    LARGE,
+    SMALL,
+    Blind,
+    blind_spots,
+    changed,
+    counted,
+    formula_mutants,
+    number_of,
+    sides,
+)
 
 __all__ = ["AtSource", "noticed", "try_at_source"]
 
@@ -86,7 +97,7 @@ def try_at_source(
     name, verdicts = claim.formula, dict[str, str]()
     if not trial.calls:
         return AtSource(0)
-    small, large = sides(checks)
+    small, large = sides(counted(checks, name))
     asked = [factor for factor, wanted in zip(FACTORS, (small, large), strict=True) if wanted]
     outside = {}
 
@@ -138,17 +149,17 @@ def noticed(claim: Claim, checks: Sequence[Check], found: AtSource | None) -> tu
     if found.calls and found.alone and reached:
         known = [check for check in checks if number_of(check, name) is not None]
         return formula_mutants(known, name), blind_spots(known, name)
-    small, large = sides(checks)
+    small, large = sides(counted(checks, name))
     asked = [f"x {factor:g}" for factor, wanted in zip(FACTORS, (small, large), strict=True) if wanted]
     mutants = {title: title in found.verdicts and found.notices(title) for title in asked}
     mutants |= {title: found.notices(title) for title in found.verdicts if title.startswith("without ")}
-    stated = blind_spots(checks, "")  # of the numbers that are stated, whoever computes them
-    if not any(mutants.values()) and (not found.verdicts or all(check.rule == "rate" for check in checks)):
+    if not any(seen for title, seen in mutants.items() if title.startswith("x ")):
+        stated = blind_spots(checks, "")  # of the numbers that are stated, whoever computes them
+        stated = Blind(1.0, 1.0) if stated is None and found.calls else stated
         return mutants, stated and stated._replace(terms=(), unnoticed=True)
     terms = tuple(title.removeprefix("without ") for title, seen in mutants.items() if title[0] == "w" and not seen)
     low, high = _range(found, FACTORS[0], SMALL), _range(found, FACTORS[1], LARGE)
-    unnoticed = not any(seen for title, seen in mutants.items() if title.startswith("x "))
-    return mutants, Blind(low if small else 1.0, high if large else 1.0, terms, unnoticed=unnoticed)
+    return mutants, Blind(low if small else 1.0, high if large else 1.0, terms)
 
 
 def _range(found: AtSource, factor: float, far: float) -> float:

@@ -13,7 +13,7 @@ import copy
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -39,14 +39,16 @@ def _parts(of: Callable | None) -> list[FunctionType]:
     todo = [_plain(of)]
     while todo:
         function = todo.pop()
-        if function is None or function in found or function.__closure__ or _tree(function) is None:
-            continue
-        found.append(function)
-        for name in sorted(_names(function.__code__)):
-            other = function.__globals__.get(name)
-            if name.startswith("_") and isinstance(other, FunctionType) and _near(other, function):
-                todo.append(_plain(other))
+        if function is not None and function not in found and _tree(function) is not None:
+            found.append(function)
+            todo += _helpers(function, _names(function.__code__))
     return found
+
+
+def _helpers(function: FunctionType, names: Iterable[str]) -> list[FunctionType]:
+    """The private functions of its package among these names."""
+    given = [function.__globals__.get(name) for name in sorted(names) if name.startswith("_")]
+    return [one for one in given if isinstance(one, FunctionType) and _near(one, function)]
 
 
 def _near(other: FunctionType, function: FunctionType) -> bool:
@@ -56,6 +58,8 @@ def _near(other: FunctionType, function: FunctionType) -> bool:
 @functools.cache
 def _tree(function: FunctionType) -> ast.FunctionDef | None:
     """The definition, without its decorators, at its place in the file; None if the source is not at hand."""
+    if function.__closure__:
+        return None
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
@@ -116,11 +120,18 @@ def branches(of: Callable | None, every: bool = False) -> list[str]:
     ['normal_median_variance: not (workers == math.inf)', 'normal_median_variance: workers == math.inf']
     """
     found: dict[str, None] = {}
-    for function in _parts(of):
-        tree = _tree(function)
-        assert tree is not None
-        words = {} if every or function is not _plain(of) else _words(of, function)
-        found.update(dict.fromkeys(_listed(function.__name__, tree.body, words)))
+    first, done = _plain(of), list[FunctionType]()
+    todo = [(first, {} if every or first is None else _words(of, first))]
+    while todo:
+        function, words = todo.pop(0)
+        tree = _tree(function) if function is not None and function not in done else None
+        if function is not None and tree is not None:
+            done.append(function)
+            names: set[str] = set()
+            found.update(dict.fromkeys(_listed(function.__name__, tree.body, words, names)))
+            for other in _helpers(function, names):
+                known = inspect.signature(other).parameters  # a form is passed on under its name
+                todo.append((other, {name: value for name, value in words.items() if name in known}))
     return list(found)
 
 
@@ -139,25 +150,27 @@ def _decided(test: ast.AST, words: Mapping[str, Any]) -> bool | None:
     return bool(eval(compile(ast.Expression(test), "<words>", "eval"), {}, dict(words)))  # type: ignore[arg-type]
 
 
-def _listed(name: str, nodes: Any, words: Mapping[str, Any]) -> Iterator[str]:
-    """Branches in the order of the source; nothing from what words rule out."""
+def _listed(name: str, nodes: Any, words: Mapping[str, Any], names: set[str]) -> Iterator[str]:
+    """Branches in the order of the source, and the names that are used; nothing from what words rule out."""
     for node in nodes:
         if isinstance(node, (ast.If, ast.IfExp)):
             decided = _decided(node.test, words)
             sides = (node.orelse, node.body)
             if decided is None:
                 yield from _ways(name, node)
-                yield from _listed(name, [node.test], words)
+                yield from _listed(name, [node.test], words, names)
             for way in (0, 1):
                 if decided in (None, bool(way)):
                     side = sides[way]
-                    yield from _listed(name, side if isinstance(side, list) else [side], words)
+                    yield from _listed(name, side if isinstance(side, list) else [side], words, names)
             if decided and isinstance(node, ast.If) and isinstance(node.body[-1], (ast.Return, ast.Raise)):
                 return
             continue
+        if isinstance(node, ast.Name):
+            names.add(node.id)
         if _picks(node):
             yield from _ways(name, node)
-        yield from _listed(name, ast.iter_child_nodes(node), words)
+        yield from _listed(name, ast.iter_child_nodes(node), words, names)
 
 
 # --- those that are taken ---------------------------------------------------------------------------------------------
