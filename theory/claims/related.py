@@ -47,8 +47,8 @@ def related(results: Iterable[Verification]) -> list[Verification]:
     --------
     >>> from theory.claims import verify
     >>> slope = verify("sgd.inverse-time.slope", quick=True)
-    >>> slope.resolved, related([slope, verify("sgd.inverse-time.exact", quick=True)])[0].secured_by
-    (False, ('sgd.inverse-time.exact',))
+    >>> slope.resolved, related([slope, verify("sgd.inverse-time", quick=True)])[0].secured_by
+    (False, ('sgd.inverse-time',))
     """
     results = list(results)
     taken = {way for result in results for way in result.ways}

@@ -18,6 +18,7 @@ from typing import Any
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import judge
+from ..claims.ledger_table import source_text
 from ..reporting.formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
@@ -264,12 +265,15 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
 
 
 def _blind(result: Verification) -> str:
-    """The factor by which the formula could be wrong, and the summands that it could lack."""
-    if result.blind is None:
+    """The factor by which the formula could be wrong, the summands that it could lack, and who secures it."""
+    blind = result.blind
+    if blind is None:
         return "–"
-    factor = result.blind.factor
-    terms = "".join(f'<span class="interval">without {escape(term)}</span>' for term in result.blind.terms)
-    return ("any" if factor > 1e5 else number(factor, 3)) + terms
+    more = [f"without {term}" for term in blind.terms]
+    more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
+    more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
+    factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
+    return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
 
 def _key(value: Any) -> str:
@@ -295,6 +299,8 @@ def _details(result: Verification, claim: Claim, ids: Any) -> str:
         ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
+        ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
+        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
         ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),
