@@ -101,14 +101,16 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
 
 @formula("0 < rho <= 1", "0 < gamma <= 1", "0 < beta <= 2")
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
-    """Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
+    r"""Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 
     Setting: as for :func:`choco_rate`, with any consensus step gamma.
     Statement: with a = gamma rho/2, b = delta/2, E_{t+1} <= max(p, q) E_t, where p = (1 + a)(1 - rho gamma)^2 +
     (1 - delta)(1 + 1/b) gamma^2 beta^2 and q = (1 + 1/a) gamma^2 beta^2 + (1 - delta)(1 + b)(1 + gamma beta)^2.
     Kind: upper.
-    Source: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
+    Latex: \mathcal E_{t+1}\le\max(p,q)\,\mathcal E_t
+    Proof: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
     then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
+    Source: derived, as the proof of [koloskova2019decentralized], Theorem 2, is remembered.
     rho: The spectral gap.
 
     >>> choco_lemma_factor(0.5, 1.0, 1.0, choco_gamma(0.5, 1.0, 1.0)) <= 1.0 - choco_rate(0.5, 1.0)

@@ -38,7 +38,7 @@ from .checks import Check, Context
 from .display import claim_card
 
 REFUTED = ("in print", "quoted", "reading")
-CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
+CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
@@ -64,6 +64,7 @@ class Claim:
     quote: str = ""
     see: tuple[str, ...] = ()
     certificate: str = ""
+    lemmas: tuple[str, ...] = ()
     measured_by: str = ""
     source_known: str = ""
     version: int = 1
@@ -180,6 +181,7 @@ def claim(
     quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
+    lemmas: tuple[str, ...] = (),
     measured_by: str = "",
     version: int = 1,
 ) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
@@ -218,8 +220,9 @@ def claim(
     see : tuple of str
         Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
     certificate : str
-        How the statement is secured, where the measurement does not show it: "composition" of lemmas, "semidefinite
-        program", "conjecture".
+        How the statement is secured, where the measurement does not show it: "semidefinite program", "conjecture".
+    lemmas : tuple of str
+        Claims from which the measurement recomputes the theorem, all that its proof uses: a composition.
     measured_by : str
         Who produced the numbers, where the measurement does not show it.
     version : int
@@ -272,6 +275,7 @@ def claim(
             quote=quote,
             see=tuple(see),
             certificate=certificate,
+            lemmas=tuple(lemmas),
             measured_by=measured_by,
             version=version,
             entry=bibtex if bibtex.lstrip().startswith("@") else "",

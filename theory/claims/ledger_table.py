@@ -70,6 +70,7 @@ def explain(id: str) -> Explanation:
         ("tight", claim.attained),
         ("proof", claim.proof),
         ("mutants", "; ".join(claim.mutants)),
+        ("lemmas", ", ".join(claim.lemmas)),
         ("see also", ", ".join(claim.see)),
         ("in the text", claim.quote),
         ("source", claim.cited),

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from .related import Verifications
 
 
-def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
-    """How the numbers secure the statement, unless the claim says it."""
+def _certificate(claim: Claim, checks: tuple[Check, ...], blind: Blind | None) -> str:
+    """How the statement is secured without a proof: as the claim says, by its lemmas, or as the numbers show."""
+    if claim.certificate or claim.lemmas:
+        return claim.certificate or "composition"
     if any(check.interval.samples for check in checks):
         return "measured"
     if all(check.rule == "identity" for check in checks if not check.assumed):
@@ -347,7 +349,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate=secured(proved) or claim.certificate or _certificate(truth.checks, blind),
+        certificate=secured(proved) or _certificate(claim, truth.checks, blind),
         proof=proved,
         ways=evidence.ways,
         measured_by=_measured_by(claim, truth.checks, evidence.used),
