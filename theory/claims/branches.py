@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["branches", "watched"]
+__all__ = ["branches", "compiled", "definition", "picks", "watched", "ways_of"]
 
 RECORDER = "__way__"  # a name in the globals of a formula while it is watched
 
@@ -39,7 +39,7 @@ def _parts(of: Callable | None) -> list[FunctionType]:
     todo = [_plain(of)]
     while todo:
         function = todo.pop()
-        if function is not None and function not in found and _tree(function) is not None:
+        if function is not None and function not in found and definition(function) is not None:
             found.append(function)
             todo += _helpers(function, _names(function.__code__))
     return found
@@ -56,7 +56,7 @@ def _near(other: FunctionType, function: FunctionType) -> bool:
 
 
 @functools.cache
-def _tree(function: FunctionType) -> ast.FunctionDef | None:
+def definition(function: FunctionType) -> ast.FunctionDef | None:
     """The definition, without its decorators, at its place in the file; None if the source is not at hand."""
     if function.__closure__:
         return None
@@ -72,7 +72,7 @@ def _tree(function: FunctionType) -> ast.FunctionDef | None:
     return definition
 
 
-def _picks(node: ast.AST) -> bool:
+def picks(node: ast.AST) -> bool:
     """Whether it is a minimum or maximum of several arguments."""
     return (
         isinstance(node, ast.Call)
@@ -88,7 +88,7 @@ def _said(test: ast.AST) -> str:
     return " ".join(ast.unparse(test).split())
 
 
-def _ways(name: str, node: ast.AST) -> list[str]:
+def ways_of(name: str, node: ast.AST) -> list[str]:
     """What the recorder writes at a node, by the number of the way."""
     if isinstance(node, ast.Call):
         return [f"{name}: {_said(node)} takes {_said(one)}" for one in node.args]
@@ -124,7 +124,7 @@ def branches(of: Callable | None, every: bool = False) -> list[str]:
     todo = [(first, {} if every or first is None else _words(of, first))]
     while todo:
         function, words = todo.pop(0)
-        tree = _tree(function) if function is not None and function not in done else None
+        tree = definition(function) if function is not None and function not in done else None
         if function is not None and tree is not None:
             done.append(function)
             names: set[str] = set()
@@ -157,7 +157,7 @@ def _listed(name: str, nodes: Any, words: Mapping[str, Any], names: set[str]) ->
             decided = _decided(node.test, words)
             sides = (node.orelse, node.body)
             if decided is None:
-                yield from _ways(name, node)
+                yield from ways_of(name, node)
                 yield from _listed(name, [node.test], words, names)
             for way in (0, 1):
                 if decided in (None, bool(way)):
@@ -168,8 +168,8 @@ def _listed(name: str, nodes: Any, words: Mapping[str, Any], names: set[str]) ->
             continue
         if isinstance(node, ast.Name):
             names.add(node.id)
-        if _picks(node):
-            yield from _ways(name, node)
+        if picks(node):
+            yield from ways_of(name, node)
         yield from _listed(name, ast.iter_child_nodes(node), words, names)
 
 
@@ -183,7 +183,7 @@ class _Recording(ast.NodeTransformer):
         self.name = name
 
     def _recorded(self, node: Any, value: ast.expr, take: str) -> ast.Call:
-        ways = ast.Tuple([ast.Constant(way) for way in _ways(self.name, node)], ast.Load())
+        ways = ast.Tuple([ast.Constant(way) for way in ways_of(self.name, node)], ast.Load())
         return ast.Call(ast.Name(RECORDER, ast.Load()), [ways, ast.Constant(take), value], [])
 
     def _condition(self, node: Any) -> Any:
@@ -196,7 +196,7 @@ class _Recording(ast.NodeTransformer):
     visit_If = visit_IfExp = _condition
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if not _picks(node):
+        if not picks(node):
             return self.generic_visit(node)
         assert isinstance(node.func, ast.Name)
         asked = self._recorded(node, node, node.func.id)
@@ -253,9 +253,14 @@ def watched(of: Callable | None) -> Iterator[set[str]]:
 @functools.cache
 def _recording(function: FunctionType) -> CodeType:
     """The code of a function whose conditions tell which way they went."""
-    original, tree = function.__code__, _tree(function)
+    tree = definition(function)
     assert tree is not None
-    copied = ast.Module([_Recording(function.__name__).visit(copy.deepcopy(tree))], [])
+    return compiled(function, _Recording(function.__name__).visit(copy.deepcopy(tree)))
+
+
+def compiled(function: FunctionType, tree: ast.FunctionDef) -> CodeType:
+    """The code of another definition of a function, in its place."""
+    original, copied = function.__code__, ast.Module([tree], [])
     flags = original.co_flags & __future__.annotations.compiler_flag
     space = compile(ast.fix_missing_locations(copied), original.co_filename, "exec", flags, dont_inherit=True)
     code = next(one for one in space.co_consts if isinstance(one, CodeType) and one.co_name == original.co_name)
