@@ -4,8 +4,9 @@
 measures the claims that execute it, and prints for each change
 
 - *noticed*: a claim fails, and which;
-- *disclosed*: no claim evaluates the place, and the ledger lists the branch; or the numbers stay within the factor that
-  the ledger says would pass; or an upper bound became larger, or a lower bound smaller, which their kind does not ask;
+- *disclosed*: no claim evaluates the place, and the ledger lists the branch; or it says that no claim is about the
+  formula; or the numbers stay within the factor, or the summand, that the ledger says would pass; or an upper bound became
+  larger, or a lower bound smaller, which their kind does not ask;
 - *neither*.
 
 What ends in a TypeError or IndexError is no formula, and is drawn again.
@@ -28,12 +29,13 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import theory.bounds
+from theory.bounds.closed_form import Value
 from theory.claims import find_claim
 from theory.claims.branches import compiled, definition, picks, ways_of
 from theory.claims.checks import Context, Measurement
 from theory.claims.evidence import EFFORTS, Evidence
 from theory.claims.judgement import judge, overall
-from theory.claims.related import related, unevaluated
+from theory.claims.related import related, unclaimed, unevaluated
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import read_evidence
 from theory.reporting.dependencies import ROOT
@@ -157,9 +159,9 @@ def in_place(wrong: Wrong) -> Iterator[set[str]]:
         return value
 
     def forget() -> None:
-        clear = getattr(wrong.function.__globals__.get(wrong.function.__name__), "cache_clear", None)
-        if clear is not None:
-            clear()
+        for value in list(wrong.function.__globals__.values()):
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
 
     before = wrong.function.__code__
     code = compiled(wrong.function, Exchange().visit(tree))
@@ -229,7 +231,7 @@ def ways_to(wrong: Wrong) -> set[str]:
 
 def _within(id: str, truth: Any, found: Any, results: dict[str, Any]) -> str:
     """Why a claim that holds with changed numbers was bound to; empty if there is no such reason."""
-    blind = results[id].blind
+    blind, larger = results[id].blind, False
     for ours, theirs in zip(truth, found, strict=False):
         right, wrong = float(ours.predicted), float(theirs.predicted)
         if right == wrong and ours.interval == theirs.interval:
@@ -238,11 +240,20 @@ def _within(id: str, truth: Any, found: Any, results: dict[str, Any]) -> str:
             continue
         ratio = wrong / right if right else 1.0
         weaker = (ours.rule == "upper" and wrong >= right) or (ours.rule == "lower" and wrong <= right)
+        larger = larger or (right != wrong and weaker)
         if right != wrong and not weaker and not (blind and blind.low * 0.999 <= ratio <= blind.high * 1.001):
-            return ""
+            least = _least(ours.predicted, blind.smaller if blind else ())
+            if least is None or not least <= wrong <= right:
+                return ""
         if right == wrong and not (blind and blind.unnoticed):
             return ""
-    return f"{id}: " + (str(blind) if blind else "nothing is predicted")
+    return f"{id}: " + ("the bound is weaker" if larger else str(blind) if blind else "nothing is predicted")
+
+
+def _least(predicted: Any, smaller: tuple[str, ...]) -> float | None:
+    """The number that a formula could have, if the summands that may be 20 % smaller are; None without any."""
+    terms = [predicted.terms[name] for name in smaller if isinstance(predicted, Value) and name in predicted.terms]
+    return float(predicted) - 0.2 * sum(terms) * (1.0 + 1e-9) if terms else None
 
 
 def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], left: set[str]) -> tuple[str, str]:
@@ -268,6 +279,8 @@ def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], l
                 moved.append(id)
                 reasons.append(_within(id, truth, found, results))
     listed = sorted(ways_to(wrong) & left)
+    if wrong.function.__name__ in unclaimed(list(results.values())):
+        return "disclosed", "no claim is about this formula"
     if listed:
         return "disclosed", f"not evaluated: {listed[0]}"
     if moved and all(reasons):

@@ -23,7 +23,8 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
     Kind: identity.
     Source: derived from the lemma of :func:`choco_lemma_factor`. The theorem ([koloskova2019decentralized], Theorem 2)
-    is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
+    is quoted in [koloskova2020decentralized], Theorem 4.1, with rho^2 in place of rho in the numerator; then the stated
+    rate does not hold on long rings.
     rho: The spectral gap.
     form (str): "derived", or "quoted" for the numerator rho^2 delta.
 
@@ -72,7 +73,7 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Title: CHOCO-Gossip with the theorem's step.
-    Title (gossip.quoted): CHOCO-Gossip with the consensus step as quoted.
+    Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
     Setting: as for :func:`choco_rate`.
     Statement: The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.
     Statement (gossip.quoted): With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <=
@@ -84,11 +85,10 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode
     has the factor 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).
     Source: [koloskova2019decentralized], Theorem 2.
-    Source (gossip.quoted): [koloskova2019decentralized], Theorem 2, as quoted in Theorem 4.1 of Koloskova, Lin, Stich,
-    Jaggi, Decentralized deep learning with arbitrary communication compression, ICLR 2020; the text of the former was
-    not at hand.
+    Source (gossip.quoted): [koloskova2020decentralized], Theorem 4.1, as the step of [koloskova2019decentralized],
+    Theorem 2, whose text was not at hand.
     Known: quoted
-    Known (gossip.quoted): quoted
+    Known (gossip.quoted): read
     rho: The spectral gap, in (0, 1].
     rounds: T.
     start: E_0.

@@ -115,9 +115,9 @@ class Value(float):
         """The number if the formula were ``factor`` times as large."""
         return self.rest + factor * (float(self) - self.rest)
 
-    def without(self, term: str) -> float:
-        """The number if one summand were forgotten."""
-        return float(self) - self.terms[term]
+    def without(self, term: str, share: float = 1.0) -> float:
+        """The number if one summand, or a share of it, were forgotten."""
+        return float(self) - share * self.terms[term]
 
 
 def _plain(name: str, reflected: bool) -> Callable[[Any, Any], Any]:

@@ -156,7 +156,7 @@ def noticed(claim: Claim, checks: Sequence[Check], found: AtSource | None) -> tu
     if not any(seen for title, seen in mutants.items() if title.startswith("x ")):
         stated = blind_spots(checks, "")  # of the numbers that are stated, whoever computes them
         stated = Blind(1.0, 1.0) if stated is None and found.calls else stated
-        return mutants, stated and stated._replace(terms=(), unnoticed=True)
+        return mutants, stated and stated._replace(terms=(), smaller=(), unnoticed=True)
     terms = tuple(title.removeprefix("without ") for title, seen in mutants.items() if title[0] == "w" and not seen)
     low, high = _range(found, FACTORS[0], SMALL), _range(found, FACTORS[1], LARGE)
     return mutants, Blind(low if small else 1.0, high if large else 1.0, terms)

@@ -1,7 +1,7 @@
 """Which branches of its formula a claim evaluates: ways of a condition, and which argument a minimum or maximum takes.
 
 A formula's source is compiled once more, with a recorder in each condition, and runs so while the claim is measured.
-Private functions that a formula names count as a part of it.
+So are the functions that it calls; the private ones of its package count as a part of it.
 """
 
 from __future__ import annotations
@@ -34,25 +34,23 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _parts(of: Callable | None) -> list[FunctionType]:
-    """The formula, and the private functions of its package that it names."""
+    """The formula, and all functions of its package that it calls."""
     found: list[FunctionType] = []
-    todo = [_plain(of)]
+    todo = [] if _plain(of) is None else [_plain(of)]
     while todo:
         function = todo.pop()
         if function is not None and function not in found and definition(function) is not None:
             found.append(function)
-            todo += _helpers(function, _names(function.__code__))
+            todo += _named(function, _names(function.__code__))
     return found
 
 
-def _helpers(function: FunctionType, names: Iterable[str]) -> list[FunctionType]:
-    """The private functions of its package among these names."""
-    given = [function.__globals__.get(name) for name in sorted(names) if name.startswith("_")]
-    return [one for one in given if isinstance(one, FunctionType) and _near(one, function)]
-
-
-def _near(other: FunctionType, function: FunctionType) -> bool:
-    return other.__module__.rpartition(".")[0] == function.__module__.rpartition(".")[0]
+def _named(function: FunctionType, names: Iterable[str]) -> list[FunctionType]:
+    """The functions of its package among these names."""
+    given = (function.__globals__.get(name) for name in sorted(names))
+    plain = (inspect.unwrap(one) for one in given if callable(one))
+    home = function.__module__.rpartition(".")[0]
+    return [one for one in plain if isinstance(one, FunctionType) and one.__module__.rpartition(".")[0] == home]
 
 
 @functools.cache
@@ -99,7 +97,7 @@ def ways_of(name: str, node: ast.AST) -> list[str]:
 # --- all branches -----------------------------------------------------------------------------------------------------
 
 
-def branches(of: Callable | None, every: bool = False) -> list[str]:
+def branches(of: Callable | None, every: bool = False, called: bool = False) -> list[str]:
     """The branches of a formula; of one with several forms, those of the form that ``of`` fixes.
 
     Parameters
@@ -108,6 +106,8 @@ def branches(of: Callable | None, every: bool = False) -> list[str]:
         The formula, or a `functools.partial` of it.
     every : bool
         Those of its other forms, too.
+    called : bool
+        Those of the formulas that it calls, too.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def branches(of: Callable | None, every: bool = False) -> list[str]:
             done.append(function)
             names: set[str] = set()
             found.update(dict.fromkeys(_listed(function.__name__, tree.body, words, names)))
-            for other in _helpers(function, names):
+            for other in _named(function, (name for name in names if called or name.startswith("_"))):
                 known = inspect.signature(other).parameters  # a form is passed on under its name
                 todo.append((other, {name: value for name, value in words.items() if name in known}))
     return list(found)

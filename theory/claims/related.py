@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from .. import bounds
 from .base import REGISTRY, Claim
 from .branches import branches
 from .display import bar, table
 from .display import verdict as verdict_html
 from .verification import Verification
 
-__all__ = ["Verifications", "related", "unevaluated"]
+__all__ = ["Verifications", "related", "unclaimed", "unevaluated"]
 
 
 def _form(claim: Claim) -> tuple[Any, ...]:
@@ -51,7 +52,7 @@ def related(results: Iterable[Verification]) -> list[Verification]:
     (False, ('sgd.inverse-time',))
     """
     results = list(results)
-    taken = {way for result in results for way in result.ways}
+    taken = _taken(results)
     about: dict[tuple[Any, ...], list[Verification]] = {}
     for result in results:
         claim = REGISTRY.get(result.id)
@@ -70,7 +71,9 @@ def related(results: Iterable[Verification]) -> list[Verification]:
 
 
 def unevaluated(results: Sequence[Verification]) -> dict[str, list[str]]:
-    """The branches that no claim evaluates, by formula, also those of forms that no claim is about.
+    """The branches that no claim evaluates, by formula, also those of forms and formulas that no claim is about.
+
+    A branch of a formula that claims are about counts if one of these evaluates it; of another, if any does.
 
     Parameters
     ----------
@@ -80,13 +83,40 @@ def unevaluated(results: Sequence[Verification]) -> dict[str, list[str]]:
     -------
     dict of str to list of str
     """
-    taken = {way for result in results for way in result.ways}
-    found = {}
+    claims = [REGISTRY[result.id] for result in results if result.id in REGISTRY]
+    every = {way: None for claim in claims for way in branches(claim.of, every=True, called=True)}
+    taken = _taken(results)
+    found: dict[str, list[str]] = {}
+    for way in every:
+        if way not in taken:
+            found.setdefault(way.partition(":")[0], []).append(way)
+    return dict(sorted(found.items()))
+
+
+def unclaimed(results: Sequence[Verification]) -> list[str]:
+    """The formulas of `theory.bounds` that none of these results is about: nothing is known of what would be noticed.
+
+    Parameters
+    ----------
+    results : sequence of Verification
+
+    Returns
+    -------
+    list of str
+    """
+    about = {REGISTRY[result.id].formula for result in results if result.id in REGISTRY}
+    closed = [name for name in bounds.__all__ if hasattr(getattr(bounds, name), "domain")]
+    return [name for name in closed if name not in about]
+
+
+def _taken(results: Sequence[Verification]) -> set[str]:
+    """The branches that count as evaluated: those of a formula with claims by these, of others by all."""
+    formulas = {result.id: REGISTRY[result.id].formula for result in results if result.id in REGISTRY}
+    about, found = set(formulas.values()), set()
     for result in results:
-        claim = REGISTRY.get(result.id)
-        if claim is not None and claim.of is not None:
-            found[claim.formula] = [way for way in branches(claim.of, every=True) if way not in taken]
-    return {name: ways for name, ways in sorted(found.items()) if ways}
+        own = formulas.get(result.id)
+        found |= {way for way in result.ways if (name := way.partition(":")[0]) == own or name not in about}
+    return found
 
 
 class Verifications(list[Verification]):

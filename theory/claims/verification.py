@@ -92,7 +92,7 @@ class Verification:
         Time, including mutants.
     note : str
         A remark of the measurement.
-    refuted : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading", "question"}
         If not empty, "refuted" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.

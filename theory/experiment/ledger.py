@@ -197,7 +197,7 @@ def _show(
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
-    from ..claims.related import related, unevaluated
+    from ..claims.related import related, unclaimed, unevaluated
 
     results = related(results)
     left = unevaluated(results)
@@ -211,6 +211,7 @@ def _show(
     if results:
         say(resolution(results))
         say(f"{sum(map(len, left.values()))} branches of {len(left)} formulas are evaluated by none of these claims")
+        say(f"none of these claims is about {len(unclaimed(results))} formulas")
     for name in left if formulas else ():
         say("\n".join([f"not evaluated, {name}:", *(f"  {way}" for way in left[name])]))
     if data is not None:
@@ -225,6 +226,7 @@ def _show(
             "interrupted": interrupted,
             "exit_code": code,
             "not_evaluated": left,
+            "not_claimed": unclaimed(results),
             "results": [result.as_dict() for result in results],
         }
         write_whole(Path(json_file), json.dumps(content, indent=1, allow_nan=False) + "\n")

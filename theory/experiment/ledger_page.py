@@ -33,6 +33,7 @@ CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
+    "question": "This is a question of our own; nobody claims it.",
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
@@ -171,7 +172,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
             said = escape(f" {CARE[result.refuted]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
-        title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
+        title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
@@ -270,6 +271,7 @@ def _blind(result: Verification) -> str:
     if blind is None:
         return "–"
     more = [f"without {term}" for term in blind.terms]
+    more += [f"with 0.8 {term}" for term in blind.smaller]
     more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
     more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
     factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)

@@ -85,7 +85,11 @@ def _(context):
 
 @claim(
     "choco.gossip.quoted",
-    refuted="quoted",
+    refuted="in print",
+    quote=r"[...] and the consensus stepsize from (Koloskova et al., 2019), $\gamma := \frac{\rho^2\delta}{16\rho + "
+    r"\rho^2 + 4\beta^2 + 2\rho\beta^2 - 8\rho\delta}$ with $\beta = \|I - W\|_2 \in [0,2]$ [...] where $c := "
+    r"\frac{\rho^2\delta}{82}$ denotes the convergence rate of the underlying consensus averaging scheme of (Koloskova "
+    r"et al., 2019).",
     of=bounds.choco_gossip,
     subject="quoted",
     see=("choco.gossip",),
