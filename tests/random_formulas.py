@@ -5,8 +5,8 @@ measures the claims that execute it, and prints for each change
 
 - *noticed*: a claim fails, and which;
 - *disclosed*: no claim evaluates the place, and the ledger lists the branch; or it says that no claim is about the
-  formula; or the numbers stay within the factor, or the summand, that the ledger says would pass; or an upper bound became
-  larger, or a lower bound smaller, which their kind does not ask;
+  formula; or the numbers stay within the factor, or the summand, that the ledger says would pass; or an upper bound
+  became larger, or a lower bound smaller, which their kind does not ask;
 - *neither*.
 
 What ends in a TypeError or IndexError is no formula, and is drawn again.
