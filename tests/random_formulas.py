@@ -20,6 +20,7 @@ import ast
 import copy
 import importlib
 import inspect
+import math
 import pkgutil
 import random
 from collections.abc import Iterator
@@ -229,12 +230,19 @@ def ways_to(wrong: Wrong) -> set[str]:
     return set(search(tree.body if tree is not None else ()))
 
 
+def _moved(ours: Any, theirs: Any) -> bool:
+    """Whether a check has other numbers, but for rounding and the tolerance of an identity."""
+    slack = ours.tolerance if ours.rule == "identity" else 0.0
+    pairs = zip((ours.predicted, *ours.interval[:3]), (theirs.predicted, *theirs.interval[:3]), strict=True)
+    return not all(math.isclose(x, y, rel_tol=1e-9, abs_tol=slack) or x is y for x, y in pairs)
+
+
 def _within(id: str, truth: Any, found: Any, results: dict[str, Any]) -> str:
     """Why a claim that holds with changed numbers was bound to; empty if there is no such reason."""
     blind, larger = results[id].blind, False
     for ours, theirs in zip(truth, found, strict=False):
         right, wrong = float(ours.predicted), float(theirs.predicted)
-        if right == wrong and ours.interval == theirs.interval:
+        if not _moved(ours, theirs):
             continue
         if judge(ours) == "vacuous":
             continue
@@ -274,8 +282,7 @@ def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], l
                 return "noticed", f"{id}: {verdict}"
             evaluated = evaluated or bool(hits)
             truth = evidence[id].truth.checks
-            numbers = [(float(one.predicted), *map(float, one.interval[:3])) for one in (*truth, *found)]
-            if numbers[: len(truth)] != numbers[len(truth) :]:
+            if len(truth) != len(found) or any(map(_moved, truth, found)):
                 moved.append(id)
                 reasons.append(_within(id, truth, found, results))
     listed = sorted(ways_to(wrong) & left)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..bounds.closed_form import total
+
 __all__ = ["branches", "compiled", "definition", "picks", "watched", "ways_of"]
 
 RECORDER = "__way__"  # a name in the globals of a formula while it is watched
@@ -50,7 +52,8 @@ def _named(function: FunctionType, names: Iterable[str]) -> list[FunctionType]:
     given = (function.__globals__.get(name) for name in sorted(names))
     plain = (inspect.unwrap(one) for one in given if callable(one))
     home = function.__module__.rpartition(".")[0]
-    return [one for one in plain if isinstance(one, FunctionType) and one.__module__.rpartition(".")[0] == home]
+    functions = [one for one in plain if isinstance(one, FunctionType) and one.__module__ != total.__module__]
+    return [one for one in functions if one.__module__.rpartition(".")[0] == home]
 
 
 @functools.cache

@@ -211,7 +211,8 @@ def _show(
     if results:
         say(resolution(results))
         say(f"{sum(map(len, left.values()))} branches of {len(left)} formulas are evaluated by none of these claims")
-        say(f"none of these claims is about {len(unclaimed(results))} formulas")
+    if len(results) >= len(list_claims()):
+        say(f"no claim is about {len(unclaimed(results))} formulas")
     for name in left if formulas else ():
         say("\n".join([f"not evaluated, {name}:", *(f"  {way}" for way in left[name])]))
     if data is not None:
