@@ -275,7 +275,10 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
 def _caught(one: Evidence) -> Any:
     """What is noticed at the source; the words of an error may differ."""
     found = one.source
-    return found and (found.calls, found.alone, {name: found.notices(name) for name in found.verdicts})
+    if found is None:
+        return None
+    caught: dict[str, bool] = {name: found.notices(name) for name in found.verdicts}
+    return found.calls, found.alone, caught
 
 
 def _numbers(check: Check) -> list[float]:

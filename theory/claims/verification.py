@@ -315,7 +315,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
     -------
     Verification
     """
-    truth, wrong_formulas, blind = evidence.truth, {}, None
+    truth, wrong_formulas, blind = evidence.truth, dict[str, bool](), None
     verdict, headline = overall(truth.checks), truth.checks[0]
     proved = certificate(claim.id)
     fates = {}
