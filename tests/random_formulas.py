@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 import theory.bounds
 from theory.bounds.closed_form import Value
 from theory.claims import find_claim
-from theory.claims.branches import compiled, definition, parts, picks, ways_of
+from theory.claims.branch_coverage import compiled, definition, parts, picks, ways_of
 from theory.claims.checks import Context, Measurement
 from theory.claims.evidence import EFFORTS, Evidence
 from theory.claims.judgement import judge, overall
-from theory.claims.related import related, unclaimed, unevaluated
+from theory.claims.several_results import related, unclaimed, unevaluated
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import read_evidence
 from theory.reporting.dependencies import ROOT

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from ..bounds.closed_form import Value, at_source
 from ..measure import Interval, exactly
-from .at_source import AtSource, try_at_source
 from .base import Claim
-from .branches import watched
+from .branch_coverage import watched
 from .checks import Check, Context, Measurement
 from .judgement import overall
+from .source_trials import AtSource, try_at_source
 
 __all__ = ["Attempt", "Evidence", "EvidenceDamaged", "from_line", "measured", "same_numbers", "to_line"]
 
