@@ -183,7 +183,8 @@ def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
     effort = "in quick mode" if quick else "with all samples"
     return (
         f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals of a claim "
-        f"are all at the level 1 − 10⁻⁶, unless it states another; a number without one was computed, not sampled. {tools}.</p>"
+        "are all at the level 1 − 10⁻⁶, unless it states another; a number without one was computed, not sampled. "
+        f"{tools}.</p>"
     )
 
 

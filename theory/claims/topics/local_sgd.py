@@ -184,7 +184,7 @@ def _(context):
 )
 def _(context):
     context.used.add("run")
-    steps, counts, replicas, found = 200, (1, 4, 16), context.samples(6400, 3200), []
+    steps, counts, replicas, found = 800, (1, 4, 16), context.samples(6400, 3200), []
     best = lopsided_minimum()
     shift = bounds.local_sgd_shift(1.0, 16.0, bounds.local_steps_limit(steps, 1))
     weights = (shift + np.arange(steps)) ** 2

@@ -11,7 +11,7 @@ from ...compressors import Identity
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Polynomial, Suffix, Uniform, averaging_weight, step_size
 from ...problems import quadratic
-from .. import claim, equality, lower, rate, upper
+from .. import claim, equality, limit, lower, rate, upper
 from .sgd import filled, fits
 
 DIAGONAL, VARIANCE, START = np.array([0.5, 1.0, 2.0]), np.array([0.4, 0.1, 0.2]), np.array([1.0, -1.0, 0.5])
