@@ -76,7 +76,7 @@ COMPOSITIONS = (
 
 def trained(context, feedback, theta, composed, rule=unchanging):
     """The checks of a theorem on ConEF: runs on a quadratic that saturates, its assumptions, and its lemmas."""
-    eta, steps, replicas = 0.1, 100, context.samples(24, 8)
+    eta, steps, replicas = 0.1, 100, context.samples(96, 24)
     problem = saturating_quadratic(np.ones(D), covariance=0.001)
     second, start = problem.steepest + problem.noise, np.full(D, 3.0**-0.5)
     method = ParallelSGD(RandK(K), step=rule(eta), feedback=feedback)

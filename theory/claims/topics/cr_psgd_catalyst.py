@@ -85,7 +85,7 @@ def _(context):
     batches, gap = bounds.growing_batches(inner, np.sqrt(2.0)), 0.5 * STEEP**2 / (1.0 + STEEP**2)
     known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, workers=workers, gap=gap)
     found = outcomes(
-        context, workers=workers, samples=samples, noise=noise, runs=context.samples(16, 8), **context.subject
+        context, workers=workers, samples=samples, noise=noise, runs=context.samples(96, 24), **context.subject
     )
     x = np.linspace(0.0, 3.0, 3001)
     slope = x / (1.0 + x**2) ** 2
@@ -174,7 +174,7 @@ def _(context):
     for problem, start in ((quadratic(np.ones(d), covariance=noise / d), 0.2), (saturating, STEEP)):
         known: dict[str, Any] = dict(workers=workers, steps=steps, x0=np.full(d, start), record_every=1)
         means = []
-        for r in range(context.samples(40, 16)):
+        for r in range(context.samples(96, 24)):
             history = context.run(method, problem, r, f"{start:.3g}", **known).history
             means.append(np.mean(history["gradient_norm"][:-1] ** 2))
         gap = value(problem, np.full(d, start))

@@ -47,7 +47,7 @@ def _(context):
     steps, mu, shift = context.samples(40_000, 4_000) // context.effort, 1.0 / n, max(2.0, 10.0 * d / k)
     compressor, feedback = context.subject(k)
     method = ParallelSGD(compressor, step=InverseTime(8.0, mu, shift), feedback=feedback, average="quadratic")
-    result = context.run(method, problem, workers=1, steps=steps, replicas=8, record_every=steps)
+    result = context.run(method, problem, workers=1, steps=steps, replicas=24, record_every=steps)
     second = max(second_moment(problem, x) for x in (np.zeros(d), *result.last))
     known = dict(mu=mu, lipschitz=max_lipschitz(problem), second_moment=second, d=d, k=k, shift=shift)
     known["distance"], trivial = float(optimum.x @ optimum.x), float(np.log(2.0) - optimum.fun)
