@@ -27,16 +27,19 @@ from __future__ import annotations
 import functools
 import struct
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
 from .compile_cache import F, kernel
+from .handles import read_only, writable
 
 __all__ = [
     "CODING",
@@ -45,11 +48,13 @@ __all__ = [
     "OTHER",
     "Call",
     "Owners",
+    "arrays_in",
     "at",
     "bind",
     "compiled_for",
     "in_python",
     "operation",
+    "pinned",
     "replay",
 ]
 
@@ -190,8 +195,12 @@ class Owners(NamedTuple):
 
     @classmethod
     def first(cls, n: int) -> Owners:
-        """Numbers 0 to n - 1."""
-        return cls(np.arange(n, dtype=np.int64), np.array([n], np.int64))
+        """Numbers 0 to n - 1; a round function can only read them."""
+        return cls(read_only(np.arange(n, dtype=np.int64)), read_only(np.array([n], np.int64)))
+
+    def become(self, index: np.ndarray) -> None:
+        """Replace the owners; there are at most as many as at first."""
+        writable(self.index)[: index.size], writable(self.count)[0] = index, index.size
 
 
 class Call:
@@ -219,6 +228,7 @@ class Call:
     ):
         self.name, self.kind, self._function, self.arguments = name, kind, function, arguments
         self.addresses, self._keep = addresses, keep
+        self.given: Any = None  # the operation as it was called, and what is known of its arguments
 
     def __call__(self, t: int) -> None:
         """Execute round t."""
@@ -259,15 +269,51 @@ def bind(arguments: Any, replicas: int, owners: Owners) -> Call:
         return Call(made.__name__, made.kind, function, arguments)
     kind = _kind_of(arguments)
     if kind not in _known:
-        tp = numba.typeof(arguments)
-        _known[kind] = _entry(made.kernel, tp), *_encoder(tp)
+        _known[kind] = _prepared(made, arguments)
     address, encoder, form = _known[kind]
     data = _encoded(arguments, encoder, form)
     numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
-    return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
+    keep = data, owners, [pin for array in arrays_in(arguments) for pin in pinned(array)]
+    return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), keep)
 
 
 _known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address and the memory layout
+
+
+def _prepared(made: Any, arguments: Any) -> tuple:
+    """Address of the kernel for such arguments, and their memory layout."""
+    tp = numba.typeof(arguments)
+    try:
+        return _entry(made.kernel, tp), *_encoder(tp)
+    except NumbaError as error:
+        closed = [name for name, a in zip(arguments._fields, arguments, strict=True) if _is_closed(a)]
+        if not closed:
+            raise
+        told = f"{made.__name__}: {', '.join(closed)}"
+        raise TypeError(f"{told}: got an array that is read-only, allowed: one that can be written") from error
+
+
+def _is_closed(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not value.flags.writeable
+
+
+def arrays_in(value: Any) -> Iterator[np.ndarray]:
+    """The arrays in nested tuples."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from arrays_in(part)
+
+
+def pinned(array: Any) -> Iterator[weakref.ref]:
+    """Weak references to an array and to those whose memory it shows.
+
+    While there is one, NumPy refuses to resize the array, so that its memory stays where it is.
+    """
+    while isinstance(array, np.ndarray):
+        yield weakref.ref(array)
+        array = array.base
 
 
 def _kind_of(value: Any) -> Any:

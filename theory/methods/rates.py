@@ -77,6 +77,10 @@ class Rate:
         self._values = np.zeros(rates.size) if constant is None else np.array([constant])
         self._used = constant is not None
 
+    def belongs_to(self, rates: Rates) -> bool:
+        """Whether it is one of the rates of this run."""
+        return self._rates is rates
+
     def use(self) -> None:
         """Attach this rate, and those that it is computed from, so that their numbers are filled in."""
         if not self._used:
