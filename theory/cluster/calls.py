@@ -50,9 +50,7 @@ class Calls:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and value is not vars(self).get(name):  # run.x *= 2 assigns run.x itself
-            raise AttributeError(
-                f"run.{name}: got another value, allowed: none; operations change it, run.set(run.x, y)"
-            )
+            raise AttributeError(f"run.{name}: got another value, allowed: none; operations change what is in it")
         super().__setattr__(name, value)
 
     def _fix(self) -> None:

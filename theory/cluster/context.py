@@ -283,9 +283,8 @@ class Run(GraphRows):
         if not same_batch:
             shards, all_here = self.setup.shards, self._once("all", self._all)[0]
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
-            self.call(
-                Draw(shards, writable(self.order), self.sampling_keys, self.first_here, size, before, batch), owners
-            )
+            order, keys = writable(self.order), self.sampling_keys
+            self.call(Draw(shards, order, keys, self.first_here, size, before, batch), owners)
         self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager

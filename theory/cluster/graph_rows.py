@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class GraphRows(Exchange):
             self._graph, vars(self)["links"] = graph, mixing(graph, self.workers)
             self._listen()
         require(same_setting(graph, self._graph), "graph", graph, f"one for all exchanges of a round: {self._graph}")
-        return self.links
+        return cast(Mixing, self.links)
 
     def _listen(self) -> None:
         """Restrict what is heard here to the workers of this process and their neighbours."""

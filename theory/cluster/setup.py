@@ -158,8 +158,8 @@ def prepare(
         last = records[records > 0]
         watched[last - 1] = np.arange(records.size - last.size, records.size)
     batches, purposes, records, watched = map(read_only, (batches, purposes, records, watched))
-    rows_of, start_of, stop_of, weight, shuffle = shards  # kernels take what is in them for places in other arrays
-    shards = Shards(*map(read_only, (rows_of, start_of, stop_of, weight)), shuffle)
+    places, weight = (read_only(a) for a in shards[:3]), read_only(shards.weight)
+    shards = Shards(*places, weight=weight, shuffle=shards.shuffle)  # kernels believe what places these name
     return Setup(
         method,
         problem,

@@ -6,7 +6,7 @@ function has changed.  What they need is inside a :class:`Handle`; what may be l
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Handle:
     """
 
     __slots__ = ("_inside",)
+    _inside: Any
 
     def __init__(self, inside: Any) -> None:
         object.__setattr__(self, "_inside", inside)
@@ -69,7 +70,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
         ...
     ValueError: cannot set WRITEABLE flag to True of this array
     """
-    return np.asarray(memoryview(array).toreadonly())
+    return np.asarray(memoryview(cast(Any, array)).toreadonly())
 
 
 def writable(view: np.ndarray) -> np.ndarray:
