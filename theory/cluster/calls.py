@@ -133,12 +133,17 @@ class Calls:
         self.nanoseconds[call.kind] += time.perf_counter_ns() - begin
 
     def _column(self, scale: Any) -> Column:
-        if not isinstance(scale, Rate):
-            number = isinstance(scale, NUMBERS)
-            require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
-            scale = self.rates.constant(float(scale))
-        require(scale.belongs_to(self.rates), "scale", "a rate of another run", "a number, or a rate of this run")
-        return scale.column()
+        scale = self._scale(scale)
+        return (scale if isinstance(scale, Rate) else self.rates.constant(scale)).column()
+
+    def _scale(self, scale: Any) -> Rate | float:
+        """A scale that a round function has given, or an exception."""
+        if isinstance(scale, Rate):
+            require(scale.belongs_to(self.rates), "scale", "a rate of another run", "a number, or a rate of this run")
+            return scale
+        number = isinstance(scale, NUMBERS)
+        require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
+        return float(scale)
 
     def _check_rows(self, operation: Any, owners: Owners) -> None:
         """Reject arrays that are not rows of these owners: kernels check no bounds."""

@@ -265,12 +265,12 @@ class Run(GraphRows):
 
     def set_gradient(self, g: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Set g = scale (each worker's mini-batch gradient at x, the l2 term included)."""
-        self.set(g, at, scale * self.l2)
+        self.set(g, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
     def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Add: p = p + scale (each worker's mini-batch gradient at x, the l2 term included)."""
-        self.add(p, at, scale * self.l2)
+        self.add(p, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(p, at=at, scale=scale)
 
     def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:

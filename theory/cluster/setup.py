@@ -158,8 +158,8 @@ def prepare(
         last = records[records > 0]
         watched[last - 1] = np.arange(records.size - last.size, records.size)
     batches, purposes, records, watched = map(read_only, (batches, purposes, records, watched))
-    places, weight = (read_only(a) for a in shards[:3]), read_only(shards.weight)
-    shards = Shards(*places, weight=weight, shuffle=shards.shuffle)  # kernels believe what places these name
+    rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
+    shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
     return Setup(
         method,
         problem,
