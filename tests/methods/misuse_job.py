@@ -6,6 +6,7 @@ they can be read after a crash.  Kernels check bounds here, and what they find e
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import faulthandler
 import os
@@ -102,8 +103,8 @@ def odd_array(shape, kind):
     made = {
         "plain": lambda: whole,
         "float32": lambda: whole.astype(np.float32),
-        "strided": lambda: np.repeat(whole, 2, axis=-1)[..., ::2],
-        "read-only": lambda: np.broadcast_to(whole[..., :1], shape),
+        "strided": lambda: np.repeat(whole[..., None], 2, axis=-1)[..., 0],
+        "read-only": lambda: np.broadcast_to(np.float64(0.5), shape),
         "float16": lambda: whole.astype(np.float16),
         "big-endian": lambda: whole.astype(">f8"),
         "long double": lambda: whole.astype(np.longdouble),
@@ -145,7 +146,8 @@ COMPRESSORS = (
     3,
 )
 NAMES = ("p", "q", "velocity", "up", "down", "sent", "scalars", "p, count", "s, stored bits", 3, None, ["p"], "")
-number, compressor, name = st.sampled_from(NUMBERS), st.sampled_from(COMPRESSORS), st.sampled_from(NAMES)
+number, name = st.sampled_from((1.0, 0.3, -1.0) * 4 + NUMBERS), st.sampled_from(NAMES)
+compressor = st.sampled_from(COMPRESSORS[:5] * 2 + COMPRESSORS)
 place = st.integers(0, 2**16)
 
 
@@ -161,13 +163,13 @@ class Misuse(RuleBasedStateMachine):
         self.run, other = start(which), start(which)
         with in_round(self.run, 0):
             self.run.rates.stretch(0, 100)
-        self.things = [self.run.x, other.x, *ODD, self.run.eta, other.eta]
-        with in_round(other, 0):
-            for made in (other.scratch, lambda: other.rows("p"), lambda: self.message_of(other)):
-                try:
-                    self.things += [made()]
-                except ValueError:
-                    pass
+        self.odd, self.own = [*ODD, self.run.eta], []
+        for run, things in ((self.run, self.own), (other, self.odd)):
+            things.append(run.x)
+            with in_round(run, 0):
+                for make in (run.scratch, run.memory, lambda: run.rows("p"), lambda: self.message_of(run)):  # noqa: B023
+                    with contextlib.suppress(ValueError):
+                        things.append(make())
         self.note(f"--- {which}, {'listed' if listed else 'round by round'}")
 
     def message_of(self, run):
@@ -178,8 +180,9 @@ class Misuse(RuleBasedStateMachine):
         log.flush()
 
     def pick(self, at):
-        """Mostly something that was made late."""
-        return self.things[-1 - at % len(self.things)] if at % 3 else self.things[at // 3 % len(self.things)]
+        """Mostly something that the run has made."""
+        things = self.own if at % 5 else self.odd
+        return things[at // 5 % len(things)]
 
     def attempt(self, text, act):
         """An operation: it works, or an exception says which argument is wrong."""
@@ -193,7 +196,7 @@ class Misuse(RuleBasedStateMachine):
             else:
                 with in_round(self.run, self.t):
                     made = [act()]
-            self.things += [thing for thing in made if thing is not None]
+            self.own += [thing for thing in made if thing is not None]
             counts["accepted"] += 1
         except (AttributeError, TypeError, ValueError) as error:
             counts["refused"] += 1
@@ -205,17 +208,19 @@ class Misuse(RuleBasedStateMachine):
             self.wrong(text, broken.pop())
 
     def wrong(self, text, error):
-        where = [f"{f.filename[-30:]}:{f.lineno}" for f in traceback.extract_tb(getattr(error, "__traceback__", None))]
-        faults.setdefault(f"{text.partition('(')[0]}: {type(error).__name__}: {str(error)[:150]}", f"{text} {where[-3:]}")
+        trace = traceback.extract_tb(getattr(error, "__traceback__", None))
+        where = [f"{frame.filename[-30:]}:{frame.lineno}" for frame in trace[-3:]]
+        found = f"{text.partition('(')[0]}: {type(error).__name__}: {str(error)[:150]}"
+        faults.setdefault(found, f"{text} {where}")
 
     # --- what is made ------------------------------------------------------------------------------------------------
 
     @rule(shape=st.sampled_from(SHAPES), kind=st.sampled_from(KINDS))
     def array(self, shape, kind):
-        self.things.append(odd_array(shape, kind))
+        self.odd.append(odd_array(shape, kind))
 
     @rule(which=st.sampled_from(("rows", "vector", "copies")), name=name)
-    def named(self, which, name):
+    def make(self, which, name):
         self.attempt(f"{which}({name!r})", lambda: getattr(self.run, which)(name))
 
     @rule(name=name, shape=st.sampled_from(SHAPES), dtype=st.sampled_from((float, np.int64, np.uint8, "f4")))
@@ -226,12 +231,12 @@ class Misuse(RuleBasedStateMachine):
     def usual(self, which):
         def act():
             made = getattr(self.run, which)()
-            self.things += made if isinstance(made, tuple) else [made]
+            self.own += made if isinstance(made, tuple) else [made]
 
         self.attempt(f"{which}()", act)
 
     @rule(at=place)
-    def own(self, at):
+    def own_rows(self, at):
         self.attempt(f"own({at})", lambda: self.run.own(self.pick(at)))
 
     @rule(name=name, c=compressor)
@@ -248,7 +253,8 @@ class Misuse(RuleBasedStateMachine):
     @rule(y=place, x=place, scale=number, keep=number)
     def add(self, y, x, scale, keep):
         y, x = self.pick(y), self.pick(x)
-        self.attempt(f"add({told(y)}, {told(x)}, {scale!r}, keep={keep!r})", lambda: self.run.add(y, x, scale, keep=keep))
+        told_ = f"add({told(y)}, {told(x)}, {scale!r}, keep={keep!r})"
+        self.attempt(told_, lambda: self.run.add(y, x, scale, keep=keep))
 
     @rule(y=place, x=place)
     def add_plainly(self, y, x):
@@ -368,7 +374,7 @@ class Misuse(RuleBasedStateMachine):
         except Exception:
             return
         if made is not None:
-            self.things.append(made)
+            self.odd.append(made)
 
     @rule(at=place, value=st.sampled_from((0, -1, 2**31 - 1, 10**9, np.nan)), part=st.sampled_from(range(5)))
     def write_symbols(self, at, value, part):
@@ -417,7 +423,7 @@ class Misuse(RuleBasedStateMachine):
     def change_the_run(self, which, value, how):
         def act():
             if how == "assign":
-                setattr(self.run, which, self.things[value % 7])
+                setattr(self.run, which, self.odd[value % len(ODD)])
             found = getattr(self.run, which)
             found = (*found.shards, found.batches, found.watched, found.problem) if which == "setup" else found
             for array in found if isinstance(found, tuple) else (found,):

@@ -145,13 +145,19 @@ class Calls:
         require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
         return float(scale)
 
+    def _takes(self, operation: Any, name: str, content: Any) -> bool:
+        """Whether an operation takes what a handle stands for as rows."""
+        return False
+
     def _check_rows(self, operation: Any, owners: Owners) -> None:
         """Reject arrays that are not rows of these owners: kernels check no bounds."""
         several, shared = owners.index.size, type(operation).shared
         for name, rows in zip(operation._fields, operation, strict=True):
-            if name not in ROWS or isinstance(rows, Handle):  # a handle is looked at by `_inside`
+            if name not in ROWS:
                 continue
             told = f"{type(operation).__name__}: {name}"
+            if isinstance(rows, Handle) and self._takes(operation, name, self._inside(told, rows)):
+                continue
             plain = type(rows) is np.ndarray  # a subclass may say anything of its shape
             require(plain, told, type(rows).__name__, "an array of floats, such as run.rows(name) gives", TypeError)
             floats = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..core import require
-from ..core.bound_calls import Owners
 from ..core.handles import Handle, inside
 from ..methods.compression_error import CompareMessages
 from ..methods.gradients import Gradient
@@ -64,6 +63,7 @@ SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense r
     CompareMessages: COLLECTING,
     Accumulate: {"X": (SparseModel, Velocity, GradientRows, MemoryRows)},
 }
+SPARSE_MODULES = SparseModel.__module__.rpartition(".")[0]
 
 
 def _told(rows: Any) -> str:
@@ -177,12 +177,11 @@ class SparseRun(Run):
         require(known, name, _told(rows), f"on sparse rows {allowed}", TypeError)
         return inside(rows)
 
-    def _check_rows(self, operation: Any, owners: Owners) -> None:
-        super()._check_rows(operation, owners)
-        allowed = SPARSE.get(type(operation), {})
-        for name, rows in zip(operation._fields, operation, strict=True):
-            if isinstance(rows, SparseVector) and name in allowed:
-                self._need(f"{type(operation).__name__}: {name}", rows, *allowed[name])
+    def _takes(self, operation: Any, name: str, content: Any) -> bool:
+        kinds = SPARSE.get(type(operation))
+        if kinds is None:  # an operation of sparse rows alone, whose arguments are looked at below
+            return type(operation).__module__.startswith(SPARSE_MODULES)
+        return isinstance(content, kinds.get(name, ()))
 
     def _sum(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
         """A local model already equals the model; a gradient there starts with its entries only."""
