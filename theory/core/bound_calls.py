@@ -25,11 +25,10 @@ array([[[2., 2., 2.],
 from __future__ import annotations
 
 import functools
-import struct
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -38,6 +37,7 @@ from numba import types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
+from .argument_layout import at, check_layout, compiled_for, encoded, encoder_of
 from .compile_cache import F, kernel
 from .handles import read_only, writable
 
@@ -51,7 +51,6 @@ __all__ = [
     "arrays_in",
     "at",
     "bind",
-    "compiled_for",
     "in_python",
     "operation",
     "pinned",
@@ -60,82 +59,6 @@ __all__ = [
 
 GRADIENT, CODING, EXCHANGE, OTHER = range(4)  # the kinds of calls, whose times are counted separately
 CLOCK = int(time.CLOCK_MONOTONIC)
-
-
-# --- arguments in memory --------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _encoder(tp: Any) -> tuple[Callable[[Any, list], None], str]:
-    """Memory layout of a Numba type: a function that lists the numbers of a value, and their struct format."""
-    if isinstance(tp, types.Array):
-        dimensions = tp.ndim
-
-        def array(value: np.ndarray, out: list) -> None:
-            out += (0, 0, value.size, value.itemsize, value.__array_interface__["data"][0])
-            out += value.shape
-            out += value.strides
-
-        return array, "q" * (5 + 2 * dimensions)
-    if isinstance(tp, types.BaseTuple):
-        parts = [_encoder(part) for part in tp.types]
-        encoders = [encode for encode, _ in parts]
-
-        def members(value: Any, out: list) -> None:
-            for encode, part in zip(encoders, value, strict=True):
-                encode(part, out)
-
-        return members, "".join(
-            _aligned(form) if isinstance(part, types.BaseTuple) else form
-            for part, (_, form) in zip(tp.types, parts, strict=True)
-        )
-    number = {
-        types.boolean: "?",
-        types.int64: "q",
-        types.uint64: "Q",
-        types.float64: "d",
-        types.float32: "f",
-        types.int32: "i",
-        types.uint32: "I",
-    }.get(tp)
-    if number is None:
-        raise TypeError(f"a kernel's arguments: got {tp}, allowed: arrays, numbers and NamedTuples of these")
-    return (lambda value, out: out.append(value)), number
-
-
-def _aligned(form: str) -> str:
-    """The struct format, padded at both ends to the alignment of its widest number."""
-    widest = max((c for c in form if c.isalpha() or c == "?"), key=struct.calcsize, default="")
-    return f"0{widest}{form}0{widest}" if widest else ""
-
-
-def encode(value: NamedTuple) -> np.ndarray:
-    """Encode a NamedTuple of arrays, numbers and NamedTuples as the bytes that a kernel reads.
-
-    The bytes do not own the arrays: whoever keeps the bytes must keep the NamedTuple, too.
-    """
-    return _encoded(value, *_encoder(numba.typeof(value)))
-
-
-def _encoded(value: Any, encoder: Callable[[Any, list], None], form: str) -> np.ndarray:
-    numbers: list = []
-    encoder(value, numbers)
-    room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
-    struct.pack_into("@" + form, room.data, 0, *numbers)
-    return room
-
-
-@intrinsic
-def at(typing_context: Any, pointer: Any) -> Any:
-    """The NamedTuple behind a kernel's first argument."""
-    tp = pointer.dtype
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        model = context.data_model_manager[tp]
-        data = builder.bitcast(arguments[0], model.get_data_type().as_pointer())
-        return model.from_data(builder, builder.load(data, align=1))
-
-    return tp(pointer), code
 
 
 @intrinsic
@@ -271,7 +194,7 @@ def bind(arguments: Any, replicas: int, owners: Owners) -> Call:
     if kind not in _known:
         _known[kind] = _prepared(made, arguments)
     address, encoder, form = _known[kind]
-    data = _encoded(arguments, encoder, form)
+    data = encoded(arguments, encoder, form)
     numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
     keep = data, owners, [pin for array in arrays_in(arguments) for pin in pinned(array)]
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), keep)
@@ -284,7 +207,8 @@ def _prepared(made: Any, arguments: Any) -> tuple:
     """Address of the kernel for such arguments, and their memory layout."""
     tp = numba.typeof(arguments)
     try:
-        return _entry(made.kernel, tp), *_encoder(tp)
+        check_layout()
+        return _entry(made.kernel, tp), *encoder_of(tp)
     except NumbaError as error:
         closed = [name for name, a in zip(arguments._fields, arguments, strict=True) if _is_closed(a)]
         if not closed:
@@ -329,15 +253,6 @@ def _kind_of(value: Any) -> Any:
 def _entry(compiled: Any, tp: Any) -> int:
     """Address of the code for arguments of this type, compiled or loaded at first use."""
     return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
-
-
-def compiled_for(compiled: Any, behind: Any, *others: Any) -> tuple[int, Any]:
-    """Address and result type of a kernel whose first argument points to the Numba type ``behind``."""
-    signature = (cast(Any, types).CPointer(behind), *others)
-    if signature not in compiled.overloads:
-        compiled.compile(signature)
-    found = compiled.overloads[signature]
-    return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name), found.signature.return_type
 
 
 def _each(function: Callable[..., object], arguments: Any, replicas: int, owners: Owners, t: int) -> None:
