@@ -41,7 +41,7 @@ from ..wire.frame import header_template, overhead
 from .calls import is_always, named
 from .rows import Rows, same_setting
 
-__all__ = ["Exchange", "Message", "Messages", "Phase", "Stored"]
+__all__ = ["Exchange", "Heard", "Message", "Messages", "Phase", "Stored"]
 
 
 class Phase(NamedTuple):

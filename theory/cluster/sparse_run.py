@@ -36,6 +36,7 @@ from ..methods.sparse.storage import SparseRows
 from ..methods.types import Vector
 from .calls import is_always, real
 from .context import Run
+from .exchange import Heard, Phase
 from .rows import check_radius
 
 __all__ = ["SparseRun"]
@@ -59,9 +60,9 @@ COLLECTING: dict[str, tuple[type, ...]] = {"P": (GradientRows, MemoryRows)}
 SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense rows that sparse rows have, too
     Gradient: COLLECTING | {"X": (SparseModel, MovingModel, LocalRows)},
     Quantize: COLLECTING,
-    QuantizeRest: COLLECTING,
+    QuantizeRest: {"P": (MemoryRows,)},
     CompareMessages: COLLECTING,
-    Accumulate: {"X": (SparseModel, Velocity, GradientRows, MemoryRows)},
+    Accumulate: {"X": (SparseModel, Velocity, MemoryRows)},
 }
 SPARSE_MODULES = SparseModel.__module__.rpartition(".")[0]
 
@@ -216,6 +217,16 @@ class SparseRun(Run):
             require(is_always(scale, self.l2), "scale", scale, f"{self.l2}, the weight of l2, at a local model")
             scale = 0.0
         self.call(Begin(y, self._column(scale)))
+
+    def _add_own(self, y: Vector, phase: Phase, scale: Rate | float) -> None:
+        if isinstance(y, Handle):
+            self._need("y", y, MemoryRows)
+        super()._add_own(y, phase, scale)
+
+    def _add_received(self, y: Vector, received: Heard, scale: Rate | float) -> None:
+        if isinstance(y, Handle):  # on ranks there are more messages than memories
+            self._need("y", y, SparseModel, Velocity)
+        super()._add_received(y, received, scale)
 
     def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
         """Afterwards the local models ``minus`` are x."""

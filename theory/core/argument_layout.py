@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from .compile_cache import kernel
+from .compile_cache import kernel, no_refcount, uncounted
 
 __all__ = ["at", "check_layout", "compiled_for", "encode", "encoded", "encoder_of"]
 
@@ -148,6 +148,7 @@ class Sample(NamedTuple):
 PLACES = 16  # numbers of an array, at most
 
 
+@no_refcount
 @kernel
 def _number(a, k):  # type: ignore[no-untyped-def]  # of arrays of any type
     """Number k of an array: its size, its item's size, its address, its shape, its strides; else 0."""
@@ -165,6 +166,7 @@ def _number(a, k):  # type: ignore[no-untyped-def]  # of arrays of any type
     return np.int64(0)
 
 
+@uncounted  # it would follow the address of an owner whose references are counted
 @kernel
 def _read_back(pointer, k, r, w):  # type: ignore[no-untyped-def]  # a kernel by address, as operations have them
     """Number k of a `Sample`: those of each array, `PLACES` from one to the next, and then those that are no arrays."""
@@ -192,12 +194,12 @@ def _sample() -> Sample:
         yield np.zeros((*whole.shape, 2))[..., 0]
 
     ranks = [array for rank in (1, 2, 3, 4) for array in arrays(rank)]
-    kinds = (np.bool_, np.uint8, np.float32, np.int64, np.uint32, np.uint64, np.int32)
-    truths, bytes_, *others = (np.zeros(2 + n, kind) for n, kind in enumerate(kinds))
+    kinds: tuple[Any, ...] = (np.bool_, np.uint8, np.float32, np.int64, np.uint32, np.uint64, np.int32)
+    truths, few, *others = [np.zeros(2 + n, kind) for n, kind in enumerate(kinds)]
     closed = np.zeros(9)
     closed.flags.writeable = False
-    inner = Numbers(True, truths, bytes_, np.float32(5.0), *others, closed, np.int32(-7))
-    return Sample(True, *ranks, inner, np.uint64(2**40), -3.0)
+    inner = Numbers._make((True, truths, few, np.float32(5.0), *others, closed, np.int32(-7)))
+    return Sample._make((True, *ranks, inner, np.uint64(2**40), -3.0))
 
 
 def _expected(sample: Sample) -> dict[int, int]:

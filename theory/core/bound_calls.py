@@ -34,12 +34,12 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
 from .argument_layout import at, check_layout, compiled_for, encoded, encoder_of
 from .compile_cache import F, kernel
 from .handles import read_only, writable
+from .numba_private import NumbaError
 
 __all__ = [
     "CODING",
