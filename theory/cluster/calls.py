@@ -13,6 +13,7 @@ import numpy as np
 from ..core import require
 from ..core.bound_calls import EXCHANGE, Call, Owners, arrays_in, bind, pinned
 from ..core.handles import Handle, inside
+from ..methods.messages import SymbolRows
 from ..methods.rates import Column, Rate, Rates
 
 __all__ = ["Calls", "identity", "in_round", "is_always", "list_calls", "named", "real", "trace_calls"]
@@ -20,6 +21,8 @@ __all__ = ["Calls", "identity", "in_round", "is_always", "list_calls", "named", 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
 NUMBERS = (int, float, np.integer, np.floating)
 CHANGED = "an array whose shape, strides or dtype was changed in place"
+ARRAY = np.ndarray
+INNER = (float, int, Column, SymbolRows)  # without arrays that a round function could change
 KEPT = 4096  # maximum number of cached calls; a round function that makes new arrays in every round would fill memory
 
 
@@ -61,7 +64,7 @@ class Calls:
 
     def _fix_layout(self, array: np.ndarray) -> None:
         self._layouts[id(array)] = identity(array)
-        self._pins += [array, *pinned(array)]
+        self._pins += array, *pinned(array)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""
@@ -103,19 +106,18 @@ class Calls:
 
     def _bind(self, operation: Any, owners: Owners) -> Call:
         self._check_rows(operation, owners)
-        self._check_layouts(operation)
-        told = type(operation).__name__
-        resolved = (self._inside(f"{told}: {f}", a) for f, a in zip(operation._fields, operation, strict=True))
-        call = bind(type(operation)(*resolved), self.replicas, owners)
-        call.given = operation, tuple(map(identity, operation))
-        return call
-
-    def _check_layouts(self, operation: Any) -> None:
+        told, inner, pins = type(operation).__name__, [], []
         for name, value in zip(operation._fields, operation, strict=True):
-            for array in arrays_in(value):
-                known = self._layouts.get(id(array))
-                same = known is None or known == identity(array)
-                require(same, f"{type(operation).__name__}: {name}", CHANGED, "the shape and dtype that the run made")
+            if type(value) not in INNER:
+                for array in arrays_in(value):
+                    known = self._layouts.get(id(array))
+                    same = known is None or known == identity(array)
+                    require(same, f"{told}: {name}", CHANGED, "the shape and dtype that the run made")
+                    pins += [] if known else pinned(array)
+            inner.append(self._inside(f"{told}: {name}", value))
+        call = bind(type(operation)(*inner), self.replicas, owners)
+        call.given = operation, tuple(map(identity, operation)), pins
+        return call
 
     def python(self, function: Callable[[int], None], name: str, kind: int = EXCHANGE) -> None:
         """The same for a Python function of the round number."""
@@ -182,9 +184,10 @@ class Calls:
 
 def identity(value: Any) -> Any:
     """What a call is known by: of an array also its layout, which a round function may change in place."""
-    if type(value) is np.ndarray:
-        return id(value), value.shape, value.strides, value.dtype
-    return value if isinstance(value, (int, float)) else id(value)
+    kind = type(value)
+    if kind is ARRAY:  # a dtype is one object, and its hash takes longer
+        return id(value), value.shape, value.strides, id(value.dtype)
+    return value if kind is float or kind is int else id(value)
 
 
 def real(name: str, value: Any, allowed: str = "a number", accept: Callable[[float], bool] = lambda v: v == v) -> float:
@@ -225,7 +228,7 @@ def list_calls(run: Calls, text: Callable[[Any], object]) -> list[Call]:
 
 def _check_unchanged(call: Call) -> None:
     """Reject an array whose layout was changed in place after it was given to an operation."""
-    operation, before = call.given or ((), ())
+    operation, before, _ = call.given or ((), (), ())
     for name, value, known in zip(getattr(operation, "_fields", ()), operation, before, strict=True):
         require(known == identity(value), f"{call.name}: {name}", CHANGED, "the shape and dtype that it had")
 

@@ -12,7 +12,7 @@ from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
 from ..methods.types import Scale, Setup, Vector
-from .calls import Calls, identity, is_always, named, real
+from .calls import CHANGED, Calls, identity, is_always, named, real
 
 __all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
 
@@ -53,6 +53,7 @@ class Rows(Calls):
             self._arrays[name, own] = np.full(shape, start, dtype), start
             self._fix_layout(self._arrays[name, own][0])
         made = self._arrays[name, own][0]
+        require(self._layouts[id(made)] == identity(made), name, CHANGED, "the shape and dtype that it had")
         same = made.shape == tuple(shape) and made.dtype == dtype
         require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
         return made

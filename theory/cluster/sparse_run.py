@@ -32,11 +32,11 @@ from ..methods.sparse.moving import (
     Velocity,
     start_moving,
 )
-from ..methods.sparse.storage import SparseRows
+from ..methods.sparse.storage import SparseRows, sends_entries
 from ..methods.types import Vector
 from .calls import is_always, real
 from .context import Run
-from .exchange import Heard, Phase
+from .exchange import Heard, Message, Phase
 from .rows import check_radius
 
 __all__ = ["SparseRun"]
@@ -217,6 +217,12 @@ class SparseRun(Run):
             require(is_always(scale, self.l2), "scale", scale, f"{self.l2}, the weight of l2, at a local model")
             scale = 0.0
         self.call(Begin(y, self._column(scale)))
+
+    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Message:
+        """Q(p), a message for each worker; of sparse rows by a compressor that reads a few entries."""
+        few = not isinstance(p, Handle) or sends_entries(compressor)
+        require(few, "compressor", compressor, "one that sends a few entries, such as that of the method: p is sparse")
+        return super().compress(compressor, p, reduce=reduce, phase=phase)
 
     def _add_own(self, y: Vector, phase: Phase, scale: Rate | float) -> None:
         if isinstance(y, Handle):

@@ -151,7 +151,7 @@ class Call:
     ):
         self.name, self.kind, self._function, self.arguments = name, kind, function, arguments
         self.addresses, self._keep = addresses, keep
-        self.given: Any = None  # the operation as it was called, and what is known of its arguments
+        self.given: Any = None  # what the run has to say of it
 
     def __call__(self, t: int) -> None:
         """Execute round t."""
@@ -196,8 +196,7 @@ def bind(arguments: Any, replicas: int, owners: Owners) -> Call:
     address, encoder, form = _known[kind]
     data = encoded(arguments, encoder, form)
     numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
-    keep = data, owners, [pin for array in arrays_in(arguments) for pin in pinned(array)]
-    return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), keep)
+    return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
 
 
 _known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address and the memory layout
