@@ -26,7 +26,7 @@ from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
-from .calls import in_round, is_always
+from .calls import CHANGED, identity, in_round, is_always
 from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
@@ -224,6 +224,8 @@ class Run(GraphRows):
         self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
 
     def _some_act(self) -> None:
+        for name, array in (("run.weight", self.weight), ("run.setup.batches", self.setup.batches)):
+            require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
         require(
             self.replicas == 1,
             "replicas",
