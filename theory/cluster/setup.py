@@ -9,6 +9,7 @@ import numpy as np
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
+from ..core.handles import read_only
 from ..core.random import key
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
@@ -156,6 +157,9 @@ def prepare(
     if compression_error:
         last = records[records > 0]
         watched[last - 1] = np.arange(records.size - last.size, records.size)
+    batches, purposes, records, watched = map(read_only, (batches, purposes, records, watched))
+    rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
+    shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
     return Setup(
         method,
         problem,

@@ -171,6 +171,21 @@ def setting(cls: type[T]) -> type[T]:
     return registers(made)
 
 
+def constructed(value: Any) -> Any:
+    """The same setting, made by its class again: what `_replace` has put into it, or into its parts, is checked.
+
+    >>> from typing import NamedTuple
+    >>> @setting
+    ... class Keep(NamedTuple):
+    ...     k: int
+    >>> constructed(Keep(3)._replace(k=4.5))
+    Traceback (most recent call last):
+        ...
+    ValueError: k: got 4.5, allowed: an integer
+    """
+    return type(value)(*map(constructed, value)) if hasattr(value, "_fields") else value
+
+
 def traits(**stated: object) -> Callable[[type[T]], type[T]]:
     """Class decorator: what a class states of itself, as attributes that are no fields.
 

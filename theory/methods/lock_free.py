@@ -27,7 +27,7 @@ from ..compressors.closed_forms import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require
-from ..core.bound_calls import encode
+from ..core.argument_layout import encode
 from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
