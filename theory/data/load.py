@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import is_whole
 from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, store_entry
 from .dataset import DataError, Dataset, make_dataset
@@ -68,8 +69,7 @@ def load_data(
     Dataset(digits: n=1797, d=64, dense, binary)
     """
     if n_features is not None:
-        whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
-        if not whole or not 0 < n_features <= MAX_INDEX + 1:
+        if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
             raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
         n_features = int(n_features)
     options = {"n_features": n_features, "zero_based": bool(zero_based)}
@@ -112,6 +112,8 @@ def _raise_together(comm: Any, error: Exception | None) -> None:
 
 
 def _load(name_or_path: Any, *, n_features: Any, zero_based: Any) -> Dataset:
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
     if text in NAMES:
