@@ -9,7 +9,7 @@ import numpy as np
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
-from ..core.arguments import MANY, MOST, flag, float_type, is_whole, real_array, whole_number
+from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
 from ..core.random import key
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
@@ -18,7 +18,7 @@ from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
 from ..methods.sampling import Shards, drawn, make_shards
-from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
+from ..methods.schedules import Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows

@@ -112,24 +112,30 @@ def _raise_together(comm: Any, error: Exception | None) -> None:
 
 
 def _load(name_or_path: Any, *, n_features: Any, zero_based: Any) -> Dataset:
-    if not isinstance(name_or_path, (str, os.PathLike)):
-        raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
-    text = os.fspath(name_or_path)
-    path = Path(text).expanduser()
+    text, path = require_known(name_or_path)
     if text in NAMES:
         data = _named(text)
         if n_features not in (None, data.d):
             raise DataError(f"{text} has {data.d} columns, not {n_features}; leave n_features out (it is for files)")
         return data
-    if path.is_file():
-        return _file(path.resolve(), n_features, zero_based)
-    raise _not_found(text, path)
+    return _file(path.resolve(), n_features, zero_based)
+
+
+def require_known(name_or_path: Any) -> tuple[str, Path]:
+    """What is neither a name nor a file is refused, before anything is loaded; the text, and as a path."""
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
+    text = os.fspath(name_or_path)
+    path = Path(text).expanduser()
+    if text not in NAMES and ("\0" in text or not path.is_file()):
+        raise _not_found(text, path)
+    return text, path
 
 
 def _not_found(text: str, path: Path) -> DataError:
     """The error for neither a name nor a file, with the nearest matches."""
     names = ", ".join(f'"{name}"' for name in NAMES)
-    if path.is_dir():
+    if "\0" not in text and path.is_dir():
         files = sorted(p.name for p in path.iterdir() if p.is_file())
         return DataError(f"{text} is a folder; give a file in it ({', '.join(files[:8]) or 'it has none'})")
     if os.sep in text or path.suffix:

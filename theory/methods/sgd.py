@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
 from ..core import require, setting, traits
-from ..core.arguments import is_whole
+from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
 from .sampling import SAMPLING, SHARDS
-from .schedules import LARGEST_BATCH, Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
+from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology

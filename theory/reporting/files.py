@@ -7,6 +7,7 @@ import importlib.util
 import platform
 import sys
 import tomllib
+import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -103,7 +104,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class FileRefused(ValueError):
-    """A user's file that cannot be run; errors raised by the file itself are not wrapped."""
+    """A user's file that cannot be run, or that raises an error, which is the cause of this one."""
 
 
 def run_file(path: str | Path) -> ModuleType:
@@ -120,7 +121,7 @@ def run_file(path: str | Path) -> ModuleType:
     Raises
     ------
     FileRefused
-        If there is no such file, or another module of its name is loaded.
+        If there is no such file, another module of its name is loaded, or the file raises an error: with its line.
     """
     path = Path(path)
     require(path.is_file() and path.suffix == ".py", "path", str(path), "a Python file that exists", FileRefused)
@@ -142,9 +143,13 @@ def run_file(path: str | Path) -> ModuleType:
             path.read_bytes(), str(path), "exec", dont_inherit=True
         )  # as it is now, whatever bytecode is stored
         exec(code, vars(module))
-    except BaseException:  # a file that failed may be fixed and run again
+    except BaseException as error:  # a file that failed may be fixed and run again
         del sys.modules[name]
         if taken is not None:
             sys.modules[name] = taken
-        raise
+        if not isinstance(error, (Exception, SystemExit)):
+            raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""  # a SyntaxError says it itself
+        raise FileRefused(f"{path} cannot be run: {type(error).__name__}: {error}{where}") from error
     return module
