@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import is_whole
+from ..core.arguments import flag, is_whole
 from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, store_entry
 from .dataset import DataError, Dataset, make_dataset
@@ -45,7 +45,7 @@ def load_data(
         "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
         a LIBSVM file, plain, gzip or bzip2.
     n_features : int, optional
-        Number of columns of a file; by default the highest index in it.
+        Number of columns of a file; by default the highest index in it, up to 2**27.
     zero_based : bool
         Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
         is set.
@@ -72,7 +72,7 @@ def load_data(
         if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
             raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
         n_features = int(n_features)
-    options = {"n_features": n_features, "zero_based": bool(zero_based)}
+    options = {"n_features": n_features, "zero_based": flag("zero_based", zero_based)}
     data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)
     for note in data.notes:
         log.info("%s: %s", data.name, note)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import os
 import platform
+import stat
 import sys
 import tomllib
 import traceback
@@ -25,11 +27,13 @@ __all__ = [
     "read_toml",
     "run_file",
     "shipped",
+    "text_of",
     "versions",
     "write_whole",
 ]
 
 SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
+LARGEST_TOML = 2**20  # bytes
 PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
@@ -57,6 +61,23 @@ def find_toml(name_or_path: str | Path) -> Path:
     return known[path.name]
 
 
+def text_of(path: str | Path, most: int) -> str:
+    """The text of an ordinary file of up to ``most`` bytes: a device or a pipe may never end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    FileRefused
+        If it is no ordinary file, or is larger.
+    """
+    with open(path, "rb") as file:
+        require(stat.S_ISREG(os.fstat(file.fileno()).st_mode), "path", str(path), "an ordinary file", FileRefused)
+        data = file.read(most + 1)
+    require(len(data) <= most, "path", f"{path}, of {len(data)} bytes or more", f"up to {most} bytes", FileRefused)
+    return data.decode("utf-8")
+
+
 def read_toml(path: str | Path) -> dict:
     """Read a TOML file.
 
@@ -66,11 +87,10 @@ def read_toml(path: str | Path) -> dict:
         If it cannot be read or is not TOML.
     """
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(text_of(path, LARGEST_TOML))
+    except (OSError, FileRefused) as error:
+        raise UnreadableError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(f"{path} is not a TOML file: {error}") from None
 
 
