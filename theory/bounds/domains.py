@@ -268,7 +268,8 @@ class Domain(NamedTuple):
 
     @staticmethod
     def _number(argument: Argument, value: Any, alone: bool) -> None:
-        allowed = argument.conditions[0].said(argument.integer) if argument.conditions else "a number"
+        what = "an integer" if argument.integer else "a number"
+        allowed = next((one.said(argument.integer) for one in argument.conditions if one.limits), what)
         several = isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and (value.ndim == 0 or not alone)
         scalar = (isinstance(value, Real) and not isinstance(value, bool)) or several
         require(scalar, argument.name, value, allowed)

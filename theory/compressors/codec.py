@@ -25,6 +25,7 @@ from .base import (
     state_size,
     unpack,
 )
+from .checks import check_compressor
 from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
 
@@ -212,7 +213,14 @@ def _admit(c: Any, d: int, max_d: int, exact: bool = False) -> None:
         raise WireError(f"message: its compressor needs {room} numbers, too many for max_d = {max_d}")
 
 
-def decode(message: Any, d: int | None = None, *, max_d: int = 10**6, dtype: DTypeLike = np.float64) -> np.ndarray:
+def decode(
+    message: Any,
+    d: int | None = None,
+    *,
+    compressor: Any = None,
+    max_d: int = 10**6,
+    dtype: DTypeLike = np.float64,
+) -> np.ndarray:
     """Decode a message into its vector.
 
     Parameters
@@ -221,6 +229,8 @@ def decode(message: Any, d: int | None = None, *, max_d: int = 10**6, dtype: DTy
         From any source: it is validated before use.
     d : int, optional
         The length of the vector that the receiver expects; a message for another length is refused.
+    compressor : compressor, optional
+        The one that the receiver expects; a message of another is refused, and nothing is compiled for it.
     max_d : int
         Without ``d``: the longest vector that is accepted.  What a message says alone never makes room for more.
     dtype : dtype
@@ -234,8 +244,8 @@ def decode(message: Any, d: int | None = None, *, max_d: int = 10**6, dtype: DTy
     Raises
     ------
     WireError
-        If the message is truncated, altered or foreign, or for a vector of another length than ``d``, or longer than
-        ``max_d``.
+        If the message is truncated, altered or foreign, or of another compressor or another length than the
+        receiver expects.
     TypeError
         If it is not bytes-like.
 
@@ -251,7 +261,11 @@ def decode(message: Any, d: int | None = None, *, max_d: int = 10**6, dtype: DTy
         message = memoryview(message).cast("B")
     except TypeError:
         raise TypeError(f"message: got {type(message).__name__}, allowed: bytes, as encode returns them") from None
+    if compressor is not None:
+        check_compressor("compressor", compressor)
     c, length, wire_dtype, start, bits = open_frame(message)
+    if compressor is not None and c != compressor:
+        raise WireError(f"message: of {c}, allowed: the receiver's {compressor}")
     _admit(c, length, stated, exact=d is not None)
     buffer = np.frombuffer(message, np.uint8).copy()  # writable like all other buffers: one Numba type
     symbols = new_symbols(c, length, np.empty(0, wire_dtype))

@@ -104,7 +104,8 @@ def _kind_of(found: np.ndarray) -> str:
         if odd is None:  # objects that are numbers
             return f"an array of objects (convert with np.asarray(..., float)), of shape {found.shape}"
         where = "" if not odd else f" at position {odd[0] if len(odd) == 1 else tuple(map(int, odd))}"
-        return f"{repr(found[odd])[:40]}{where}"
+        shown = repr(found[odd].item() if isinstance(found[odd], np.generic) else found[odd])
+        return f"{shown[:40]}{where}"
     return f"an array of type {found.dtype}"
 
 

@@ -100,9 +100,9 @@ class RecordError(ValueError):
 
 def nearest(name: str, known: Any) -> str:
     """The known names nearest to ``name``, as the second half of an error message."""
-    known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+    known = {one.lower(): one for one in known}
+    near = [known[one] for one in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known.values())}"
 
 
 def versions() -> dict[str, str]:
