@@ -72,10 +72,9 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
             "load it with zero_based=True; otherwise correct it"
         )
     if what == INDEX_PAST:
-        limit = f"{last + 1} columns"
-        return DataError(
-            f"{where}: the index in {token!r} is past {limit}; state more as n_features or correct the file"
-        )
+        inferred = f"{INFERRED} columns, the most that are inferred; state n_features"
+        limit = inferred if last + 1 == INFERRED else f"n_features = {last + 1}; raise n_features"
+        return DataError(f"{where}: the index in {token!r} is past {limit} or correct the file")
     if what == NOT_FINITE:
         return DataError(f"{where}: {token!r} is NaN or infinite; drop the row or fill in a value")
     found = {BAD_LABEL: "a label", BAD_PAIR: "index:value", BAD_VALUE: "a number after the colon"}[what]

@@ -72,10 +72,11 @@ def text_of(path: str | Path, most: int) -> str:
         If it is no ordinary file, or is larger.
     """
     with open(path, "rb") as file:
-        require(stat.S_ISREG(os.fstat(file.fileno()).st_mode), "path", str(path), "an ordinary file", FileRefused)
-        data = file.read(most + 1)
-    require(len(data) <= most, "path", f"{path}, of {len(data)} bytes or more", f"up to {most} bytes", FileRefused)
-    return data.decode("utf-8")
+        found = os.fstat(file.fileno())
+        require(stat.S_ISREG(found.st_mode), "path", str(path), "an ordinary file", FileRefused)
+        told = f"{path}, of {found.st_size} bytes"
+        require(found.st_size <= most, "path", told, f"up to {most} bytes", FileRefused)
+        return file.read(most).decode("utf-8")
 
 
 def read_toml(path: str | Path) -> dict:
