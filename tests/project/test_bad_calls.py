@@ -476,6 +476,15 @@ def test_a_record_stays_in_its_folder(tmp_path):
         read_record(other)
 
 
+@pytest.mark.parametrize("more", ["", '"data":3,"constants":{},"ranks":"two"'])
+def test_a_record_that_lacks_something_is_not_drawn(more, capsys, tmp_path):
+    first = FIRST.replace('"x":1', more or '"x":1')
+    (tmp_path / "record.jsonl").write_text(first + '{"kind":"result","run":"a"}\n')
+    with pytest.raises(SystemExit):
+        main(["plot", str(tmp_path)])
+    assert "is not a whole record: " in capsys.readouterr().err
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 LINES = {  # what is said; none of these may load data or solve anything
