@@ -193,7 +193,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     def first() -> None:
         try:
             mine.extend(load())
-            unsolved = Constants(*[1.0] * len(Constants._fields))._replace(d=mine[1].d)
+            unsolved = Constants(mine[0].n, mine[1].d, *[1.0] * (len(Constants._fields) - 2))
             make_jobs(configuration, configuration.cells(), unsolved, mine[1])  # refuses before anything is solved
         except DataError as error:
             raise ConfigurationError(str(error)) from None
