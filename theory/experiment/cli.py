@@ -290,8 +290,12 @@ def _plot(argv: list[str], comm: Any) -> int:
     except (RecordError, OSError) as error:
         parser.error(str(error))
     if Parser.speaks:
-        say(report(record))
-        for path in draw_record(record, options.out):
+        try:
+            say(report(record))
+            paths = draw_record(record, options.out)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # lines that lack something, or hold another
+            parser.error(f"{options.record} is not a whole record: {type(error).__name__}: {error}")
+        for path in paths:
             say(f"figure: {path}")
     return 0
 
@@ -312,8 +316,8 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         parser.error(f"--out: there is no folder {os.path.dirname(options.out)}")
     try:
         record = read_record(options.record) if options.record else None
-        if record is not None and record.experiment["ranks"] != comm.Get_size():
-            raise RecordError(f"{options.record} was made by {record.experiment['ranks']} ranks; start as many")
+        if record is not None and record.experiment.get("ranks") != comm.Get_size():
+            raise RecordError(f"{options.record} was made by {record.experiment.get('ranks')} ranks; start as many")
     except RecordError as error:
         parser.error(str(error))
 
