@@ -1,0 +1,20 @@
+"""Worst cases: what semidefinite programs say of a method on a class of functions, and instances that are run."""
+
+from .cases import CASES, Case, Solution, kept_solutions, solution_of
+from .instances import TOLERANCE, WorstCase, instance, worst_case
+from .interpolation import Interpolant, RecordedMessages, interpolant
+
+__all__ = [
+    "CASES",
+    "TOLERANCE",
+    "Case",
+    "Interpolant",
+    "RecordedMessages",
+    "Solution",
+    "WorstCase",
+    "instance",
+    "interpolant",
+    "kept_solutions",
+    "solution_of",
+    "worst_case",
+]
