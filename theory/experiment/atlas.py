@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..claims import Verification, find_claim, list_claims
@@ -17,9 +18,8 @@ from ..claims.base import Claim
 from ..claims.checks import Check
 from ..claims.verification import judged
 from ..reporting.files import write_whole
-from ..worst import CASES, kept_solutions, solution_of
+from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
 from ..worst.cases import RECORDS
-from ..worst.comparison import Comparison, compared, gap_between
 from .kept_evidence import read_evidence
 
 __all__ = ["Entry", "atlas", "show_atlas", "solve_cases", "table"]
@@ -47,13 +47,14 @@ class Entry(NamedTuple):
     printed, ours : float or None
         What a paper states, and what this package does.
     below : float
-        The most that is reached.
+        The most that is reached; of a run, the lower end of its interval.
     how : str
-        By what: a semidefinite program, a run, an instance that is computed.
+        By what: a semidefinite program, a run, an instance that is computed; or what a theorem's lemmas allow
+        together, which nothing needs to reach.
     certificate : str
         How the statement is secured.
     gap : float or None
-        Between the better statement and what is reached; 0 if it is attained.
+        Between the package's statement and what is reached; 0 if it is attained, None if it is not known.
     printed_gap : float or None
         Between the printed one and what is reached.
     verdict : str
@@ -76,7 +77,7 @@ class Entry(NamedTuple):
 
 
 def atlas() -> list[Entry]:
-    """All rows, those with the largest gap first; a row without a bound of its class comes last.
+    """All rows, those with the largest gap first; rows without one come last.
 
     Returns
     -------
@@ -98,20 +99,20 @@ def _results() -> dict[str, Verification]:
 def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
     case = found.case
     certificates = [results[id].certificate for id in case.claims if id in results]
-    how = "SDP, and a run that reaches it" if case.runs else "SDP"
+    in_print = found.printed is None and any(find_claim(id).source_known != "derived" for id in case.claims)
     bound = not case.stated_for  # a formula for other functions is no bound here
     return Entry(
         case.method,
         case.functions,
         case.regime,
         case.measured,
-        found.printed,
+        found.ours if in_print else found.printed,
         found.ours,
         found.below,
-        how,
+        "SDP, and a run that reaches it" if case.runs else "SDP",
         "; ".join(dict.fromkeys(certificates)) or "no evidence at hand",
         found.gap if bound else None,
-        found.printed_gap if bound else None,
+        (found.gap if in_print else found.printed_gap) if bound else None,
         found.verdict,
         case.claims,
     )
@@ -123,8 +124,9 @@ def classes(setting: str) -> str:
     return ", ".join(named)
 
 
-def _ratio(check: Check) -> float:
-    return float(check.interval.estimate / check.predicted)
+def _reached(check: Check) -> float:
+    """What is certainly reached: the lower end of an interval."""
+    return float(check.interval.low if check.interval.samples else check.interval.estimate)
 
 
 def _tightest(checks: Iterable[Check]) -> Check | None:
@@ -134,11 +136,10 @@ def _tightest(checks: Iterable[Check]) -> Check | None:
         for check in checks
         if check.rule in FROM_ABOVE
         and not check.assumed
-        and check.predicted > 0.0
-        and 0.0 < check.interval.estimate < math.inf
-        and math.isfinite(check.predicted)
+        and 0.0 < _reached(check) < math.inf
+        and 0.0 < check.predicted < math.inf
     ]
-    return max(able, key=_ratio) if able else None
+    return max(able, key=lambda check: _reached(check) / float(check.predicted), default=None)
 
 
 def _of_claim(result: Verification) -> list[Entry]:
@@ -147,22 +148,24 @@ def _of_claim(result: Verification) -> list[Entry]:
     functions, check = classes(claim.setting), _tightest(result.checks)
     if claim.kind not in ("upper", "tight") or claim.refuted or not functions or check is None:
         return []
-    bound, below = float(check.predicted), float(check.interval.estimate)
-    own = result.source_known == "derived"
-    gap = gap_between(bound, below, contracts=False)
+    bound, below = float(check.predicted), _reached(check)
+    printed = None if result.source_known == "derived" else bound
+    composed = "composition" in result.certificate  # what lemmas allow together is not reached by an instance
+    how = "an instance, computed" if not check.interval.samples else result.measured_by
+    gap = None if composed else gap_between(bound, below, contracts=False)
     return [
         Entry(
             claim.title,
             functions,
             check.label,
             claim.statement,
-            None if own else bound,
-            bound if own else None,
+            printed,
+            bound,
             below,
-            "computed" if not check.interval.samples else result.measured_by,
+            "its lemmas together, no instance" if composed else how,
             result.certificate,
             gap,
-            None if own else gap,
+            None if printed is None else gap,
             result.verdict,
             (result.id,),
         )
@@ -200,11 +203,23 @@ def table(rows: Sequence[Entry], link: Callable[[str], str] = "`{}`".format) -> 
     -------
     str
     """
-    heads = ("method", "functions", "at", "printed", "ours", "from below", "by", "secured by", "gap", "verdict", "claims")
+    heads = (
+        "method",
+        "functions",
+        "at",
+        "printed",
+        "ours",
+        "from below",
+        "by",
+        "secured by",
+        "gap",
+        "verdict",
+        "claims",
+    )
     lines = [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|---|---|---:|---|---|"]
     for row in rows:
         gap = _percent(row.gap)
-        if row.printed_gap is not None and row.ours is not None:
+        if row.printed_gap is not None and row.printed_gap != row.gap:
             gap += f" (printed: {_percent(row.printed_gap)})"
         cells = [_cell(row.method), _cell(row.functions), _cell(row.regime), *map(_number, row[4:7]), _cell(row.how)]
         cells += [_cell(row.certificate), gap, _cell(row.verdict), ", ".join(map(link, row.claims))]
@@ -229,7 +244,7 @@ def show_atlas(json_file: str | None, say: Callable[[str], object]) -> int:
     rows = atlas()
     say(table(rows))
     if json_file:
-        write_whole(json_file, json.dumps([_plain(row) for row in rows], indent=1, ensure_ascii=False) + "\n")
+        write_whole(Path(json_file), json.dumps([_plain(row) for row in rows], indent=1, ensure_ascii=False) + "\n")
     return int(any(row.verdict == "refuted by SDP" for row in rows))
 
 

@@ -277,7 +277,12 @@ def _atlas(argv: list[str], comm: Any) -> int:
     parser = parser_of("atlas", text, f"{PROGRAM} atlas --json atlas.json")
     add = parser.add_argument
     add("--json", metavar="FILE", help="write the rows there as well")
-    add("--solve", nargs="*", metavar="CASE", help="first solve these cases again (default: all), and keep the solutions")
+    add(
+        "--solve",
+        nargs="*",
+        metavar="CASE",
+        help="first solve these cases again (default: all), and keep the solutions",
+    )
     options = parser.parse_args(argv)
     if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
         parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")

@@ -56,7 +56,6 @@ class EF21(NamedTuple):
     shards: str = "shared"
     listed = True
 
-
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         p, g = run.scratch(), run.copies("g")

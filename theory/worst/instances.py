@@ -19,7 +19,8 @@ from ..methods.local_sgd import LocalSGD
 from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
 from ..problems.numpy_function import function
-from .cases import CASES, Case, Solution, solution_of
+from .case_list import CASES
+from .cases import Case, Solution, solution_of
 from .interpolation import Interpolant, RecordedMessages, interpolant
 from .programs import MEASURES, PROGRAMS, State, World
 
@@ -179,7 +180,7 @@ def _method(case: Case, sent: list[tuple[np.ndarray, np.ndarray]]) -> Any:
 
 
 def _constants(case: Case) -> list[tuple[float, float]]:
-    """mu and L of the functions that are run: for a proximal step, those of the Moreau envelope."""
+    """Return mu and L of the functions that are run: for a proximal step, those of the Moreau envelope."""
     length = case.options["step"]
     return [(mu / (1.0 + length * mu), 1.0 / length) if np.isinf(top) else (mu, top) for mu, top in case.constants]
 

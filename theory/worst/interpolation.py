@@ -76,7 +76,7 @@ class Interpolant(NamedTuple):
     heights: np.ndarray
 
     def _nearest(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """x minus its point of the hull, and the hull's height there."""
+        """Return x minus its point of the hull, and the hull's height there."""
         width = self.lipschitz - self.mu
         away = x - self.anchors  # from x, so that what is nearly 0 is computed as such
         w = _simplex_minimum(width * away @ away.T, self.heights)

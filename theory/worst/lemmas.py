@@ -22,7 +22,7 @@ def _second_moment(draws: list) -> Any:
 
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
-    """f - f* after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality."""
+    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality."""
     f, x = w.function("SmoothQuadraticLojasiewiczFunctionCheap", mu=mu, L=L), w.unknown()
     w.assume(f(x) <= 1.0)
     return f(x - step * f.gradient(x))
@@ -37,9 +37,7 @@ def noisy_lojasiewicz_step(w: Any, step: float, mu: float, L: float, second_mome
     return (f(x - step * draws[0]) + f(x - step * draws[1])) / 2
 
 
-def noisy_smooth_step(
-    w: Any, step: float, L: float, gap: float, gradient_squared: float, second_moment: float
-) -> Any:
+def noisy_smooth_step(w: Any, step: float, L: float, gap: float, gradient_squared: float, second_moment: float) -> Any:
     """E f - f* after a step of SGD on a smooth function, whose gap and gradient are given."""
     f, x = w.function("SmoothFunction", L=L), w.unknown()
     g = f.gradient(x)
@@ -98,6 +96,23 @@ def memory(w: Any, steps: int, step: float, s: float) -> Any:
     return e**2
 
 
+def feedback_descent(w: Any, step: float, L: float, gradient: float, memory: float) -> Any:
+    """The change of f at y in a step of error feedback, y = x - e, with ||grad f(x)||^2 and ||e||^2 given."""
+    f, x, e = w.leaf("SmoothFunction", L=L), w.unknown(), w.unknown()
+    g = f.gradient(x)
+    w.assume(g**2 <= gradient)
+    w.assume(g**2 >= gradient)
+    w.assume(e**2 <= memory)
+    return f(x - e - step * g) - f(x - e)
+
+
+def memory_pull(w: Any, mu: float, L: float) -> Any:
+    """The factor of eta ||m||^2 in a step of Mem-SGD from y = x - m, where ||m|| is 1 at most."""
+    f, x, m = w.function("SmoothStronglyConvexFunction", mu=mu, L=L), w.unknown(), w.unknown()
+    w.assume(m**2 <= 1.0)
+    return mu / 2 * (x - m) ** 2 + f(x) - 2 * f.gradient(x) * (x - m)
+
+
 def choco_round(w: Any, weight: float, gamma: float, s: float) -> Any:
     """E = sum ||x_i - mean||^2 + ||x_i - xhat_i||^2 after a round of CHOCO-Gossip of two workers, where it was 1.
 
@@ -128,7 +143,7 @@ def variance_reduced_gradient(w: Any, L: float, gap: float, anchor_gap: float) -
 
 
 def local_step(w: Any, step: float, mu: float, L: float, distance: float, gap: float, deviation: float) -> Any:
-    """||xbar - x*||^2 after a local step of two workers of the same f, from these numbers at most, and at least the gap."""
+    """||xbar - x*||^2 after a local step of two workers of the same f; distance and deviation at most, gap at least."""
     f = w.function("SmoothStronglyConvexFunction", mu=mu, L=L)
     x = [w.unknown(), w.unknown()]
     centre = (x[0] + x[1]) / 2
@@ -158,6 +173,8 @@ LEMMAS: dict[str, Callable[..., Any]] = {
         feedback_step,
         ef21_step,
         memory,
+        feedback_descent,
+        memory_pull,
         choco_round,
         variance_reduced_gradient,
         local_step,

@@ -81,7 +81,7 @@ def gradients(w: Any, x: Any) -> list:
 
 
 def descent(w: Any, steps: int, step: float) -> State:
-    """x = x - eta mean grad f_i(x)."""
+    """Repeat x = x - eta mean grad f_i(x)."""
     x = w.start
     for _ in range(steps):
         x = x - step * mean(gradients(w, x))
@@ -89,7 +89,7 @@ def descent(w: Any, steps: int, step: float) -> State:
 
 
 def compressed_descent(w: Any, steps: int, step: float) -> State:
-    """x = x - eta mean C(grad f_i(x))."""
+    """Repeat x = x - eta mean C(grad f_i(x))."""
     x = w.start
     for _ in range(steps):
         x = x - step * mean([w.send(i, g) for i, g in enumerate(gradients(w, x))])
@@ -97,7 +97,7 @@ def compressed_descent(w: Any, steps: int, step: float) -> State:
 
 
 def error_feedback(w: Any, steps: int, step: float) -> State:
-    """p = e + eta grad f_i(x); x = x - mean C(p); e = p - C(p)."""
+    """Repeat p = e + eta grad f_i(x); x = x - mean C(p); e = p - C(p)."""
     x, e = w.start, [0.0 * w.start] * w.workers
     for _ in range(steps):
         p = [e[i] + step * g for i, g in enumerate(gradients(w, x))]
@@ -107,7 +107,7 @@ def error_feedback(w: Any, steps: int, step: float) -> State:
 
 
 def ef21(w: Any, steps: int, step: float) -> State:
-    """h_i = h_i + C(grad f_i(x) - h_i); x = x - eta mean h_i."""
+    """Repeat h_i = h_i + C(grad f_i(x) - h_i); x = x - eta mean h_i."""
     x, h = w.start, [0.0 * w.start] * w.workers
     for _ in range(steps):
         h = [h[i] + w.send(i, g - h[i]) for i, g in enumerate(gradients(w, x))]
@@ -116,7 +116,7 @@ def ef21(w: Any, steps: int, step: float) -> State:
 
 
 def heavy_ball(w: Any, steps: int, step: float, momentum: float) -> State:
-    """u = beta u + mean grad f_i(x); x = x - eta u."""
+    """Repeat u = beta u + mean grad f_i(x); x = x - eta u."""
     x, u = w.start, 0.0 * w.start
     for _ in range(steps):
         u = momentum * u + mean(gradients(w, x))
@@ -136,7 +136,7 @@ def local_descent(w: Any, steps: int, step: float, local_steps: int) -> State:
 
 
 def proximal_point(w: Any, steps: int, step: float) -> State:
-    """x = the minimiser of f(y) + ||y - x||^2/(2 lambda)."""
+    """Repeat x = the minimiser of f(y) + ||y - x||^2/(2 lambda)."""
     x = w.start
     for _ in range(steps):
         x = w.proximal(0, x, step)

@@ -16,7 +16,7 @@ from .programs import MEASURES, PROGRAMS, State, World
 __all__ = ["Unknowns", "solve"]
 
 SOLVER = "CLARABEL"
-INSIDE = 3e-8  # so that the points of an instance are those of a function of the class, in spite of rounding
+INSIDE = 1e-7  # so that the points of an instance are those of a function of the class, in spite of rounding
 PRECISION = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
 
