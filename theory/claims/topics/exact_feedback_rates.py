@@ -19,6 +19,7 @@ from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
 from ..proofs.execute import Formulas
 from ..proofs.forms import pivots
 from ..proofs.topics.exact_feedback import WRONG, Weights, ef21_form, error_feedback_form, known
+from ..worst_runs import worst_run
 from .feedback import beyond_the_frontier, unchanging
 
 RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
@@ -79,6 +80,8 @@ def _(context):
         if s < rate - 0.1:  # so that the second eigenvalue, s/z, has died out
             found = run_factor(context, feedback, step, s, mu, L)
             yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
+    yield from worst_run(context, "ef", 8)
+    yield from worst_run(context, "ef21", 4)
 
 
 @claim(
@@ -115,6 +118,7 @@ def _(context):
         yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
         left = pivots(error_feedback_form(forms_at(kappa, s), proof, workers=3).left)
         yield identity(f"most negative pivot, {where}", most_negative(left), 0.0, 0.0)
+    yield from worst_run(context, "ef-workers", 3)
 
 
 @claim(
@@ -142,4 +146,5 @@ def _(context):
             yield upper(f"the same, {where}", found, law)
             one = bounds.exact_feedback_rate(delta, sum(ends[1]) / sum(ends[0]))
             yield identity(f"one worker on the mean function, {where}", found, float(one), 1e-9)
+    yield from worst_run(context, "ef-different", 3)
     yield "Where the condition numbers differ, nobody has a better instance, or a proof."
