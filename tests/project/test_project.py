@@ -194,6 +194,7 @@ ROOMS = [
     "cluster",
     "reporting",
     "measure",
+    "worst",
     "claims",
     "plots",
     "studies",

@@ -3,8 +3,9 @@
 One step, in the notation of the paper::
 
     c_i = C(grad f_i(x) - g_i), which i sends
-    g_i = g_i + c_i, at i and at all others
-    x = x - eta mean g_i
+    g_i = g_i + c_i, at i
+    g = g + mean c_i, at all
+    x = x - eta g
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ __all__ = ["EF21"]
 @method
 class EF21(NamedTuple):
     """What workers send is the compressed change of their gradient; x moves by what is known of the gradients.
+
+    Between two steps a worker stores g_i (``memory_bytes``) and their mean g (``server_bytes``).
 
     Parameters
     ----------
@@ -54,13 +57,15 @@ class EF21(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "shared"
-    listed = True
+    listed, state, stores = True, ("g",), (0, 1)
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        p, g = run.scratch(), run.copies("g")
+        p, known, g = run.scratch(), run.rows("known"), run.vector("g")
         run.add_to_average(run.x)  # of the iterates
-        run.set(p, run.own(g), scale=-1.0)
+        run.set(p, known, scale=-1.0)
         run.add_gradient(p, at=run.x)  # p = gradient at x - g_i
-        run.add(g, run.gather(run.compress(self.compressor, p)))  # g_i = g_i + C(p)
-        run.add(run.x, g, scale=-run.eta, weights=run.mean_weights)  # x = x - eta mean g_i
+        message = run.compress(self.compressor, p)  # C(p)
+        run.add(known, message)  # g_i = g_i + C(p)
+        run.add(g, run.gather(message))  # g = g + mean C(p)
+        run.add(run.x, g, scale=-run.eta)  # x = x - eta g
