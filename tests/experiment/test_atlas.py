@@ -15,7 +15,7 @@ from theory.worst import CASES, compared, solution_of
 
 @pytest.fixture(scope="module")
 def rows():
-    return atlas.atlas()
+    return atlas.atlas_rows()
 
 
 def test_each_case_and_each_bound_on_a_class_has_a_row(rows):

@@ -22,7 +22,7 @@ from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, so
 from ..worst.cases import RECORDS
 from .kept_evidence import read_evidence
 
-__all__ = ["Entry", "atlas", "show_atlas", "solve_cases", "table"]
+__all__ = ["Entry", "atlas_rows", "show_atlas", "solve_cases", "table"]
 
 CLASSES = {  # what a theorem's setting says of the functions
     "Polyak-Łojasiewicz": r"PL\b|Polyak|\|\|grad f\|\|\^2 >= mu",
@@ -76,7 +76,7 @@ class Entry(NamedTuple):
     claims: tuple[str, ...]
 
 
-def atlas() -> list[Entry]:
+def atlas_rows() -> list[Entry]:
     """All rows, those with the largest gap first; rows without one come last.
 
     Returns
@@ -109,7 +109,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
         found.ours if in_print else found.printed,
         found.ours,
         found.below,
-        "SDP, and a run that reaches it" if case.runs else "SDP",
+        "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP",
         "; ".join(dict.fromkeys(certificates)) or "no evidence at hand",
         found.gap if bound else None,
         (found.gap if in_print else found.printed_gap) if bound else None,
@@ -241,7 +241,7 @@ def show_atlas(json_file: str | None, say: Callable[[str], object]) -> int:
     int
         1 if a formula is below a worst case of its own class, else 0.
     """
-    rows = atlas()
+    rows = atlas_rows()
     say(table(rows))
     if json_file:
         write_whole(Path(json_file), json.dumps([_plain(row) for row in rows], indent=1, ensure_ascii=False) + "\n")

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core import traits
 from .custom import method
 from .types import Run
 
 __all__ = ["EF21"]
 
 
+@traits(state=("g",), stores=(0, 1))
 @method
 class EF21(NamedTuple):
     """What workers send is the compressed change of their gradient; x moves by what is known of the gradients.
@@ -57,7 +59,6 @@ class EF21(NamedTuple):
     average: str | NamedTuple = "last"
     sampling: str = "iid"
     shards: str = "shared"
-    listed, state, stores = True, ("g",), (0, 1)
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

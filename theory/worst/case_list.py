@@ -98,7 +98,7 @@ def _descent_with_memory(rho: float) -> float:
 
 
 def _lojasiewicz(step: float) -> Case:
-    known: dict[str, float] = {"mu": 0.2, "lipschitz": 1.0, "step": step, "gap": 1.0}
+    known: dict[str, Any] = {"mu": 0.2, "lipschitz": 1.0, "step": step, "gap": 1.0}
     return _lemma(
         f"lojasiewicz_step.{step:g}",
         GD,
@@ -109,6 +109,7 @@ def _lojasiewicz(step: float) -> Case:
         printed=lambda: bounds.pl_gd(1, **known),
         claims=("pl.gd",),
         contracts=True,
+        relaxed=True,
     )
 
 
@@ -206,6 +207,7 @@ EVERY = [
         {"step": 0.2, "mu": 0.5, "L": 0.501, "second_moment": 5.0},
         ours=lambda: bounds.pl_sgd_constant_step(1, mu=0.5, lipschitz=0.501, step=0.2, second_moment=5.0, gap=1.0),
         claims=("pl.sgd.constant",),
+        relaxed=True,
     ),
     _lemma(
         "noisy_smooth_step",

@@ -50,7 +50,8 @@ class Comparison(NamedTuple):
     gap, printed_gap : float or None
         `gap_between` them and the worst case.
     verdict : str
-        "attained", "slack by SDP", "stated for ... only", or "refuted by SDP".
+        "attained", "slack by SDP", "stated for ...", or "refuted by SDP"; where the program is a relaxation, "best of
+        its conditions" and "below a relaxation", which contradicts nothing.
     """
 
     case: Case
@@ -76,13 +77,15 @@ def compared(case: Case, solution: Solution) -> Comparison:
     """
     ours, printed = (None if formula is None else float(formula()) for formula in (case.ours, case.printed))
     below = solution.value
-    gaps = [None if bound is None else gap_between(bound, below, case.contracts) for bound in (ours, printed)]
+    gap, printed_gap = (
+        None if bound is None else gap_between(bound, below, case.contracts) for bound in (ours, printed)
+    )
     if ours is None:
         verdict = "no formula"
     elif case.stated_for:
         verdict = f"stated for {case.stated_for}"
     elif abs(ours / below - 1.0) <= ATTAINED:
-        verdict = "attained"
+        verdict = "best of its conditions" if case.relaxed else "attained"
     else:
-        verdict = "slack by SDP" if ours > below else "refuted by SDP"
-    return Comparison(case, below, ours, printed, *gaps, verdict)
+        verdict = "slack by SDP" if ours > below else "below a relaxation" if case.relaxed else "refuted by SDP"
+    return Comparison(case, below, ours, printed, gap, printed_gap, verdict)

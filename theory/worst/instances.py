@@ -173,7 +173,8 @@ def _method(case: Case, sent: list[tuple[np.ndarray, np.ndarray]]) -> Any:
     if not case.s:
         return ParallelSGD(step=step, shards=shards, momentum=case.options.get("momentum", 0.0))
     vectors, messages = (np.array(one) for one in zip(*sent, strict=True))
-    C = compressor(RecordedMessages(case.s, vectors, messages - vectors), delta=1.0 - case.s**2)
+    recorded: Any = RecordedMessages(case.s, vectors, messages - vectors)
+    C = compressor(recorded, delta=1.0 - case.s**2)
     if case.program == "ef21":
         return EF21(C, step, shards=shards)
     return ParallelSGD(C, step, ErrorFeedback() if case.program == "feedback" else NoFeedback(), shards=shards)
@@ -280,7 +281,7 @@ def instance(case: Case, solution: Solution, workers: int | None = None) -> Wors
     measure(w, State(w.start))
     measure(w, PROGRAMS[case.program](w, **case.options))
     functions = tuple(
-        interpolant(*zip(*seen, strict=True), mu=mu, lipschitz=top)
+        interpolant(*(np.array(part) for part in zip(*seen, strict=True)), mu=mu, lipschitz=top)
         for seen, (mu, top) in zip(w.seen, _constants(case), strict=True)
     )
     mu, top = (float(np.mean(ends)) for ends in zip(*_constants(case), strict=True))

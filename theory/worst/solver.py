@@ -113,7 +113,9 @@ def solve(case: Case) -> Solution:
     if importlib.util.find_spec("PEPit") is None:
         raise ImportError("PEPit, which makes worst cases, is not installed (pip install 'theory[pepit]')")
     w, value = _solved(case)
-    attained, gram, values = value, (), ()
+    attained = value
+    gram: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
     if case.runs:
         w, attained = _solved(case, INSIDE)
         found = np.array([leaf.eval() for leaf in w.leaves])
