@@ -83,17 +83,23 @@ def atlas_rows() -> list[Entry]:
     -------
     list of Entry
     """
-    results = _results()
-    found = [_of_case(compared(case, solution_of(case)), results) for case in CASES.values()]
     covered = {id for case in CASES.values() for id in case.claims}
+    results = _results(covered)
+    found = [_of_case(compared(case, solution_of(case)), results) for case in CASES.values()]
     found += [row for id, result in results.items() if id not in covered for row in _of_claim(result)]
     return sorted(found, key=lambda row: -math.inf if row.gap is None else row.gap, reverse=True)
 
 
-def _results() -> dict[str, Verification]:
-    """What the kept evidence says of each claim; empty outside a checkout."""
+def _results(covered: set[str]) -> dict[str, Verification]:
+    """What the kept evidence says of the claims that belong here; empty outside a checkout."""
     kept = read_evidence()
-    return {id: judged(find_claim(id), kept[id]) for id in list_claims() if id in kept}
+    claims = [find_claim(id) for id in list_claims() if id in kept]
+    return {one.id: judged(one, kept[one.id]) for one in claims if one.id in covered or _bounds_a_class(one)}
+
+
+def _bounds_a_class(claim: Claim) -> bool:
+    """Whether a claim is an upper bound for a class of functions."""
+    return claim.kind in ("upper", "tight") and not claim.refuted and bool(classes(claim.setting))
 
 
 def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
@@ -143,10 +149,9 @@ def _tightest(checks: Iterable[Check]) -> Check | None:
 
 
 def _of_claim(result: Verification) -> list[Entry]:
-    """The row of an upper bound on a class of functions; none of any other claim."""
-    claim: Claim = find_claim(result.id)
-    functions, check = classes(claim.setting), _tightest(result.checks)
-    if claim.kind not in ("upper", "tight") or claim.refuted or not functions or check is None:
+    """The row of a claim; none if nothing was measured that could be beside its bound."""
+    claim, check = find_claim(result.id), _tightest(result.checks)
+    if check is None:
         return []
     bound, below = float(check.predicted), _reached(check)
     printed = None if result.source_known == "derived" else bound
@@ -156,7 +161,7 @@ def _of_claim(result: Verification) -> list[Entry]:
     return [
         Entry(
             claim.title,
-            functions,
+            classes(claim.setting),
             check.label,
             claim.statement,
             printed,
