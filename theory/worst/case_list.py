@@ -157,7 +157,7 @@ EVERY = [
         "ef-different",
         f"{FED_BACK}, 2 workers, condition numbers 4 and 10",
         "feedback",
-        (1, 3),
+        (1, 3, 6, 7),
         lambda steps: bounds.two_workers_feedback_rate(DELTA, *APART) ** steps,
         {"step": DIFFERENT},
         functions=COMMON,

@@ -1,7 +1,9 @@
-"""A smooth strongly convex function through given points, gradients and values, everywhere; and the messages of a case.
+"""A smooth strongly convex function through given points, gradients and values; and the messages of a case.
 
-Among the functions of the class with these values it is the largest: after mu/2 ||x||^2 is taken away, the infimal
-convolution of L - mu times half a square with the convex hull of the points ([taylor2017smooth], Theorem 6).
+Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it is
+convex, so that the convex envelope of the least of these parabolas is the largest function of the class: L - mu times
+half the squared distance to a point of a hull, plus that point's height, which is a quadratic program over a simplex.
+That it goes through all points, if any function of the class does: [taylor2017smooth].
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import numpy as np
 from ... import bounds
 from ...methods import ErrorFeedback, ParallelSGD
 from ...problems import quadratic
-from .. import claim, identity, upper
+from ...worst import worst_case
+from .. import claim, identity, lower, upper
 from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
 from ..proofs.execute import Formulas
 from ..proofs.forms import pivots
@@ -146,5 +147,13 @@ def _(context):
             yield upper(f"the same, {where}", found, law)
             one = bounds.exact_feedback_rate(delta, sum(ends[1]) / sum(ends[0]))
             yield identity(f"one worker on the mean function, {where}", found, float(one), 1e-9)
-    yield from worst_run(context, "ef-different", 3)
-    yield "Where the condition numbers differ, nobody has a better instance, or a proof."
+    for steps in (6, 7):
+        yield from worst_run(context, "ef-different", steps)
+    six, seven = (worst_case("ef-different", steps) for steps in (6, 7))
+    (first, second), delta = six.case.constants, 1.0 - six.case.s**2
+    one = bounds.exact_feedback_rate(delta, (first[1] + second[1]) / (first[0] + second[0]))
+    label = f"worst case of 7 steps over that of 6, {first}, {second}"
+    yield lower(f"{label}, against one worker on the mean function", seven.value / six.value, float(one))
+    yield upper(label, seven.value / six.value, bounds.two_workers_feedback_rate(delta, first, second))
+    yield "Where the condition numbers differ, worst cases of a few steps lose more in a step than the best instance"
+    yield "for all steps that is known, and less than the formula; we know no instance between them, and no proof."
