@@ -222,7 +222,7 @@ def worst_case(
     Raises
     ------
     ValueError
-        For a method that is not in the list, or a number of workers.
+        For a method that is not in the list, or another argument outside its domain.
     ImportError
         If a case has to be solved and PEPit is not installed.
 
@@ -240,13 +240,11 @@ def worst_case(
     """
     families = {case.family: case for case in CASES.values() if case.runs}
     require(method in families, "method", method, f"one of {', '.join(families)}")
-    require(steps >= 1, "steps", steps, "an integer, at least 1")
     base = families[method]
-    unknown = next((name for name in options if name not in base.options or name == "steps"), None)
-    require(unknown is None, "options", unknown, f"of {', '.join(set(base.options) - {'steps'})}")
     changes: dict[str, Any] = {"options": base.options | {"steps": steps} | options}
     changes |= {} if constants is None else {"constants": tuple((float(mu), float(top)) for mu, top in constants)}
     changes |= {} if s is None else {"s": float(s)}
+    _check(base, base._replace(**changes))
     case = CASES.get(f"{method}.{steps}")
     if case is None or any(getattr(case, name) != value for name, value in changes.items()):
         from .solver import solve
@@ -254,6 +252,22 @@ def worst_case(
         case = base._replace(id=f"{method}.{steps}", ours=None, printed=None, claims=(), **changes)
         return instance(case, solve(case), workers)
     return instance(case, solution_of(case), workers)
+
+
+def _check(base: Case, case: Case) -> None:
+    """Reject what the program of a case cannot be asked."""
+    steps, together = case.options["steps"], case.options.get("local_steps", 1)
+    good = isinstance(steps, (int, np.integer)) and steps >= 1 and steps % together == 0
+    require(good, "steps", steps, "an integer, at least 1" + f", a multiple of {together}" * (together > 1))
+    for name in case.options.keys() - {"steps"}:
+        require(name in base.options, "options", name, f"of {', '.join(sorted(base.options.keys() - {'steps'}))}")
+        require(0.0 < case.options[name] < np.inf, name, case.options[name], "a finite number above 0")
+    require(case.s == base.s or 0.0 < case.s < 1.0 and base.s > 0.0, "s", case.s, "above 0, below 1, with a compressor")
+    smooth = np.isfinite(base.constants[0][1])
+    for mu, top in case.constants:
+        allowed = "0 <= mu < L, and L " + ("finite" if smooth else "infinite, for a proximal step")
+        require(0.0 <= mu < top and np.isfinite(top) == smooth, "constants", (mu, top), allowed)
+    require(len(case.constants) >= 1, "constants", case.constants, "mu and L of one function or more")
 
 
 def instance(case: Case, solution: Solution, workers: int | None = None) -> WorstCase:
@@ -275,7 +289,8 @@ def instance(case: Case, solution: Solution, workers: int | None = None) -> Wors
     ValueError
         For a number of workers.
     """
-    each, given = len(case.constants), workers or len(case.constants)
+    each = len(case.constants)
+    given = each if workers is None else workers
     require(given >= 1 and given % each == 0, "workers", workers, f"a multiple of {each}")
     w, measure = Kept(case, solution), MEASURES[case.measure][1]
     measure(w, State(w.start))

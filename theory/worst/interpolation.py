@@ -1,8 +1,8 @@
 """A smooth strongly convex function through given points, gradients and values; and the messages of a case.
 
-Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it is
-convex, so that the convex envelope of the least of these parabolas is the largest function of the class: L - mu times
-half the squared distance to a point of a hull, plus that point's height, which is a quadratic program over a simplex.
+Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it
+is convex, so that the convex envelope of the least of these parabolas is the largest function of the class: L - mu
+times half the squared distance to a point of a hull, plus that point's height: a quadratic program over a simplex.
 That it goes through all points, if any function of the class does: [taylor2017smooth].
 """
 
