@@ -40,6 +40,12 @@ def test_a_row_says_what_its_case_says(rows):
     assert row.certificate == "symbolic" and row.printed == row.ours  # quoted from its paper
 
 
+def test_what_follows_from_a_printed_theorem_is_not_called_printed(rows):
+    printed = {row.printed for row in rows if row.method == "EF21" and row.how.startswith("SDP, and")}
+    assert printed == {None}
+    assert find_claim("ef.exact").source_known == "quoted"
+
+
 def test_what_lemmas_allow_together_is_not_called_reached(rows):
     composed = [row for row in rows if "composition" in row.certificate and not row.how.startswith("SDP")]
     assert len(composed) >= 5

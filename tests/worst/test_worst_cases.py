@@ -175,7 +175,7 @@ def test_a_wrong_formula_is_noticed(id):
 
 def test_what_is_printed_is_never_better_than_what_the_package_states():
     printed = [compared(case, solution_of(case)) for case in CASES.values() if case.printed is not None]
-    assert len(printed) >= 5
+    assert len(printed) >= 4
     assert all(one.printed_gap > one.gap for one in printed)
 
 

@@ -105,7 +105,8 @@ def _bounds_a_class(claim: Claim) -> bool:
 def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
     case = found.case
     certificates = [results[id].certificate for id in case.claims if id in results]
-    in_print = found.printed is None and any(find_claim(id).source_known != "derived" for id in case.claims)
+    in_print = found.printed is None and not case.derived
+    in_print = in_print and any(find_claim(id).source_known != "derived" for id in case.claims)
     bound = not case.stated_for  # a formula for other functions is no bound here
     return Entry(
         case.method,

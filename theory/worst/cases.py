@@ -49,6 +49,8 @@ class Case(NamedTuple):
         Whether the formula is a factor: the smaller its logarithm, the more steps it asks for.
     stated_for : str
         The functions for which the formula is stated, if it is not for these.
+    derived : bool
+        Whether the formula follows from what the claims state, and is not in print itself.
     relaxed : bool
         Whether the conditions on points of a function are known to be necessary only: the program is then from above.
     """
@@ -66,6 +68,7 @@ class Case(NamedTuple):
     claims: tuple[str, ...] = ()
     contracts: bool = False
     stated_for: str = ""
+    derived: bool = False
     relaxed: bool = False
 
     @property
