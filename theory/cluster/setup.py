@@ -14,7 +14,6 @@ from ..core.handles import read_only
 from ..core.random import key
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
-from ..methods.graphs import mixing
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
@@ -152,8 +151,8 @@ def prepare(
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
-    if hasattr(method, "stores"):  # a method of one's own may have a graph and not say what it stores
-        kept = stored_bytes(method, mixing(method.graph, int(workers)), d, 8 * dtype.itemsize)
+    if hasattr(method, "stores"):  # a method of one's own need not say what it stores
+        kept = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
