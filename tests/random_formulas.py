@@ -33,9 +33,9 @@ import theory.bounds
 from theory.bounds.closed_form import Value
 from theory.claims import find_claim
 from theory.claims.branch_coverage import compiled, definition, parts, picks, ways_of
-from theory.claims.checks import Context, Measurement
-from theory.claims.evidence import EFFORTS, Evidence
-from theory.claims.judgement import judge, overall
+from theory.claims.checks import EFFORTS, Context, Measurement
+from theory.claims.evidence import Evidence
+from theory.claims.judgement import CONSISTENT, judge, overall
 from theory.claims.several_results import related, unclaimed, unevaluated
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import read_evidence
@@ -285,7 +285,7 @@ def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], l
             except Exception as error:
                 return "noticed", f"{id}: {type(error).__name__}: {str(error)[:70]}"
             verdict = overall(found)
-            if verdict not in ("holds", "vacuous"):
+            if verdict not in ("holds", "vacuous", CONSISTENT):
                 return "noticed", f"{id}: {verdict}"
             evaluated = evaluated or bool(hits)
             truth = evidence[id].truth.checks

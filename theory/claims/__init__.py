@@ -3,7 +3,7 @@
 from ..bounds.bibliography import source_known
 from ..bounds.closed_form import formula
 from .base import Claim, claim, find_claim, list_claims
-from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
+from .checks import Check, Context, assumption, certain, equality, identity, limit, lower, rate, upper
 from .claim_list import ClaimTable, browse
 from .claim_list import make_callable as _make_callable
 from .files import load_claims

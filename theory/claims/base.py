@@ -36,6 +36,7 @@ from ..bounds.bibliography import source_known as known_as
 from ..bounds.theorems import KINDS, Theorem, parts, theorem
 from .checks import Check, Context
 from .display import claim_card
+from .judgement import CONSISTENT
 
 REFUTED = ("in print", "quoted", "reading", "question")
 CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
@@ -97,7 +98,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", "vacuous")
+        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous")
 
     @property
     def formula(self) -> str:

@@ -18,13 +18,12 @@ from ..bounds.closed_form import Value, at_source
 from ..measure import Interval, exactly
 from .base import Claim
 from .branch_coverage import watched
-from .checks import Check, Context, Measurement
+from .checks import EFFORTS, Check, Context, Measurement
 from .judgement import overall
 from .source_trials import AtSource, try_at_source
 
 __all__ = ["Attempt", "Evidence", "EvidenceDamaged", "from_line", "measured", "same_numbers", "to_line"]
 
-EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ROUNDING = 1e-9  # relative difference of two measurements with the same seed: order of summation, another processor
 
 
@@ -114,7 +113,8 @@ def measured(
 
     def attempt(subject: Any, effort: int, used: set[str]) -> Attempt:
         with watch():
-            found = Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)), claim.id)
+            context = Context(subject, claim.id, seed, quick, effort, data, used)
+            found = Measurement(claim.measure(context), sure=subject is not claim.subject, name=claim.id)
         return Attempt(effort, found.checks, found.note, int(found.samples))
 
     def settled(subject: Any, efforts: Iterable[int], used: set[str]) -> Attempt:

@@ -9,11 +9,11 @@ from typing import Any, overload
 
 from .base import REGISTRY, Claim, find_claim
 from .branch_coverage import branches
-from .checks import Check
+from .checks import EFFORTS, LEVEL, Check
 from .display import checks_table, formula
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
-from .judgement import ATTAINED, graded, judge, overall, resolves
+from .judgement import ATTAINED, CONSISTENT, graded, judge, overall, resolves
 from .proofs.proof_list import Checked, certificate, secured
 from .several_results import Verifications, related
 from .source_trials import noticed
@@ -72,12 +72,13 @@ class Verification:
     ----------
     id, title, kind, statement : str
         Of the claim.
-    verdict : {"holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted"}
-        "holds" means that the formula is known within 25 %, "slack" within a factor of 4.
+    verdict : {"holds", "holds, slack", "holds, loose", "order consistent", "vacuous", "undecided", "refuted"}
+        "holds" means that the formula is known within 25 %, "slack" within a factor of 4; "order consistent" that a
+        slope is near the exponent and is not it.
     measured : float
         The headline's estimate.
     interval : (float, float)
-        The headline's interval; with the other checks' it is at the level 1 - 10^-6.
+        The headline's interval; with the other checks' it is at ``level``.
     predicted : float
         The bound's or the equality's value.
     mutants : dict
@@ -159,6 +160,12 @@ class Verification:
         )
 
     @property
+    def level(self) -> float:
+        """Probability that all intervals of all attempts hold: 1 - 10^-6, less where there were few samples."""
+        misses = sum(1.0 - check.interval.level for check in self.checks if check.interval.samples)
+        return max(0.0, 1.0 - max(1.0 - LEVEL, len(EFFORTS) * misses))
+
+    @property
     def assumptions(self) -> tuple[Check, ...]:
         """The assumptions that were checked along the run."""
         return tuple(check for check in self.checks if check.assumed)
@@ -166,8 +173,8 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.refuted else self.verdict.startswith(("holds", "vacuous"))
-        return expected and not self.survivors
+        fine = ("refuted",) if self.refuted else ("holds", CONSISTENT, "vacuous")
+        return self.verdict.startswith(fine) and not self.survivors
 
     @property
     def survivors(self) -> list[str]:
@@ -199,6 +206,7 @@ class Verification:
             "measured_by": self.measured_by,
             "source_known": self.source_known,
             "samples": int(self.samples),
+            "level": float(self.level),
             "seconds": float(self.seconds),
             "note": self.note,
             "refuted": self.refuted,
@@ -207,6 +215,10 @@ class Verification:
             "quick": self.quick,
             "effort": self.effort,
         }
+
+    def _how(self) -> str:
+        level = f"level 1 - {1.0 - self.level:.1g}"
+        return f"{self.samples} samples, {level}, seed {self.seed}, {self.seconds:.2f} s"
 
     def _repr_html_(self) -> str:
         mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
@@ -217,7 +229,7 @@ class Verification:
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
             ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
-            ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
+            ("how", self._how()),
         ]
         left = 'style="text-align:left"'
         rows = "".join(f"<tr><th {left}>{name}</th><td {left}>{text}</td></tr>" for name, text in said if text)
@@ -231,10 +243,10 @@ class Verification:
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
-            sign = {"upper": "<=", "lower": ">=", "rate": "~ "}.get(c.rule, "= ")
+            sign = {"upper": "<=", "lower": ">=", "rate": "~ ", "limit": "~ "}.get(c.rule, "= ")
             ends = f"[{_number(c.interval.low)}, {_number(c.interval.high)}]" if c.interval.samples else "computed"
             ratio = f"  ratio {c.interval.estimate / c.predicted:.4g}" if c.predicted else ""
-            within = f" within {c.tolerance:g}" if c.rule == "rate" or not c.predicted else ""
+            within = f" within {c.tolerance:g}" if c.rule in ("rate", "limit") or not c.predicted else ""
             lines.append(
                 f"  {c.label:<{width}}  {_number(c.interval.estimate, 6):>11} {ends}  {sign} "
                 f"{_number(c.predicted, 6)}{within}{ratio}  {judge(c)}"
@@ -250,7 +262,7 @@ class Verification:
             lines.append(f"  proof: {self.proof}")
         if self.note:
             lines.append(f"  note: {self.note}")
-        lines.append(f"  {self.samples} samples, level 1 - 1e-6, seed {self.seed}, {self.seconds:.2f} s")
+        lines.append(f"  {self._how()}")
         return "\n".join(lines)
 
 

@@ -26,9 +26,10 @@ from .source_theorems import theorem_table
 __all__ = ["CARE", "alarms", "command", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
-SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
+SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "identity": "= ", "equality": "= "}
 NARROW = "\u202f"  # a non-breaking space
-MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": "○", "refuted": "✗", "undecided": "?"}
+MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "order consistent": "~"}
+MARKS |= {"vacuous": "○", "refuted": "✗", "undecided": "?"}
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
@@ -151,6 +152,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
         (sum(result.verdict == "holds" for result in expected), "hold"),
         (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
+        (sum(result.verdict == "order consistent" for result in expected), "order consistent"),
         (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
         (len(refuted), "refuted, as expected"),
         (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
@@ -182,8 +184,9 @@ def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
     tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
     effort = "in quick mode" if quick else "with all samples"
     return (
-        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals are at the "
-        f"level 1 − 10⁻⁶; a number without one was computed, not sampled. {tools}.</p>"
+        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals of a claim "
+        "are all at the level 1 − 10⁻⁶, unless it states another; a number without one was computed, not sampled. "
+        f"{tools}.</p>"
     )
 
 
@@ -197,9 +200,8 @@ def _verdict(result: Verification) -> str:
 def _tone(verdict: str, text: str = "") -> str:
     if verdict == "refuted":
         return "expected" if text else "refuted"
-    return {"holds": "holds", "holds, slack": "holds", "holds, loose": "vacuous", "vacuous": "vacuous"}.get(
-        verdict, "undecided"
-    )
+    weak = dict.fromkeys(("holds, loose", "order consistent", "vacuous"), "vacuous")
+    return {"holds": "holds", "holds, slack": "holds", **weak}.get(verdict, "undecided")
 
 
 def _interval(interval: Any) -> str:
@@ -334,7 +336,7 @@ def _checks(result: Verification) -> str:
         verdict, ratio = judge(check), None
         if finite(check.interval.estimate, check.predicted) and check.predicted:
             ratio = check.interval.estimate / check.predicted
-        within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
+        within = f" ± {number(check.tolerance)}" if check.rule in ("rate", "limit") else ""
         verdict = f"assumption {verdict}" if check.assumed else verdict
         mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
         rows += (

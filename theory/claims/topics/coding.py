@@ -10,7 +10,7 @@ import numpy as np
 from ... import bounds
 from ...compressors import QSGD, Elias, compress
 from ...core.random import key
-from .. import claim, equality, upper
+from .. import certain, claim, equality, upper
 from ..laws import equal_magnitudes, gaussian, spike
 from .qsgd import half_odd
 
@@ -188,7 +188,7 @@ def _(context):
     ):
         v = vector.make(context)
         bits = length(levels_of(context, compressor, v, s, context.samples(1000, 300)))
-        yield rule(f"bits, {vector.label}, s={s}", bits, bounds.qsgd_unary_length(v.size, s))
+        yield rule(f"bits, {vector.label}, s={s}", certain(bits), bounds.qsgd_unary_length(v.size, s))
 
 
 @claim(
@@ -243,4 +243,4 @@ def _(context):
     for vector in (half_odd(1024, 32), equal_magnitudes(1024), gaussian(1024), half_odd(16, 4)):
         v = vector.make(context)
         bits = context.subject(levels_of(context, QSGD, v, math.isqrt(v.size), context.samples(200, 50)))
-        yield upper(f"bits, {vector.label}, s=sqrt(d)", bits, 2.8 * v.size + 32)
+        yield upper(f"bits, {vector.label}, s=sqrt(d)", certain(bits), 2.8 * v.size + 32)
