@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .. import bounds
 from ..core import generic, kernel, require
+from ..core.arguments import is_whole
 from ..core.random import derive, integer, key
 from ..problems import base
 from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
@@ -331,7 +332,7 @@ def diversity(
 def _from_samples(
     problem: Any, x: Any, other: Any, n: Any, samples: Any, seed: Any, level: Any, whole: Any
 ) -> Diversity:
-    good = isinstance(samples, (int, np.integer)) and samples >= 2 * GROUPS
+    good = is_whole(samples) and samples >= 2 * GROUPS
     require(good, "samples", samples, f"None, or an integer, at least {2 * GROUPS}")
     require(0 < level < 1, "level", level, "a number in (0, 1)")
     stream, two = np.uint64(key(seed, "diversity")), other is not None
@@ -343,8 +344,9 @@ def _from_samples(
         _sampled(problem, x, other if two else x, two, stream, squares, products, out, scratch)
     # within a group, repeats of a row may share their noise: then only the means of the groups are independent
     shared = base.gradient_noise(problem) == base.PER_STEP
-    moment = mean_interval(squares.mean(axis=1) if shared else squares.reshape(-1), level)
-    found = mean_interval(products, level)
+    # rows of one length have gradients of one length: that may well be certain
+    moment = mean_interval(squares.mean(axis=1) if shared else squares.reshape(-1), level, certain=True)
+    found = mean_interval(products, level, certain=True)
     low, high, estimate = (max(0.0, number) for number in (found.low, found.high, found.estimate))
     squared = found._replace(low=low, high=high, estimate=estimate)  # the estimated quantities are not negative
     return _found(n, moment, squared, _at_least_one(squares.mean(axis=1), products, level))
