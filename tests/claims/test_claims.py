@@ -23,6 +23,7 @@ from theory.claims import (
     find_claim,
     identity,
     ledger,
+    limit,
     list_claims,
     lower,
     rate,
