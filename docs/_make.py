@@ -6,7 +6,7 @@
 ``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out; its
                     verdicts and numbers are computed (``theory.experiment.sources_index``)
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
-                    counts of verdicts and the orderings that do not hold
+                    counts of verdicts and the orderings that do not hold, ``atlas.md`` from kept solutions and evidence
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ TOPICS = [
     ("methods", "Methods"),
     ("cluster", "The cluster"),
     ("measure", "Measuring"),
+    ("worst", "Worst cases"),
     ("claims", "Claims"),
     ("plots", "Figures"),
     ("core.random", "Random streams"),
@@ -168,6 +169,7 @@ def everything() -> None:
     sources()
     write(DOCS / "_generated" / "api.md", api())
     write(DOCS / "_generated" / "claims.md", claims())
+    write(DOCS / "_generated" / "atlas.md", atlas())
 
 
 def write(path: Path, text: str) -> None:
@@ -192,6 +194,16 @@ def lectures() -> None:
             pages = sorted(path.stem for path in sources.values() if path.name != "README.md")
             text += "\n".join(["", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *pages, "```", ""])
         write(folder / name, text)
+
+
+# --- the atlas ------------------------------------------------------------------------------------------------------
+
+
+def atlas() -> str:
+    """The table of the atlas, with links to claims."""
+    from theory.experiment.atlas import atlas_rows, table
+
+    return table(atlas_rows(), lambda id: f"[`{id}`](#{claim_target(id)})") + "\n"
 
 
 # --- API ------------------------------------------------------------------------------------------------------------
@@ -295,8 +307,9 @@ def claim_entry(claim, replaced) -> list[str]:
     if claim.mutants:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
     if claim.refuted:
-        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}[claim.refuted]
-        notes.append(f"*{known}:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
+        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}.get(claim.refuted)
+        entry = f"{{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`"
+        notes.append(f"*{known}:* {entry}." if known else "*Question:* nobody claims it; the numbers say no.")
     if replaced:
         notes.append("*Holds instead of:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + ".")
     others = [other for other in claim.see if other not in replaced]
@@ -311,11 +324,11 @@ def claim_target(id: str) -> str:
 
 
 def errata_target(id: str) -> str:
-    """The name of its entry on the pages of refuted statements."""
+    """The name of its entry on the pages of refuted statements; of a question, that in the list of claims."""
     from theory.claims import find_claim
     from theory.experiment.errata_page import NAMES
 
-    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES.get(find_claim(id).refuted, 'claim')}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def closed_form(bound) -> str:

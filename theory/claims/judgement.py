@@ -9,6 +9,7 @@ from typing import Protocol
 from .checks import NEAR, Check
 
 RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
+ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 WIDEST = 0.2  # relative width of the interval of an equality
 CONSISTENT = "order consistent"
 VERDICTS = ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous", "undecided", "refuted")

@@ -18,6 +18,7 @@ from typing import Any
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import judge
+from ..claims.ledger_table import source_text
 from ..reporting.formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
@@ -33,6 +34,7 @@ CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
+    "question": "This is a question of our own; nobody claims it.",
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
@@ -172,7 +174,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
             said = escape(f" {CARE[result.refuted]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
-        title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
+        title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
@@ -266,12 +268,16 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
 
 
 def _blind(result: Verification) -> str:
-    """The factor by which the formula could be wrong, and the summands that it could lack."""
-    if result.blind is None:
+    """The factor by which the formula could be wrong, the summands that it could lack, and who secures it."""
+    blind = result.blind
+    if blind is None:
         return "–"
-    factor = result.blind.factor
-    terms = "".join(f'<span class="interval">without {escape(term)}</span>' for term in result.blind.terms)
-    return ("any" if factor > 1e5 else number(factor, 3)) + terms
+    more = [f"without {term}" for term in blind.terms]
+    more += [f"with 0.8 {term}" for term in blind.smaller]
+    more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
+    more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
+    factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
+    return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
 
 def _key(value: Any) -> str:
@@ -297,6 +303,8 @@ def _details(result: Verification, claim: Claim, ids: Any) -> str:
         ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
+        ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
+        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
         ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),

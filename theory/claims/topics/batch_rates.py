@@ -64,7 +64,7 @@ def settled(context, batch, length, rounds, d=1000) -> tuple[Any, dict[str, Any]
     of=bounds.minibatch_smooth,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):
@@ -87,7 +87,7 @@ def _(context):
     of=bounds.minibatch_pl,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):
@@ -114,7 +114,7 @@ def _(context):
     of=bounds.minibatch_convex,
     subject=sums,
     mutants={"steps three times as large": thrice, "step gamma for the mean of the batch": not_scaled},
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step", "batch.convex.exact"),
 )
 def _(context):
@@ -143,7 +143,7 @@ def _(context):
     of=bounds.minibatch_strongly_convex,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):

@@ -100,7 +100,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 
 @claim(
     "conef.theorem",
-    certificate="composition",
+    lemmas=("conef.identity", "conef.memory.bound", "ef.descent"),
     of=bounds.conef,
     subject=(unchanging, composed),
     mutants={
@@ -124,7 +124,7 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
 
 @claim(
     "conef.improved.theorem",
-    certificate="composition",
+    lemmas=("conef.improved", "conef.theorem"),
     of=bounds.conef,
     subject=(unchanging, composed_in_parts),
     mutants={

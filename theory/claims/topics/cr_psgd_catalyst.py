@@ -77,7 +77,7 @@ def _(context):
     subject={},
     mutants={"steps a hundred times too small": {"step": 1.0 / 400.0, "rho": 1.001}},
     see=("catalyst.progress", "cr-psgd.bound"),
-    certificate="composition",
+    lemmas=("catalyst.progress", "cr-psgd.bound"),
 )
 def _(context):
     workers, samples, noise = 4, 256, 0.05

@@ -87,7 +87,7 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
 
 @claim(
     "ef.nonconvex",
-    certificate="composition",
+    lemmas=("ef.identity", "ef.memory.paper", "ef.descent"),
     of=bounds.ef_sgd,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
@@ -169,7 +169,7 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
 
 @claim(
     "ef.nonconvex.variance",
-    certificate="composition",
+    lemmas=("ef.identity", "ef.memory.step", "ef.descent"),
     of=bounds.ef_sgd_variance,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={

@@ -100,7 +100,6 @@ def _(context):
     subject=lambda rho: GrowingBatch(rho, 1),
     mutants={"batches of one throughout": lambda rho: 1},
     see=("cr-psgd.equality",),
-    certificate="composition",
 )
 def _(context):
     mu, L, step, replicas = 1.0, 4.0, 0.1, context.samples(2000, 1000)

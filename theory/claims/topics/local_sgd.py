@@ -81,7 +81,7 @@ def _worst(steps, shift, *, mu, lipschitz, local_steps, second_moment, variance,
     subject=lambda shift: InverseTime(4.0, 1.0, shift),
     mutants={"steps a hundred times too small": lambda shift: InverseTime(0.04, 1.0, shift)},
     see=("local-sgd.step", "local-sgd.deviation", "local-sgd.quadratic"),
-    certificate="composition",
+    lemmas=("local-sgd.step", "local-sgd.deviation"),
 )
 def _(context):
     mu, L, H, steps, replicas = 1.0, 2.0, 5, 2000, context.samples(400, 100)
@@ -207,7 +207,6 @@ def _(context):
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01, "steps of 1.9/L": 1.9},
     see=("local-sgd.deviation", "rounds.orders"),
-    certificate="composition",
 )
 def _(context):
     context.used.add("run")

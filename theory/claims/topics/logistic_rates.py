@@ -111,7 +111,7 @@ def averages(steps, mu):
 @claim(
     "logistic.averages",
     of=bounds.sgd_average,
-    certificate="composition",
+    lemmas=("sgd.average",),
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )

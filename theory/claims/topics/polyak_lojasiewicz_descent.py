@@ -12,6 +12,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, pl_constant, quadratic, sine_quadratic
 from .. import claim, identity, upper
+from ..worst_runs import worst_run
 from .polyak_lojasiewicz import searched, sine
 
 
@@ -31,7 +32,7 @@ def _(context):
     sines = sine_quadratic([1.0, 0.9], 0.0)
     for name, problem, mu, start, share in (
         ("sines", sines, pl_constant(sines).mu, (2.6, 2.4), 1.0),
-        ("(mu/2)||x||^2", quadratic([2.0, 2.0], 0.0), 2.0, (1.0, -2.0), 0.3),
+        *(("(mu/2)||x||^2", quadratic([2.0, 2.0], 0.0), 2.0, (1.0, -2.0), share) for share in (0.3, 1.5, 1.9)),
     ):
         L = lipschitz(problem)
         f = _descent(context, problem, start, context.subject * share / L, 20)
@@ -39,7 +40,8 @@ def _(context):
         for T in (20, 5, 1):
             for form in ("simple", "sharp"):
                 bound = bounds.pl_gd(T, **known, form=form)
-                yield upper(f"f(x_{T}) - f*, {name}, gamma L={share:g}, {form}", f[T], bound, trivial=f[0])
+                reached = float(f[T]) if T < len(f) else np.inf  # it diverged
+                yield upper(f"f(x_{T}) - f*, {name}, gamma L={share:g}, {form}", reached, bound, trivial=f[0])
 
 
 @claim(
@@ -76,3 +78,5 @@ def _(context):
         f = _descent(context, problem, start, context.subject * gamma, T)
         predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
         yield identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11)
+    for method, steps in (("gd", 3), ("gd-long", 2), ("proximal", 3)):
+        yield from worst_run(context, method, steps)

@@ -37,15 +37,13 @@ def _(context):
 
 
 LARGE, SIZE, COLUMNS_OF_Q = 4, 64, 9
-GAP = Input(
-    f"{LARGE} values 10^4 and {SIZE - LARGE} values 1",
-    lambda context: matrix(context, np.repeat([1e4, 1.0], [LARGE, SIZE - LARGE]), SIZE, SIZE),
-)
+LEVELS = np.repeat([1e4, 2.0], [LARGE, SIZE - LARGE])
+GAP = Input(f"{LARGE} values 10^4 and {SIZE - LARGE} values 2", lambda context: matrix(context, LEVELS, SIZE, SIZE))
 
 
 def halko_share(v, rank: int):
     """The bound for this spectrum, over the squared norm."""
-    return bounds.power_sgd_halko(np.repeat([1e4, 1.0], [LARGE, SIZE - LARGE]), rank) / float(v @ v)
+    return bounds.power_sgd_halko(LEVELS, rank) / float(v @ v)
 
 
 compressor_law(

@@ -59,7 +59,7 @@ def largest_mean_gap(inner: int, *, step, lipschitz, mu, omega, workers) -> Frac
 
 @claim(
     "qsvrg.factor",
-    certificate="composition",
+    lemmas=("qsvrg.second-moment",),
     of=bounds.qsvrg_factor,
     subject=(1.0, partial(QSGD, LEVELS)),
     mutants={
@@ -94,7 +94,7 @@ def _(context):
 
 @claim(
     "qsvrg.rate",
-    certificate="composition",
+    lemmas=("qsvrg.factor",),
     of=bounds.qsvrg_factor,
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},

@@ -52,7 +52,6 @@ def averaging(context, step, average, steps=100):
 @claim(
     "sgd.average",
     of=bounds.sgd_average,
-    certificate="composition",
     subject=1.0,
     mutants=SCALED,
 )
@@ -76,7 +75,7 @@ def _named_average(id, of, step, average):
         yield upper("E f(xbar_T) - f*, T=100", gap, promised)
         yield condition
 
-    claim(id, of=of, subject=1.0, mutants=SCALED, certificate="composition")(measure)
+    claim(id, of=of, subject=1.0, mutants=SCALED, lemmas=("sgd.average",))(measure)
 
 
 _named_average("sgd.weighted-average", bounds.sgd_weighted_average, *LINEAR)

@@ -22,7 +22,7 @@ from .sgd import filled, fits
 @claim(
     "sgd.smooth-average",
     of=bounds.sgd_smooth_average,
-    certificate="composition",
+    lemmas=("sgd.inverse-time.bound",),
     subject=1.0,
     mutants={"steps a quarter as large": 0.25, "steps eight times as large": 8.0},
 )

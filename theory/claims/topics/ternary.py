@@ -163,6 +163,10 @@ def _(context):
     factors = np.array([bounds.ternary_iterations(d) for d in dimensions])
     slope = np.polyfit(np.log(given), np.log(factors), 1)[0]
     yield loglog_rate("slope of iterations in d", given, taken, slope, 0.05)
+    for d, factor in zip(dimensions, factors, strict=True):  # run and prediction have the factor in common
+        flat = equal_magnitudes(d).make(context)
+        second = context.moments(context.subject(d)[0], flat, context.samples(8_000, 2_000), "flat", d).second
+        yield equality(f"E||Q(v)||^2/||v||^2, equal magnitudes, d={d}", second, factor)
     yield (
         f"iterations until the mean of {GROUP} replicas of ||x||^2 is {ACCURACY:g} (from {START:g}):"
         f" {', '.join(f'{np.mean(t):.1f}' for t in taken)}; tolerance 0.05: gradients become less flat on the way"
