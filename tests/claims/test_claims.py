@@ -158,7 +158,7 @@ RULES = [
     (rate("", interval(-1.06, -0.95), -1.0, 0.05), "undecided"),  # asked for more
     (limit("", -0.999, -1.0, 0.05), "holds"),
     (limit("", -0.9, -1.0, 0.05), "refuted"),
-    (equality("", interval(-math.inf, math.inf), 0.0), "undecided"),
+    (equality("", Interval(0.0, -math.inf, math.inf, samples=9), 0.0), "undecided"),
 ]
 
 
