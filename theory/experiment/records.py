@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ..reporting.figure_records import hint
 from ..reporting.files import RecordError, write_whole
 
 UNFINISHED = ".unfinished"
@@ -146,7 +147,8 @@ def read_record(folder: str | Path) -> Record:
         folder = folder.parent
     path = folder / "record.jsonl"
     if not path.is_file():
-        raise RecordError(f"{folder} is not a record: it has no record.jsonl")
+        of_figure = folder.is_file() and hint(folder)
+        raise RecordError(of_figure or f"{folder} is not a record: it has no record.jsonl")
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
     record: Any = None
