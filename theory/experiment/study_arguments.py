@@ -116,7 +116,7 @@ def figures(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="figures or studies (default: all); see --list")
+    add("names", nargs="*", metavar="NAME", help="figures, studies, or files of yours: my.py, my.toml (default: all)")
     add("--list", action="store_true", help="list the source of each figure, and draw nothing")
     add("--fresh", action="store_true", help="measure again, also where there is a record")
     add(
@@ -138,7 +138,7 @@ def figures(argv: list[str], comm: Any) -> int:
     if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
         parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
     try:
-        figures = chosen(options.names)
+        figures = chosen(options.names, options.figures, options.record)
         if options.record and (len(figures) != 1 or options.fresh):
             parser.error("--record: allowed with the name of one figure, and without --fresh")
         if options.record and os.path.isdir(options.record):

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from .files import RecordError, versions, write_whole
 from .json_values import from_json, to_json
 
-__all__ = ["FORMAT", "FigureRecord", "hint", "read_record", "record_path", "write_record"]
+__all__ = ["FOLDER", "FORMAT", "FigureRecord", "hint", "read_record", "record_path", "write_record"]
 
 FORMAT = 1
+FOLDER = "records"  # beside the figures
 
 
 class FigureRecord(NamedTuple):
@@ -36,7 +37,7 @@ class FigureRecord(NamedTuple):
 
 def record_path(folder: str | Path, figure: str) -> Path:
     """Path of the record of a figure, given the folder of the figures."""
-    return Path(folder) / "records" / f"{figure}.json"
+    return Path(folder) / FOLDER / f"{figure}.json"
 
 
 def write_record(folder: str | Path, figure: str, how: dict, seconds: float, found: dict) -> Path:

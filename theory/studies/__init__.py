@@ -23,6 +23,8 @@ __all__ = [
     "STUDIES",
     "StudyConfiguration",
     "collect",
+    "drawn",
+    "how_of",
     "measure",
     "page_of",
     "report",

@@ -26,7 +26,7 @@ from ...reporting.files import (
 
 FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
 STUDIES = {
-    path.stem.replace("_", "-"): path.open(encoding="utf-8").readline().strip().strip('"')
+    path.stem.replace("_", "-"): path.read_text(encoding="utf-8").partition("\n")[0].strip().strip('"')
     for path in sorted(FOLDER.glob("[a-z]*.py"))
 }
 GIVEN = ("seed", "data", "topics")  # to a study that takes them
