@@ -127,10 +127,10 @@ def measure(e: StudyConfiguration, quick: bool = False, comm=None) -> tuple[dict
 
 
 def how_of(e: StudyConfiguration, quick: bool = False) -> dict:
-    """What was run, for the record of an experiment that is a study."""
-    more = {"data": e.data, "topics": e.topics, "options": e.options and to_json(e.options._asdict())}
+    """What was run, for the record of an experiment that is a study: of its files the names alone."""
     how = {"study": e.study, "experiment": e.name, "quick": quick, "seed": e.seed}
-    return how | {key: value for key, value in more.items() if value is not None}
+    how |= {key: Path(name).name for key, name in (("data", e.data), ("topics", e.topics)) if name is not None}
+    return how if e.options is None else how | {"options": to_json(e.options._asdict())}
 
 
 def show_studies(measured, quick=False, figures=None, markdown=None, say=print) -> int:
