@@ -239,7 +239,7 @@ def test_data_that_nobody_takes_are_refused(write, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "answer"),
     [
-        ("collect(quick, options)", "collect(quick, seeds, options)", "collect takes 'seeds', allowed: some of quick, "),
+        ("collect(quick, options)", "collect(quick, seeds, options)", "collect takes 'seeds', allowed: some of "),
         ("class Options(NamedTuple)", "class Choices(NamedTuple)", "allowed: a class Options and a parameter options"),
         ("collect(quick, options)", "collect(quick)", "allowed: a class Options and a parameter options"),
         ("@setting\nclass Options(NamedTuple)", "class Options", "Options is no NamedTuple"),
