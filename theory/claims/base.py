@@ -69,6 +69,7 @@ class Claim:
     version: int = 1
     entry: str = ""
     place: tuple[str, int] = ("", 0)
+    origin: str = ""
 
     def __repr__(self) -> str:
         return f"<claim {self.id}: {self.title}; {self.cited}>"
@@ -116,7 +117,7 @@ class Claim:
     @property
     def file(self) -> str:
         """The file of a claim from outside the package; empty for claims of the package or a notebook."""
-        path = Path(_origin(self.measure)).resolve()
+        path = Path(self.origin).resolve()
         return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
 
     def signature(self, annotated: bool = True) -> str:
@@ -138,23 +139,21 @@ class Claim:
 REGISTRY: dict[str, Claim] = {}  # those that are loaded; `registered` has all
 
 
-def _origin(measure: Callable) -> str:
-    """The file that defines a claim and may redefine it; the cells of a notebook, files for Python, count as one."""
-    code = getattr(measure, "__code__", None)
-    return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
+def _place() -> tuple[tuple[str, int], str]:
+    """File and line of the statement that registers a claim, which is not in this file, nor in a factory; its origin.
 
-
-def _place() -> tuple[str, int]:
-    """File and line of the statement that registers a claim: not in this file, nor in a factory."""
+    That is the file that may redefine the claim; the cells of a notebook, files for Python, count as one.
+    """
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
         frame = frame.f_back
     if frame is None:
-        return "", 0
+        return ("", 0), ""
     file, line = frame.f_code.co_filename, frame.f_lineno
+    origin = NOTEBOOK if frame.f_globals.get("__name__") == NOTEBOOK else file
     while frame is not None and frame.f_code.co_filename == file:
         line, frame = frame.f_lineno, frame.f_back
-    return file, line
+    return (file, line), origin
 
 
 OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")
@@ -256,11 +255,11 @@ def claim(
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
-    place = _place()
+    place, origin = _place()
 
     def decorate(measure: Callable[[Context], Iterable[Check | str]]) -> Claim:
         known = REGISTRY.get(id) if Path(place[0]).is_relative_to(PACKAGE) else _loaded(id)
-        if known is not None and _origin(known.measure) != _origin(measure):
+        if known is not None and known.origin != origin:
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
         REGISTRY[id] = Claim(
             id=id,
@@ -276,6 +275,7 @@ def claim(
             version=version,
             entry=bibtex if bibtex.lstrip().startswith("@") else "",
             place=place,
+            origin=origin,
             **facts,
         )
         return REGISTRY[id]

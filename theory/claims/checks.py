@@ -108,11 +108,18 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     Check
         To be yielded by the claim's measurement.
 
+    Raises
+    ------
+    TypeError
+        If an array was measured.
+
     Examples
     --------
     >>> identity("1/3 + 1/3", 1 / 3 + 1 / 3, 2 / 3).rule
     'identity'
     """
+    if np.ndim(measured):
+        raise TypeError(f"measured: got an array for {label!r}, allowed: a computed number; samples have `equality`")
     return _check(label, "identity", measured, predicted, tolerance)
 
 
@@ -256,10 +263,21 @@ class Measurement:
     ----------
     yielded : iterable of Check or str
         Checks, and remarks as strings.
+    name : str
+        The claim's id, for errors.
+
+    Raises
+    ------
+    TypeError
+        If there is something else, or no check.
     """
 
-    def __init__(self, yielded: Iterable[Check | str]) -> None:
-        found = list(yielded)
+    def __init__(self, yielded: Iterable[Check | str], name: str = "") -> None:
+        found = list(yielded) if isinstance(yielded, Iterable) else [yielded]
+        wrong = [one for one in found if not isinstance(one, (Check, str))]
+        if wrong or not any(isinstance(one, Check) for one in found):
+            got = f"{wrong[0]!r:.60}" if wrong else "no check"
+            raise TypeError(f"measurement of {name}: got {got}, allowed: to yield checks, such as equality(...)")
         checks = sorted((one for one in found if isinstance(one, Check)), key=lambda check: check.assumed)
         level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
         self.checks = tuple(check.settled(level) for check in checks)

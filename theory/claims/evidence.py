@@ -106,7 +106,7 @@ def measured(
 
     def attempt(subject: Any, effort: int, used: set[str]) -> Attempt:
         with watch():
-            found = Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
+            found = Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)), claim.id)
         return Attempt(effort, found.checks, found.note, int(found.samples))
 
     def settled(subject: Any, efforts: Iterable[int], used: set[str]) -> Attempt:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core import require
 from ..measure import loglog_slope
 from .base import Claim, claim
 from .checks import Check, Context, equality, lower, rate, upper
@@ -104,7 +105,8 @@ def compressor_law(
     ----------
     id : str
     make : callable
-        Makes the compressor from the settings of a case.
+        Makes the compressor from the settings of a case; a wrong one, or one of your own, may be a function
+        ``(v, samples, rng)`` that returns so many messages as rows.
     at : sequence of (Input, dict) or (Input, dict, rule)
         Cases: a vector, the settings, and "equality" (the default), "upper" or "lower".
     quantity : {"variance", "bias", "nonzeros", "bits", "second"}
@@ -123,12 +125,19 @@ def compressor_law(
     -------
     Claim
 
+    Raises
+    ------
+    ValueError
+        If a rule is unknown, or `claim` refuses; when it is verified, if the formula needs another setting.
+
     Examples
     --------
     >>> from theory.claims import find_claim
     >>> find_claim("randk.variance").formula
     'rand_k_variance'
     """
+    for rule in [case[2] for case in at if len(case) > 2]:
+        require(rule in RULES, "at", rule, " or ".join(RULES))
     about = facts.get("of") if quantity != "bias" else None  # E Q(v) = v: there is nothing to compute
     predict = formula or (_prediction(about, quantity) if about else None)
 
@@ -148,9 +157,14 @@ def compressor_law(
 def _prediction(of: Callable[..., float], quantity: str) -> Callable[..., float]:
     """A formula as a function of the vector and the settings; per ||v||^2 if it is that of one vector."""
     names = inspect.signature(of).parameters
+    needed = {name for name, one in names.items() if one.default is one.empty}
 
     def predicted(v: np.ndarray, **settings: Any) -> float:
         given = {name: value for name, value in ({"v": v, "d": v.size} | settings).items() if name in names}
+        lacking = ", ".join(sorted(needed - set(given)))
+        require(
+            not lacking, "at", f"settings without {lacking}", "settings for all arguments of the formula but v and d"
+        )
         return of(**given) / (float(v @ v) if "v" in names and quantity in ("variance", "bias") else 1.0)
 
     return predicted

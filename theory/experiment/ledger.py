@@ -200,6 +200,9 @@ def _show(
 
     if results:
         say(str(ledger(results)))
+    for result in results:
+        if not result.ok:
+            say(f"\n{result}\n")
     if results and formulas:
         say(str(formula_table(results)))
     seconds = sum(result.seconds for result in results)
