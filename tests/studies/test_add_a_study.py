@@ -223,6 +223,11 @@ def test_settings_that_are_wrong_are_answered(write, tmp_path, capsys, text, ans
     assert answer in refused(["run", "--config", "mine.toml"], capsys)
 
 
+def test_a_file_without_a_study_has_no_figure(write, tmp_path, capsys):
+    (tmp_path / "mine.toml").write_text("seed = 3")
+    assert "mine.toml: there is no key study" in refused(["figures", "mine.toml"], capsys)
+
+
 def test_data_that_nobody_takes_are_refused(write, capsys):
     said = refused(["study", write(), "--data", "digits"], capsys)
     assert "--data: squares-of-numbers would ignore it, as collect has no parameter data" in said

@@ -80,7 +80,9 @@ class StudyConfiguration(NamedTuple):
             ...
         theory.reporting.files.ConfigurationError: unknown key 'sed': did you mean seed ...?
         """
-        study = str(values.get("study"))
+        if "study" not in values:
+            raise ConfigurationError("there is no key study, which names a study or a Python file with one")
+        study = str(values["study"])
         if study.endswith(".py"):
             study = str(Path(folder) / study)
             described = own_study(study).about
