@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..core import require
 from ..measure import loglog_slope
 from .base import Claim, claim
-from .checks import Check, Context, equality, lower, rate, upper
+from .checks import NEAR, Check, Context, certain, equality, lower, rate, upper
 
 RULES = {"equality": equality, "upper": upper, "lower": lower}
 
@@ -42,7 +42,7 @@ def spike(d: int) -> Input:
 
 
 def loglog_rate(
-    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float, **window: Any
+    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float = NEAR, **window: Any
 ) -> Check:
     """A rate: the slope of the logarithm of E y in that of x, with a column of samples of y for each x.
 
@@ -55,7 +55,7 @@ def loglog_rate(
     samples : array_like, shape (m, n), or list of n arrays of m samples
         Independent rows.
     predicted, tolerance : float
-        The slope, and the largest distance of the interval's ends from it.
+        As for `rate`.
     **window
         As for `theory.measure.loglog_slope`: between which values of x.
 
@@ -108,7 +108,8 @@ def compressor_law(
         Makes the compressor from the settings of a case; a wrong one, or one of your own, may be a function
         ``(v, samples, rng)`` that returns so many messages as rows.
     at : sequence of (Input, dict) or (Input, dict, rule)
-        Cases: a vector, the settings, and "equality" (the default), "upper" or "lower".
+        Cases: a vector, the settings, and "equality" (the default), "upper" or "lower"; then "certain" if the quantity
+        is known to be the same in every draw.
     quantity : {"variance", "bias", "nonzeros", "bits", "second"}
         "variance" is E||Q(v) - v||^2/||v||^2, "bias" ||E Q(v) - v||^2/||v||^2; the others as in `moments`.
     formula : callable, optional
@@ -142,14 +143,14 @@ def compressor_law(
     predict = formula or (_prediction(about, quantity) if about else None)
 
     def measure(context: Context) -> Iterator[Check]:
-        for number, (vector, settings, *rule) in enumerate(at):
+        for number, (vector, settings, *words) in enumerate(at):
             v = vector.make(context)
             found = context.moments(context.subject(**settings), v, context.samples(samples, quick), number)
             given = "".join(f", {name}={value:g}" for name, value in settings.items())
             predicted = predict(v, **settings) if predict else 0.0
-            yield RULES[rule[0] if rule else "equality"](
-                f"{quantity}, {vector.label}{given}", getattr(found, quantity), predicted
-            )
+            rule, measured = RULES[words[0] if words else "equality"], getattr(found, quantity)
+            label = f"{quantity}, {vector.label}{given}"
+            yield rule(label, certain(measured) if "certain" in words else measured, predicted)
 
     return claim(id, subject=make, mutants=mutants, **facts)(measure)
 

@@ -95,7 +95,7 @@ def _(context):
     "sign.l2.contraction",
     of=bounds.l2_sign_error,
     subject=L2,
-    refuted="reading",
+    refuted="question",
     see=("sign.l2.error", "sign.contraction"),
 )
 def _(context):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import require
-from ...measure import Interval, mean_interval
+from ...measure import Interval, student_interval
 from ...measure.intervals import exactly, quantile
 from ...reporting.files import nearest
 
@@ -239,7 +239,7 @@ def _decided(mine, theirs, level: float, judge: Callable[[Interval], str]) -> st
     ended = ~(lost | gone)
     said = {OPEN if a and b else FAILS if a else HOLDS for a, b in zip(lost, gone, strict=True) if a or b}
     if ended.any():
-        said.add(judge(mean_interval(first[ended] - second[ended], level)) if ended.sum() > 1 else OPEN)
+        said.add(judge(student_interval(first[ended] - second[ended], level)) if ended.sum() > 1 else OPEN)
     return said.pop() if len(said) == 1 else OPEN
 
 
