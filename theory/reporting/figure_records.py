@@ -16,13 +16,14 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .files import RecordError, versions, write_whole
+from .files import FileRefused, RecordError, text_of, versions, write_whole
 from .json_values import from_json, to_json
 
 __all__ = ["FOLDER", "FORMAT", "FigureRecord", "hint", "read_record", "record_path", "write_record"]
 
 FORMAT = 1
 FOLDER = "records"  # beside the figures
+LARGEST = 2**28  # bytes of a record
 
 
 class FigureRecord(NamedTuple):
@@ -110,19 +111,22 @@ def read_record(path: str | Path) -> FigureRecord:
     """
     path = Path(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError:
+        values = json.loads(text_of(path, LARGEST))
+    except (OSError, FileRefused) as error:
+        raise RecordError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (ValueError, RecursionError):
         raise RecordError(f"{path} is not a record of a figure: it is not JSON") from None
     if not isinstance(values, dict) or not {"format", *FigureRecord._fields} <= set(values):
         raise RecordError(f"{path} is not a record of a figure: {', '.join(FigureRecord._fields)} are its keys")
+    for key, kind in (("figure", str), ("how", dict), ("seconds", (int, float)), ("found", dict)):
+        if not isinstance(values[key], kind):
+            raise RecordError(f"{path} is not a record of a figure: {key} is {str(values[key])[:40]!r}")
     if values["format"] != FORMAT:
         raise RecordError(
             f"{path} is of format {values['format']!r}, and this version reads {FORMAT}; --fresh measures"
         )
     try:
         found = from_json(values["found"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise RecordError(f"{path}: {error}; --fresh measures again") from None
+    except (ValueError, TypeError, KeyError, AttributeError, MemoryError) as error:
+        raise RecordError(f"{path}: {error!r}; --fresh measures again") from None
     return FigureRecord(values["figure"], values["how"], values["seconds"], values["versions"], found)
