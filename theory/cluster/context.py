@@ -19,7 +19,7 @@ from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.handles import read_only, writable
 from ..core.random import derive, generator
-from ..core.settings import digest
+from ..core.settings import digest, is_whole
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
@@ -172,8 +172,7 @@ class Run(GraphRows):
 
         The others neither send nor receive messages, and means are over the active workers.
         """
-        whole = isinstance(clients, (int, np.integer)) and not isinstance(clients, bool)
-        known = whole and 1 <= clients <= self.workers
+        known = is_whole(clients) and 1 <= clients <= self.workers
         require(known, "clients", clients, f"an integer from 1 to {self.workers}, the number of workers")
         self._some_act()
         self.python(lambda t: self._choose(clients, t), "choose", OTHER)
