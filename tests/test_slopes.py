@@ -235,7 +235,6 @@ TALK = [
         "CHOCO-SGD, top-k",
         apart(th.ChocoSGD, th.TopK(8), **CHOCO),
         apart(th.ChocoSGD, th.TopK(8), gamma=1e-6),
-        replicas=150,
         models=True,
     ),
     own("DCD, QSGD", apart(th.DCDPSGD, th.QSGD(16)), apart(th.DCDPSGD, th.QSGD(16), graph=ALONE), models=True),
@@ -253,6 +252,8 @@ KEPT = [
     own(
         "unbiased rand-k, own functions",
         *(apart(th.ParallelSGD, th.RandK(5, unbiased=u), c=1.5) for u in (True, False)),
+        steps=16_000,
+        replicas=300,
     ),
     own("TernGrad, own functions", *(apart(th.ParallelSGD, th.TernGrad(), c=c) for c in (2.0, 0.1))),
 ]

@@ -121,7 +121,7 @@ def _(context):
     see=("catalyst.theorem",),
 )
 def _(context):
-    known = {"start": 0.2, "runs": context.samples(48, 24), "copies": 25}
+    known = {"start": 0.2, "runs": context.samples(48, 24), "copies": 50}
 
     def found(T, N):
         samples, workers, noise = context.subject(T, N)
