@@ -51,9 +51,11 @@ class Shard(Rows):
         self._models.add(id(part))
         return part
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
+    def array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "slice"
+    ) -> np.ndarray:
         """The array of this name, which the run restarts."""
-        return self._run.array(f"{name}, slice", shape, dtype, start)
+        return self._run.array(f"{name}, slice", shape, dtype, start, "slice")
 
     def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation, or list it where the run lists its own."""

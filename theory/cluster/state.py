@@ -1,0 +1,179 @@
+"""The state of a run: what it owns, by name, and where in the whole it lies.
+
+Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who acts,
+what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice: a *piece*
+states along which axis, and from where on.  Another number of ranks reads other parts of the same pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require
+from ..methods.messages import LINK_BITS
+from ..methods.types import Setup
+from .rows import Owned
+
+__all__ = ["CONSENSUS", "ROWS", "Piece", "State", "continued", "copies_of", "differences", "owned", "resume_run"]
+
+ROWS, CONSENSUS = ".history", ".consensus"  # no arrays of a run have these names
+ACTING, TIMES, ERRORS = ".acting", ".nanoseconds", ".errors"
+
+
+class Piece(NamedTuple):
+    """A part of a named array: rows ``first``, ``first + 1``, ... along ``axis``; ``shared``: all processes have it."""
+
+    axis: int
+    first: int
+    size: int
+    shared: bool
+    read: Callable[[], np.ndarray]
+
+    @classmethod
+    def of(cls, array: np.ndarray, axis: int = 0, first: int = 0, shared: bool = True) -> Piece:
+        """A piece of an array in memory."""
+        return cls(axis, first, array.shape[axis], shared, lambda: array)
+
+
+class State(NamedTuple):
+    """The state of a run after some rounds.
+
+    Attributes
+    ----------
+    about : callable
+        Returns what the run is, for comparison with the one that goes on; see `differences`.
+    rounds : int
+    notes : dict
+        Numbers beside the arrays, in JSON: seconds, rounds between two rows of the history, what a callback keeps.
+    pieces : dict
+        The pieces of each array that are known here.
+    """
+
+    about: Callable[[], dict]
+    rounds: int
+    notes: dict
+    pieces: Mapping[str, list[Piece]]
+
+    def __repr__(self) -> str:
+        return f"State(after {self.rounds} rounds: {', '.join(sorted(self.pieces))})"
+
+    def fill(self, name: str, out: np.ndarray, axis: int = 0, first: int = 0) -> None:
+        """Read the rows from ``first`` on along ``axis``, as many as ``out`` has."""
+        size, found = out.shape[axis], 0
+        for piece in self.pieces[name]:
+            low, high = max(first, piece.first), min(first + size, piece.first + piece.size)
+            if low < high and found < size:
+                there = piece.read()
+                fitting = piece.axis == axis and there.dtype == out.dtype
+                part = _rows(there, axis, low - piece.first, high - piece.first)
+                target = _rows(out, axis, low - first, high - first)
+                known = f"{part.dtype} of shape {part.shape}"
+                require(fitting and part.shape == target.shape, f"resume: {name}", known, f"shape {target.shape}")
+                target[...] = part
+                found += high - low
+        allowed = "the state of all workers, as checkpoints have it; the result of a rank has that of its own"
+        require(found == size, f"resume: {name}", f"{found} of {size} rows", allowed)
+
+    def whole(self, name: str) -> np.ndarray:
+        """A whole array."""
+        pieces = self.pieces[name]
+        if len(pieces) == 1:
+            return pieces[0].read()
+        some, axis = pieces[0].read(), pieces[0].axis
+        size = max(piece.first + piece.size for piece in pieces)
+        out = np.empty((*some.shape[:axis], size, *some.shape[axis + 1 :]), some.dtype)
+        self.fill(name, out, axis)
+        return out
+
+
+def _rows(array: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
+    return array[(slice(None),) * axis + (slice(start, stop),)]
+
+
+# --- what a run owns --------------------------------------------------------------------------------------------------
+
+
+def _place(run: Any, owned: Owned) -> tuple[int, int, bool]:
+    """Along which axis an array has a part of the whole, from where on, and whether every process has the same."""
+    if run.setup.replicas > 1:
+        return 0, run.replica, False
+    if owned.of == "slice":
+        return owned.array.ndim - 1, run.shard().low, False
+    if owned.of in ("workers", "copies") or (owned.of == "models" and run.own_models):
+        return 1, run.first_here, False
+    return 0, 0, True
+
+
+def owned(run: Any) -> Iterator[tuple[str, Piece]]:
+    """What a run owns between two rounds, by name; all processes ask together."""
+    for name, one in run._arrays.items():
+        axis, first, shared = _place(run, one)
+        array = one.array
+        if one.of == "copies" and axis == 1:  # a rank knows those of its own workers for certain
+            array = array[:, run.first_here : run.first_here + run.workers_here]
+        if name == "sent":
+            array = run.transport.total(run)
+        if one.of != "round":
+            yield name, Piece.of(array, axis, first, shared)
+    acting = np.full(run.workers, np.nan)
+    chosen = run.heard.index[: run.heard.count[0]] if run.links is None else np.arange(run.workers)
+    acting[chosen] = run.weight[chosen]
+    yield ACTING, Piece.of(acting)
+    yield TIMES, Piece.of(run.nanoseconds)
+    if run.watched.size:
+        yield ERRORS, Piece.of(run.errors, 1, run.first_here, False)
+
+
+def copies_of(run: Any) -> Iterator[tuple[str, Piece]]:
+    """The same, as copies: the arrays of the run will be used by other replicas."""
+    for name, piece in owned(run):
+        yield name, Piece.of(piece.read().copy(), piece.axis, piece.first, piece.shared)
+
+
+def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
+    """Give a run what it owned; ``rows`` are those of the errors that belong to the history."""
+    run.begin_with(state)
+    acting = np.empty(run.workers)
+    state.fill(ACTING, acting)
+    run.acting(np.flatnonzero(~np.isnan(acting)), acting)
+    run.nanoseconds[:] = state.whole(TIMES)
+    if run.watched.size and rows is not None:
+        there = np.empty((rows.size, *run.errors.shape[1:]))
+        state.fill(ERRORS, there, 1, run.first_here)
+        run.errors[: int(rows.sum())] = there[rows]
+
+
+def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
+    """Give one array what it was; one that the state does not have is made anew in every round."""
+    if one.of == "round" or name not in state.pieces:
+        return
+    axis, first, _ = _place(run, one)
+    state.fill(name, one.array, axis, 0 if one.of == "copies" and axis == 1 else first)
+    if name == "sent" and run.transport.rank > 0:  # rank 0 has the sum of what the links counted
+        one.array[:, LINK_BITS:] = 0
+
+
+# --- whether it is the same run, and its history -----------------------------------------------------------------------
+
+
+def differences(mine: dict, theirs: dict) -> list[str]:
+    """What differs between two runs, a line for each."""
+    return [
+        f"{name} (was {theirs.get(name, ['unknown'])[-1]}, is {mine[name][-1]})"
+        for name in mine
+        if mine[name] != theirs.get(name)
+    ]
+
+
+def continued(setup: Setup, state: State) -> tuple[Setup, np.ndarray]:
+    """The setup with the rounds of all rows of the history, and which of the old rows are among them.
+
+    A row at the end of a shorter run, between two rows of a longer one, is not.
+    """
+    before = state.whole(ROWS)["rounds"]
+    rows = np.isin(before, setup.records) | (before % state.notes["every"] == 0)
+    later = setup.records[(setup.records >= state.rounds) & ~np.isin(setup.records, before)]
+    return setup.with_records(np.concatenate([before[rows], later])), rows
