@@ -23,12 +23,13 @@ import numpy as np
 
 from ..core import require
 from ..core.result import Result
+from ..core.run_state import State, entries_of, manifest_of, state_from
 from ..core.stored_arrays import WRITING, DamagedError, add, fetch, read_manifest, seal
 from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
-from .state import Piece, State, differences
+from .state import differences
 
-__all__ = ["EXIT_CODE", "Checkpoints", "Interrupted", "as_pieces", "gathered_texts", "interval", "read_checkpoint", "resumed", "stored"]
+__all__ = ["EXIT_CODE", "Checkpoints", "Interrupted", "gathered_texts", "interval", "read_checkpoint", "resumed", "stored"]
 
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
@@ -92,16 +93,6 @@ def stored(folder: Path) -> list[Path]:
     return sorted((path for path in folder.glob("step-*") if path.name[5:].isdecimal()), reverse=True)
 
 
-def as_pieces(folder: Path, entries: list[dict]) -> dict[str, list[Piece]]:
-    """The arrays of a manifest, each read when it is needed."""
-    pieces: dict[str, list[Piece]] = {}
-    for entry in entries:
-        read = functools.partial(fetch, folder, entry)
-        size = entry["shape"][entry["axis"]]
-        pieces.setdefault(entry["name"], []).append(Piece(entry["axis"], entry["first"], size, entry["shared"], read))
-    return pieces
-
-
 def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
     """The last checkpoint that is whole, or None if there was never one; a damaged one is passed over with a warning.
 
@@ -124,8 +115,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
         _, wrong = _together(comm, functools.partial(verify, path))
         if not wrong:
             content = read_manifest(path)
-            pieces = as_pieces(path, content["arrays"])
-            return State(lambda: content["about"], content["rounds"], content["notes"], pieces)
+            return state_from(path, content, content["arrays"])
         why = why or wrong
         if rank == 0:
             warnings.warn(f"{wrong}: the checkpoint before it is used", stacklevel=2)
@@ -240,7 +230,7 @@ class Checkpoints:
             return
         final = self.folder / f"step-{state.rounds * self.local_steps:012d}"
         writing = final.with_name(final.name + WRITING)
-        manifest = {"format": FORMAT, "about": state.about(), "rounds": state.rounds, "notes": state.notes}
+        manifest = {"format": FORMAT} | manifest_of(state)
         root = self._rank == 0
 
         def begin() -> None:
@@ -249,13 +239,7 @@ class Checkpoints:
                 writing.mkdir(parents=True)
 
         def arrays() -> list[dict]:
-            chosen = [
-                ({"name": name, "axis": piece.axis, "first": piece.first, "shared": piece.shared}, piece.read())
-                for name, pieces in state.pieces.items()
-                for piece in pieces
-                if root or not piece.shared
-            ]
-            return add(writing, chosen, f"rank{self._rank:05d}-")
+            return add(writing, entries_of(state, root), f"rank{self._rank:05d}-")
 
         def end(entries: list[list[dict]]) -> None:
             if root:

@@ -18,6 +18,7 @@ from ..compressors.base import shares_stream
 from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.random import derive, generator
+from ..core.run_state import State
 from ..core.settings import digest
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT, COUNTERS, CountSlices
@@ -30,7 +31,7 @@ from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
 from .shard import Shard
-from .state import State, fill_array
+from .state import fill_array
 
 __all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 

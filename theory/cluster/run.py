@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.result import Result
+from ..core.run_state import Piece, State
 from ..core.settings import digest
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
@@ -24,7 +25,7 @@ from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, ended,
 from .machines import in_turn
 from .setup import Setup, prepare
 from .simulator import Memory, replicate
-from .state import CONSENSUS, ROWS, Piece, State, continued, owned, resume_run
+from .state import CONSENSUS, ROWS, continued, owned, resume_run
 
 def run(
     method: Any,

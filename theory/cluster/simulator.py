@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.run_state import Piece, State
 from ..methods.gradients import Value
 from ..methods.graphs import Mixing
 from ..methods.messages import COUNTERS
@@ -16,7 +17,7 @@ from ..methods.types import Phase, Run, Setup
 from .checkpoints import Checkpoints
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
-from .state import ROWS, Piece, State, copies_of, resume_run
+from .state import ROWS, copies_of, resume_run
 
 __all__ = ["Memory", "replicate"]
 

@@ -1,96 +1,26 @@
-"""The state of a run: what it owns, by name, and where in the whole it lies.
+"""What a run owns between two rounds, by name, and how another run goes on with it.
 
 Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who acts,
-what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice: a *piece*
-states along which axis, and from where on.  Another number of ranks reads other parts of the same pieces.
+what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice; another
+number of ranks reads other parts of the same pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from ..core import require
+from ..core.run_state import Piece, State
 from ..methods.messages import LINK_BITS
 from ..methods.types import Setup
 from .rows import Owned
 
-__all__ = ["CONSENSUS", "ROWS", "Piece", "State", "continued", "copies_of", "differences", "owned", "resume_run"]
+__all__ = ["CONSENSUS", "ROWS", "continued", "copies_of", "differences", "owned", "resume_run"]
 
 ROWS, CONSENSUS = ".history", ".consensus"  # no arrays of a run have these names
 ACTING, TIMES, ERRORS = ".acting", ".nanoseconds", ".errors"
-
-
-class Piece(NamedTuple):
-    """A part of a named array: rows ``first``, ``first + 1``, ... along ``axis``; ``shared``: all processes have it."""
-
-    axis: int
-    first: int
-    size: int
-    shared: bool
-    read: Callable[[], np.ndarray]
-
-    @classmethod
-    def of(cls, array: np.ndarray, axis: int = 0, first: int = 0, shared: bool = True) -> Piece:
-        """A piece of an array in memory."""
-        return cls(axis, first, array.shape[axis], shared, lambda: array)
-
-
-class State(NamedTuple):
-    """The state of a run after some rounds.
-
-    Attributes
-    ----------
-    about : callable
-        Returns what the run is, for comparison with the one that goes on; see `differences`.
-    rounds : int
-    notes : dict
-        Numbers beside the arrays, in JSON: seconds, rounds between two rows of the history, what a callback keeps.
-    pieces : dict
-        The pieces of each array that are known here.
-    """
-
-    about: Callable[[], dict]
-    rounds: int
-    notes: dict
-    pieces: Mapping[str, list[Piece]]
-
-    def __repr__(self) -> str:
-        return f"State(after {self.rounds} rounds: {', '.join(sorted(self.pieces))})"
-
-    def fill(self, name: str, out: np.ndarray, axis: int = 0, first: int = 0) -> None:
-        """Read the rows from ``first`` on along ``axis``, as many as ``out`` has."""
-        size, found = out.shape[axis], 0
-        for piece in self.pieces[name]:
-            low, high = max(first, piece.first), min(first + size, piece.first + piece.size)
-            if low < high and found < size:
-                there = piece.read()
-                fitting = piece.axis == axis and there.dtype == out.dtype
-                part = _rows(there, axis, low - piece.first, high - piece.first)
-                target = _rows(out, axis, low - first, high - first)
-                known = f"{part.dtype} of shape {part.shape}"
-                require(fitting and part.shape == target.shape, f"resume: {name}", known, f"shape {target.shape}")
-                target[...] = part
-                found += high - low
-        allowed = "the state of all workers, as checkpoints have it; the result of a rank has that of its own"
-        require(found == size, f"resume: {name}", f"{found} of {size} rows", allowed)
-
-    def whole(self, name: str) -> np.ndarray:
-        """A whole array."""
-        pieces = self.pieces[name]
-        if len(pieces) == 1:
-            return pieces[0].read()
-        some, axis = pieces[0].read(), pieces[0].axis
-        size = max(piece.first + piece.size for piece in pieces)
-        out = np.empty((*some.shape[:axis], size, *some.shape[axis + 1 :]), some.dtype)
-        self.fill(name, out, axis)
-        return out
-
-
-def _rows(array: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
-    return array[(slice(None),) * axis + (slice(start, stop),)]
 
 
 # --- what a run owns --------------------------------------------------------------------------------------------------
