@@ -68,13 +68,13 @@ if __name__ == "__main__":
 
     comm = MPI.COMM_WORLD
     kind, folder, steps, every, *what = sys.argv[1:]
-    print(f"pid {comm.Get_rank()} {os.getpid()}", flush=True)
+    os.write(1, f"pid {comm.Get_rank()} {os.getpid()}\n".encode())  # in one piece
 
     def callback(intermediate_result):
         if "slow" in what:
             time.sleep(0.02)
 
     with th.abort_on_error(comm):
-        result = start(kind, int(steps), comm=comm, checkpoint=folder, resume=folder, every=int(every), callback=callback)
+        result = start(kind, int(steps), comm=comm, checkpoint=folder, resume=folder, every=int(every), callback=callback, patience=12 if "impatient" in what else 600)
     if comm.Get_rank() == 0:
         print("digest", digest(result), flush=True)

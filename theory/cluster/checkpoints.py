@@ -172,10 +172,6 @@ class Checkpoints:
         self._written = -1  # rounds
         self.seconds = 0.0  # of the rounds so far
 
-    def begin_with(self, state: State) -> None:
-        """Go on after this state, which is not written again where it comes from."""
-        self.seconds = state.notes["seconds"]
-
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
         """Context in which signals are remembered, not obeyed at once."""
@@ -223,6 +219,10 @@ class Checkpoints:
             self.write(state(rounds))
         if number:
             raise Interrupted(number, self.last if self._written == rounds else None)
+
+    def ending(self) -> tuple[str, int]:
+        """What is said of the last checkpoint where a job is ended, and its exit code."""
+        return ("no checkpoint was written", 1) if self.last is None else (f"resume from {self.last}", EXIT_CODE)
 
     def write(self, state: State) -> None:
         """Write the state, unless that was done; where it cannot be written, the run goes on, with a warning."""

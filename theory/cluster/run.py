@@ -26,6 +26,7 @@ from .machines import in_turn
 from .setup import Setup, prepare
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
+from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 def run(
     method: Any,
@@ -47,6 +48,7 @@ def run(
     checkpoint: str | Path | None = None,
     every: int | str = "10min",
     resume: str | Path | Result | None = None,
+    patience: float = PATIENCE,
 ) -> Result:
     """Run a method on a problem and record its costs.
 
@@ -97,6 +99,8 @@ def run(
         Goes on from the last whole checkpoint of a folder, or from a result, with the same bits as if the run had never
         stopped: also with more ``steps``, or on another number of ranks.  All that determines the bits must be the
         same.  The folder of ``checkpoint`` may have none yet: then the run starts.
+    patience : float
+        Seconds for which a rank waits for another one that does not answer; then the job is ended.  0: for ever.
 
     Returns
     -------
@@ -157,28 +161,27 @@ def run(
         require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
-    if comm is not None:
-        given = (method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype), str(wire_dtype))
-        mpi.agree(comm, digest((*given, str(checkpoint), str(every), resume is None)))
     folder = None if checkpoint is None else Path(checkpoint)
     keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
-    state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
-    if state is not None:
-        setup, rows = continued(setup, state)
-        keeper.begin_with(state)
-    if replicas > 1:
-        with keeper.listening():
+    with Watch(comm, patience, keeper.ending), keeper.listening(), abort_unless_all_raise(comm):
+        if comm is not None:
+            given = method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype)
+            mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
+        state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
+        if state is not None:
+            setup, rows = continued(setup, state)
+            keeper.seconds = state.notes["seconds"]
+        if replicas > 1:
             return _run_replicas(setup, replicas, fast, keeper, state, rows)
-    transport: Memory | mpi.Ranks = Memory()
-    if comm is not None:
-        transport = mpi.Ranks(comm)
-        driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-    else:
-        driver = Driver(make_run(setup, transport), fast)
-    with keeper.listening():
+        transport: Memory | mpi.Ranks = Memory()
+        if comm is None:
+            driver = Driver(make_run(setup, transport), fast)
+        else:
+            transport = mpi.Ranks(comm)
+            driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
         result = _run_once(driver, callback, transport, keeper, state, rows)
-    transport.close()
-    return result
+        transport.close()
+        return result
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
