@@ -29,7 +29,7 @@ from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
 from .state import differences
 
-__all__ = ["EXIT_CODE", "Checkpoints", "Interrupted", "gathered_texts", "interval", "read_checkpoint", "resumed", "stored"]
+__all__ = ["EXIT_CODE", "Checkpoints", "Interrupted", "ResumeError", "gathered_texts", "interval", "read_checkpoint", "resumed", "stored"]
 
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
@@ -44,6 +44,10 @@ class Interrupted(SystemExit):
     def __init__(self, number: int, folder: Path | None) -> None:
         super().__init__(EXIT_CODE if folder else 128 + number)
         self.signal, self.folder = number, folder
+
+
+class ResumeError(ValueError):
+    """No run can go on from there: it was another run, or there is no checkpoint that is whole."""
 
 
 class Interval(NamedTuple):
@@ -120,7 +124,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
         if rank == 0:
             warnings.warn(f"{wrong}: the checkpoint before it is used", stacklevel=2)
     if why:
-        raise DamagedError(f"resume: {folder} has no checkpoint that is whole: {why}")
+        raise ResumeError(f"resume: {folder} has no checkpoint that is whole: {why}")
     return None
 
 
@@ -142,9 +146,9 @@ def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State |
         return None
     wrong = differences(setup.about(), state.about())
     if wrong:
-        raise ValueError(f"resume: this is another run than the one that was stored: {'; '.join(wrong)}")
+        raise ResumeError(f"resume: this is another run than the one that was stored: {'; '.join(wrong)}")
     steps, least = (int(rounds) * setup.method.local_steps for rounds in (setup.records[-1], state.rounds))
-    require(steps >= least, "steps", steps, f"at least the {least} that are done")
+    require(steps >= least, "steps", steps, f"at least the {least} that are done", ResumeError)
     return state
 
 
