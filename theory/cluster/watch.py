@@ -8,12 +8,13 @@ without trouble costs nothing.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class Watch:
             return
         kept, code = self.last()
         self._say(f"ends the job: {self._missing(count)} did not answer for {seconds:.0f} s ({what}); {kept}")
-        self.comm.Abort(code)
+        _abort(self.comm, code)
 
 
 def _threads() -> bool:
@@ -137,6 +138,11 @@ def _threads() -> bool:
     from mpi4py import MPI
 
     return MPI.Query_thread() == MPI.THREAD_MULTIPLE
+
+
+def _abort(comm: Any, code: int) -> NoReturn:
+    comm.Abort(code)
+    os._exit(code)  # MPICH may return, and let the launcher kill this process later
 
 
 # --- ranks that raise -------------------------------------------------------------------------------------------------
@@ -156,7 +162,7 @@ def _raising(comm: Any) -> set[int]:
     return set(range(comm.Get_size())) - set(waiting)
 
 
-def _end_job(comm: Any, raising: set[int]) -> None:
+def _end_job(comm: Any, raising: set[int]) -> NoReturn:
     """End the job with this traceback, if no lower rank does."""
     rank = comm.Get_rank()
     if rank != min(raising):
@@ -164,7 +170,7 @@ def _end_job(comm: Any, raising: set[int]) -> None:
     sys.stdout.flush()
     sys.stderr.write(f"rank {rank} of {comm.Get_size()} failed and ends the job:\n{traceback.format_exc()}")
     sys.stderr.flush()
-    comm.Abort(1)
+    _abort(comm, 1)
 
 
 @contextlib.contextmanager

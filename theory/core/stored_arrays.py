@@ -27,22 +27,18 @@ class DamagedError(ValueError):
     """A folder that is not whole, or has other bytes than were written; the message names the file."""
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a new file, to disk."""
-    with open(path, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
-def _sync(folder: Path) -> None:
-    """Write the names in a folder to disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _sync_names(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        _sync(folder)
 
 
 def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "") -> list[dict]:
@@ -67,9 +63,11 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
         content = io.BytesIO()
         np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
         data, name = content.getvalue(), f"{prefix}{k:04d}.npy"
-        _write(folder / name, data)
+        (folder / name).write_bytes(data)
         told = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
         entries.append({**about, "file": name, **told})
+    for entry in entries:  # after all were written: the first waits, the others find little to do
+        _sync(folder / entry["file"])
     return entries
 
 
@@ -77,12 +75,13 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
     """Write the manifest, with a checksum of its own, and give the folder its final name, replacing what has it."""
     text = json.dumps(manifest, indent=1, sort_keys=True)
     checksum = hashlib.sha256(text.encode()).hexdigest()
-    _write(writing / MANIFEST, f"{checksum}\n{text}\n".encode())
-    _sync(writing)
+    (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
+    _sync(writing / MANIFEST)
+    _sync_names(writing)
     if final.exists():
         shutil.rmtree(final)
     os.rename(writing, final)
-    _sync(final.parent)
+    _sync_names(final.parent)
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
@@ -114,7 +113,7 @@ def read_manifest(folder: Path) -> Any:
         checksum, _, text = path.read_bytes().partition(b"\n")
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror or error}") from None
-    if hashlib.sha256(text[:-1]).hexdigest().encode() != checksum:
+    if hashlib.sha256(text).hexdigest().encode() != checksum:
         raise DamagedError(f"{path} is damaged: its checksum differs")
     return json.loads(text)
 
