@@ -35,9 +35,7 @@ KINDS = {
     ),
     "both ways": lambda: th.OneBitAdam(th.Constant(0.02), 12, down=th.Bucketed(th.ScaledSign(norm=2), 12)),
     "sharded memory": lambda: th.ef_adam(th.TopK(9), th.Constant(0.02), server=th.Sharded(th.Adam(decay=0.01))),
-    "sharded local": lambda: th.LocalSGD(
-        th.Identity(), th.Constant(0.5), 5, server=th.Sharded(th.OuterStep(0.7, 0.9))
-    ),
+    "sharded local": lambda: th.LocalSGD(th.Identity(), th.Constant(0.5), 5, server=th.Sharded(th.OuterStep(0.7, 0.9))),
     "D-PSGD": lambda: th.DPSGD(step=th.Constant(0.1), graph=th.Ring()),
     "chosen clients": lambda: FedAvg(th.TopK(6), th.Constant(0.1), 5, MEMORY, shards="contiguous"),
     "model's messages": lambda: EF21P(th.TopK(6), th.TopK(12), th.Constant(0.1), shards="contiguous"),
@@ -56,9 +54,7 @@ def digest(result) -> str:
 
 def start(kind, steps, **more):
     """A run of this kind with four workers."""
-    return th.run(
-        KINDS[kind](), make_problem(), **{"workers": 4, "steps": steps, "seed": 3, "record_every": 5, **more}
-    )
+    return th.run(KINDS[kind](), make_problem(), **{"workers": 4, "steps": steps, "seed": 3, "record_every": 5, **more})
 
 
 def main(comm, kinds, folder, steps, every, what) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -434,5 +433,3 @@ def test_short_jobs_end_as_they_should(tmp_path):
             wrong.append((k, found.returncode, found.stderr[-500:]))
     print(f"{len(wrong)} of {jobs} jobs ended abnormally", flush=True)
     assert not wrong, wrong
-
-

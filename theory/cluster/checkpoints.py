@@ -29,7 +29,17 @@ from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
 from .state import differences
 
-__all__ = ["EXIT_CODE", "Checkpoints", "Interrupted", "ResumeError", "gathered_texts", "interval", "read_checkpoint", "resumed", "stored"]
+__all__ = [
+    "EXIT_CODE",
+    "Checkpoints",
+    "Interrupted",
+    "ResumeError",
+    "gathered_texts",
+    "interval",
+    "read_checkpoint",
+    "resumed",
+    "stored",
+]
 
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
@@ -42,7 +52,8 @@ class Interrupted(SystemExit):
     """A signal ended the run; the exit code is 75 if a checkpoint was written, else 128 and the signal's number."""
 
     def __init__(self, number: int, folder: Path | None) -> None:
-        super().__init__(EXIT_CODE if folder else 128 + number)
+        self.exit_code = EXIT_CODE if folder else 128 + number
+        super().__init__(self.exit_code)
         self.signal, self.folder = number, folder
 
 

@@ -272,7 +272,9 @@ class Exchange(Rows):
 
         symbols, total = messages(rows), messages(1 if reduce else 0)
         combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
-        states = self.array(f"{name} states", (R, here, int(state_size(c, d))), np.float64, of="workers" if up else "run")
+        states = self.array(
+            f"{name} states", (R, here, int(state_size(c, d))), np.float64, of="workers" if up else "run"
+        )
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(

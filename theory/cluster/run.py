@@ -18,8 +18,8 @@ from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
 from . import mpi
-from .context import after_rounds, consensus_of
 from .checkpoints import Checkpoints, interval, resumed
+from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
 from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, ended, row_of, verdict
 from .machines import in_turn
@@ -27,6 +27,7 @@ from .setup import Setup, prepare
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
 from .watch import PATIENCE, Watch, abort_unless_all_raise
+
 
 def run(
     method: Any,
@@ -217,7 +218,7 @@ def _run_once(
         done, count = state.rounds, int(rows.sum())
         history[:count], consensus[:count] = state.whole(ROWS)[rows], state.whole(CONSENSUS)[rows[: consensus.size]]
         resume_run(run, state, rows)
-        if hasattr(callback, "state") and state.notes["callback"] is not None:
+        if callback is not None and hasattr(callback, "state"):
             callback.state = state.notes["callback"]
 
     def now(rounds: int) -> State:

@@ -83,7 +83,7 @@ class Replicas:
 
 
 class Jobs(NamedTuple):
-    """What the threads share: the results, the records up to which a stretch goes, and the states of ranges of replicas.
+    """What the threads share: the results, the records up to which a stretch goes, and the states of replicas.
 
     ``whole`` is the state that was read, from which each range begins.
     """

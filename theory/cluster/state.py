@@ -1,8 +1,8 @@
 """What a run owns between two rounds, by name, and how another run goes on with it.
 
-Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who acts,
-what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice; another
-number of ranks reads other parts of the same pieces.
+Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who
+acts, what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice;
+another number of ranks reads other parts of the same pieces.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
         one.array[:, LINK_BITS:] = 0
 
 
-# --- whether it is the same run, and its history -----------------------------------------------------------------------
+# --- whether it is the same run, and its history ----------------------------------------------------------------------
 
 
 def differences(mine: dict, theirs: dict) -> list[str]:

@@ -49,7 +49,8 @@ class Watch:
         number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience < np.inf
         require(number, "patience", patience, "seconds, or 0: for ever")
         self.comm, self.patience, self.last = comm, float(patience), last
-        self.ranks, self.rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+        self.ranks: int = 1 if comm is None else comm.Get_size()
+        self.rank: int = 0 if comm is None else comm.Get_rank()
         self._done, self._thread = threading.Event(), threading.Thread(target=self._look, daemon=True)
         self._first = PRESENT.count
         self._heard = np.full(self.ranks, -1, np.int64)  # the last wait that each rank announced

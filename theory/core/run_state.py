@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def manifest_of(state: State) -> dict:
 
 
 def entries_of(state: State, shared: bool = True) -> list[tuple[dict, np.ndarray]]:
-    """The arrays of a state for :func:`theory.core.stored_arrays.add`, with or without those that all processes have."""
+    """The arrays of a state for :func:`theory.core.stored_arrays.add`, with or without what all have."""
     return [
         ({"piece": name, "axis": piece.axis, "first": piece.first, "shared": piece.shared}, piece.read())
         for name, pieces in state.pieces.items()

@@ -56,7 +56,7 @@ def wait(request: Any, patience: Patience = LONG, what: str = "") -> None:
 
 
 def collective(comm: Any, name: str, yields: bool, *given: Any, **more: Any) -> None:
-    """Make a collective call in a round, ``comm.Allgather(...)``, or where ``yields`` its non-blocking form, and wait."""
+    """Make a collective call, ``comm.Allgather(...)``, or where ``yields`` its non-blocking form, and wait."""
     if yields:
         wait(getattr(comm, f"I{name.lower()}")(*given, **more), IN_ROUNDS, name)
         return

@@ -12,15 +12,7 @@ from typing import Any
 from ..reporting.compiling import announce_compiling
 from ..reporting.files import ConfigurationError, RecordError, nearest
 from .catalog import FAMILIES
-from .command_parser import (
-    PROGRAM,
-    Parser,
-    add_checkpoint_flags,
-    add_shared_flags,
-    configuration_of,
-    parser_of,
-    say,
-)
+from .command_parser import PROGRAM, Parser, add_run_flags, configuration_of, parser_of, say
 from .launcher import world
 from .records import read_record
 from .study_arguments import figures, run_study, study, study_in
@@ -43,8 +35,7 @@ def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
             "One with the key `study` is run as `study` does, and takes the flags of `study`."
         )
         parser = parser_of("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
-    add_shared_flags(parser)
-    add_checkpoint_flags(parser)
+    add_run_flags(parser)
     written = study_in(argv, parser)
     if written is not None:
         return run_study(argv, written, comm)

@@ -183,7 +183,7 @@ def experiment(
             from_root(comm, lambda: _finish(recorder, interruption, say))
             if root and stopped.folder:
                 say(f"go on: the same command with --resume {stopped.folder.parents[1]}")
-            return int(stopped.code)
+            return stopped.exit_code
         except ResumeError as error:
             if recorder is not None:
                 recorder.close("failed", str(error))

@@ -40,11 +40,11 @@ class Stopping(NamedTuple):
         same = self.resume is not None and self.resume == self.checkpoint
         if self.resume is not None and not same and not known(self.resume):
             raise ConfigurationError(
-                f"--resume: got {self.resume}, allowed: a folder with checkpoints; that of --checkpoint may have none yet"
+                f"--resume: got {self.resume}, allowed: a folder with checkpoints, or that of --checkpoint"
             )
         if known(self.checkpoint) and not same:
             raise ConfigurationError(
-                f"--checkpoint: {self.checkpoint} has checkpoints; --resume {self.checkpoint} goes on, or name another folder"
+                f"--checkpoint: {self.checkpoint} has checkpoints; add --resume {self.checkpoint}, or take another"
             )
         return self
 
