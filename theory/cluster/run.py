@@ -224,7 +224,7 @@ def _run_once(
     def now(rounds: int) -> State:
         notes = {"every": setup.every, "seconds": keeper.seconds, "callback": getattr(callback, "state", None)}
         more = {ROWS: history[:count], CONSENSUS: consensus[:count]}
-        pieces = {name: [piece] for name, piece in owned(run)}
+        pieces = {name: [piece] for name, piece in owned(run, count)}
         return State(setup.about, rounds, notes, pieces | {name: [Piece.of(a)] for name, a in more.items()})
 
     for k in range(count, setup.records.size):

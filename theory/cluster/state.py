@@ -37,8 +37,8 @@ def _place(run: Any, owned: Owned) -> tuple[int, int, bool]:
     return 0, 0, True
 
 
-def owned(run: Any) -> Iterator[tuple[str, Piece]]:
-    """What a run owns between two rounds, by name; all processes ask together."""
+def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
+    """What a run owns between two rounds, by name, with so many rows of the history; all processes ask together."""
     for name, one in run._arrays.items():
         axis, first, shared = _place(run, one)
         array = one.array
@@ -54,7 +54,7 @@ def owned(run: Any) -> Iterator[tuple[str, Piece]]:
     yield ACTING, Piece.of(acting)
     yield TIMES, Piece.of(run.nanoseconds)
     if run.watched.size:
-        yield ERRORS, Piece.of(run.errors, 1, run.first_here, False)
+        yield ERRORS, Piece.of(run.errors[:rows], 1, run.first_here, False)
 
 
 def copies_of(run: Any) -> Iterator[tuple[str, Piece]]:
