@@ -26,6 +26,7 @@ KINDS = {
     "graph": lambda: th.ChocoSGD(th.TopK(20), th.Constant(0.1), graph=th.Ring(), gamma=0.2),
     "sharded": lambda: th.ParallelSGD(th.Identity(), th.Constant(0.02), server=SHARDED),
     "local": lambda: th.LocalSGD(th.QSGD(7), STEP, local_steps=5, feedback=MEMORY, average="quadratic", batch=GROWING),
+    "local steps": lambda: th.LocalSGD(th.QSGD(7), STEP, local_steps=5, feedback=MEMORY, average="quadratic", batch=2),
     "dense steps": lambda: th.ParallelSGD(th.RandK(5, shared=True), STEP, MEMORY, momentum=0.5),
     "fast loop": lambda: th.ParallelSGD(th.Identity(sparse=True), STEP, compress="loss", average="quadratic"),
     "low rank": lambda: th.ParallelSGD(th.PowerSGD(9, 10, rank=2), STEP, MEMORY),

@@ -84,9 +84,9 @@ def gathered_texts(comm: Any, text: str) -> list[str]:
         return [text]
     mine = np.frombuffer(text.encode(), np.uint8)
     sizes = np.zeros(comm.Get_size(), np.int64)
-    wait(comm.Iallgather(np.array([mine.size], np.int64), sizes), AT_RECORDS)
+    wait(comm.Iallgather(np.array([mine.size], np.int64), sizes), AT_RECORDS, "a checkpoint")
     every, ends = np.zeros(int(sizes.sum()), np.uint8), sizes.cumsum()
-    wait(comm.Iallgatherv(mine, [every, (sizes, None)]), AT_RECORDS)
+    wait(comm.Iallgatherv(mine, [every, (sizes, None)]), AT_RECORDS, "a checkpoint")
     return [every[end - size : end].tobytes().decode() for size, end in zip(sizes, ends, strict=True)]
 
 
@@ -214,6 +214,8 @@ class Checkpoints:
             work(start, end)
             took = time.perf_counter() - begin
             self.seconds += took
+            if self.folder is None:
+                return
             self._pace = max(1, min(2 * self._pace, int((end - start) * PAUSE / max(took, 1e-9))))
             start = end
             if start < stop:
@@ -228,7 +230,7 @@ class Checkpoints:
         if self.comm is None:
             told[0] = mine
         else:
-            wait(self.comm.Iallgather(mine, told), AT_RECORDS)
+            wait(self.comm.Iallgather(mine, told), AT_RECORDS, "whether to stop")
         number, due, self._pace = int(told[:, 0].max()), self.every.seconds > 0 and bool(told[0, 1]), int(told[0, 2])
         if number or due or (self.every.rounds and rounds % self.every.rounds == 0):
             self.write(state(rounds))

@@ -125,7 +125,7 @@ class Run(GraphRows):
 
     def restart(self, replica: int) -> None:
         """Restart, with the replicas from ``replica`` on."""
-        self._resumed = None
+        self._resumed, self.waiting = None, {}
         for owned in self._arrays.values():
             owned.array[:] = owned.start
         self._start_model()
@@ -139,9 +139,9 @@ class Run(GraphRows):
             self._fill_keys(phase, replica)
         self.replica = replica
 
-    def begin_with(self, state: State) -> None:
-        """Go on with a state, also in arrays that are made later."""
-        self._resumed = state
+    def begin_with(self, state: State, waiting: dict) -> None:
+        """Go on with a state, also in the arrays that are made later, for which ``waiting`` has pieces."""
+        self._resumed, self.waiting = state, waiting
         for name in self._arrays:
             self._resume(name)
 

@@ -224,8 +224,10 @@ def _run_once(
     def now(rounds: int) -> State:
         notes = {"every": setup.every, "seconds": keeper.seconds, "callback": getattr(callback, "state", None)}
         more = {ROWS: history[:count], CONSENSUS: consensus[:count]}
-        pieces = {name: [piece] for name, piece in owned(run, count)}
-        return State(setup.about, rounds, notes, pieces | {name: [Piece.of(a)] for name, a in more.items()})
+        pieces = {name: [Piece.of(array)] for name, array in more.items()}
+        for name, piece in owned(run, count):
+            pieces.setdefault(name, []).append(piece)
+        return State(setup.about, rounds, notes, pieces)
 
     for k in range(count, setup.records.size):
         keeper.advance(driver.advance, done, int(setup.records[k]), now)

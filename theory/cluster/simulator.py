@@ -17,7 +17,7 @@ from ..methods.types import Phase, Run, Setup
 from .checkpoints import Checkpoints
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
-from .state import ROWS, copies_of, resume_run
+from .state import OF_REPLICAS, ROWS, copies_of, resume_run
 
 __all__ = ["Memory", "replicate"]
 
@@ -79,7 +79,7 @@ class Replicas:
 
     def over_rows(self) -> dict[str, np.ndarray]:
         """The arrays whose second axis is the row of the history."""
-        return {f".{name}": getattr(self, name) for name in ("values", "last_values", "sent", "consensus")}
+        return {name: getattr(self, name[1:]) for name in OF_REPLICAS}
 
 
 class Jobs(NamedTuple):
@@ -200,4 +200,7 @@ class Worker:
                 result.errors[part] = setup.method.feedback.error(run)
             if run.own_models:
                 result.models[part] = run.x
-        self.jobs.states[first] = State(setup.about, stop, {}, {name: [piece] for name, piece in copies_of(run)})
+        pieces: dict[str, list[Piece]] = {}
+        for name, piece in copies_of(run):
+            pieces.setdefault(name, []).append(piece)
+        self.jobs.states[first] = State(setup.about, stop, {}, pieces)

@@ -17,10 +17,12 @@ from ..methods.messages import LINK_BITS
 from ..methods.types import Setup
 from .rows import Owned
 
-__all__ = ["CONSENSUS", "ROWS", "continued", "copies_of", "differences", "owned", "resume_run"]
+__all__ = ["CONSENSUS", "OF_REPLICAS", "ROWS", "continued", "copies_of", "differences", "owned", "resume_run"]
 
 ROWS, CONSENSUS = ".history", ".consensus"  # no arrays of a run have these names
 ACTING, TIMES, ERRORS = ".acting", ".nanoseconds", ".errors"
+OF_REPLICAS = (".values", ".last_values", ".sent", ".consensus")  # a column for each row of the history
+BESIDE = {ROWS, CONSENSUS, ACTING, TIMES, ERRORS, *OF_REPLICAS}
 
 
 # --- what a run owns --------------------------------------------------------------------------------------------------
@@ -48,6 +50,8 @@ def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
             array = run.transport.total(run)
         if one.of != "round":
             yield name, Piece.of(array, axis, first, shared)
+    for name, pieces in run.waiting.items():
+        yield from ((name, piece) for piece in pieces if name not in run._arrays)
     acting = np.full(run.workers, np.nan)
     chosen = run.heard.index[: run.heard.count[0]] if run.links is None else np.arange(run.workers)
     acting[chosen] = run.weight[chosen]
@@ -65,7 +69,12 @@ def copies_of(run: Any) -> Iterator[tuple[str, Piece]]:
 
 def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
     """Give a run what it owned; ``rows`` are those of the errors that belong to the history."""
-    run.begin_with(state)
+    waiting = {  # a round function may ask for some of its arrays later
+        name: [Piece.of(piece.read(), piece.axis, piece.first) for piece in pieces]
+        for name, pieces in state.pieces.items()
+        if name not in run._arrays and name not in BESIDE
+    }
+    run.begin_with(state._replace(pieces={**state.pieces, **waiting}), waiting)
     acting = np.empty(run.workers)
     state.fill(ACTING, acting)
     run.acting(np.flatnonzero(~np.isnan(acting)), acting)

@@ -42,7 +42,7 @@ class Present:
 PRESENT = Present()
 
 
-def wait(request: Any, patience: Patience = LONG, what: str = "") -> None:
+def wait(request: Any, patience: Patience = LONG, what: str = "the others") -> None:
     """Wait for a non-blocking call without occupying a processor (a blocking MPI call would spin)."""
     PRESENT.begin(what)
     for _ in range(patience.polls):
