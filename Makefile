@@ -72,7 +72,8 @@ cold: $(STAMP)-test
 
 keep: $(STAMP)-test
 	$(PY) -m theory.experiment verify --quick --changed --keep
-	$(PY) -m pytest -n 0 -q --keep $(ARGS)
+	$(PY) -m pytest -n 0 -q --keep --share 1/2 $(ARGS) & other=$$!; \
+	$(PY) -m pytest -n 0 -q --keep --share 2/2 $(ARGS); mine=$$?; wait $$other && exit $$mine
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .

@@ -9,6 +9,7 @@ files outside the checkout, and where an import leads; the one in ten, and ``--a
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import json
@@ -74,6 +75,7 @@ def unchanged(entry: dict | None, sources) -> bool:
 def pytest_addoption(parser):
     group = parser.getgroup("kept", "tests that are run again only when something changed")
     group.addoption("--keep", action="store_true", help="run tests marked `kept` and note what was executed for them")
+    group.addoption("--share", default="1/1", metavar="K/N", help="with --keep, every N-th test from the K-th on")
     group.addoption("--afresh", action="store_true", help="run and measure everything, whatever was kept")
 
 
@@ -89,7 +91,8 @@ def pytest_collection_modifyitems(config, items):
             raise pytest.UsageError(
                 "--keep: got several processes, allowed: -n 0, as each test runs in a forked process"
             )
-        wanted = set(marked) - same
+        number, of = map(int, config.getoption("--share").split("/"))
+        wanted = set([item for item in marked if item not in same][number - 1 :: of])
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
         items[:] = [item for item in items if item in wanted]
     for item in same if not keep else ():
@@ -134,9 +137,13 @@ def _note(name: str, entry: dict | None) -> None:
     """Write what a test depends on; of a test that did not pass, nothing stays."""
     from theory.reporting.files import write_whole
 
-    known = {test: one for test, one in read().items() if test != name} | ({name: entry} if entry else {})
-    lines = (json.dumps(one | {"checksum": checksum(one)}, separators=(",", ":")) for _, one in sorted(known.items()))
-    write_whole(FILE, "".join(f"{line}\n" for line in lines))
+    with open(__file__, encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # `make keep` has a process for each core
+        known = {test: one for test, one in read().items() if test != name} | ({name: entry} if entry else {})
+        lines = (
+            json.dumps(one | {"checksum": checksum(one)}, separators=(",", ":")) for _, one in sorted(known.items())
+        )
+        write_whole(FILE, "".join(f"{line}\n" for line in lines))
 
 
 def _child(item, pipe: int) -> None:
@@ -220,3 +227,9 @@ def trace_this_process() -> None:
             name.with_suffix(".json").write_text(json.dumps(told))
 
     Finalize(None, write, exitpriority=0)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """With ``--keep``, that nothing changed is no failure."""
+    if session.config.getoption("--keep") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK

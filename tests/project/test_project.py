@@ -130,7 +130,8 @@ def test_lecture_runs(lecture, tmp_path):
     notebook = tmp_path / f"{lecture.stem}.ipynb"
     jupytext.write(jupytext.read(lecture), notebook)
     arguments = ["-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-q", "--nbmake", "--nbmake-timeout=300"]
-    answer = python(*arguments, notebook, timeout=550, env={"PYTHONPATH": ROOT}, cwd=tmp_path)
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # what traces processes stays first
+    answer = python(*arguments, notebook, timeout=550, env={"PYTHONPATH": path}, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout
 
 
