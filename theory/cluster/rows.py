@@ -52,6 +52,7 @@ class Rows(Calls):
         self._models: set[int] = set()  # arrays with one row per model, by their ids
         self._arrays: dict[str, Owned] = {}
         self._resumed: Any = None  # the state with which the arrays begin, if it is not the start
+        self.waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
