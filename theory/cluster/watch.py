@@ -19,7 +19,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import require
-from ..core.waiting import PRESENT
+from ..core.waiting import AT_RECORDS, PRESENT, wait
+from .checkpoints import Interrupted
 from .machines import place_of
 
 __all__ = ["PATIENCE", "Watch", "abort_on_error", "abort_unless_all_raise"]
@@ -53,8 +54,9 @@ class Watch:
         self.rank: int = 0 if comm is None else comm.Get_rank()
         self._done, self._thread = threading.Event(), threading.Thread(target=self._look, daemon=True)
         self._first = PRESENT.count
-        self._heard = np.full(self.ranks, -1, np.int64)  # the last wait that each rank announced
+        self._heard = np.full(self.ranks, -(2**62), np.int64)  # the last wait that each rank announced
         self._sent: list[Any] = []
+        self._announced, self._received = 0, np.zeros(self.ranks, np.int64)
 
     def __enter__(self) -> Watch:
         if self.ranks > 1:
@@ -63,10 +65,23 @@ class Watch:
             self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()
+        if self.ranks > 1 and kind in (None, Interrupted):  # all ranks end here together
+            self._receive_all()
+
+    def _receive_all(self) -> None:
+        """Receive what others announced: with messages that nobody received MPICH may kill a rank while it ends."""
+        every = np.empty((self.ranks, 1), np.int64)
+        wait(self.comm.Iallgather(np.array([self._announced], np.int64), every), AT_RECORDS)
+        theirs = np.empty(1, np.int64)
+        for other in range(self.ranks):
+            for _ in range(int(every[other, 0]) - int(self._received[other]) if other != self.rank else 0):
+                self.comm.Recv(theirs, other, WAITS)
+        for request in self._sent:
+            request.Wait()
 
     def _look(self) -> None:
         announced, told = 0.0, TOLD
@@ -94,7 +109,7 @@ class Watch:
         """Tell all others that this rank waits, and hear who else does."""
         if not _threads():
             return
-        mine = np.array([count], np.int64)
+        mine, self._announced = np.array([count], np.int64), self._announced + 1
         self._sent = [request for request in self._sent if not request.Test()]
         self._sent += [self.comm.Isend(mine, other, WAITS) for other in range(self.ranks) if other != self.rank]
         self._hear()
@@ -106,6 +121,7 @@ class Watch:
         while self.comm.Iprobe(MPI.ANY_SOURCE, WAITS, status):
             self.comm.Recv(theirs, status.Get_source(), WAITS)
             self._heard[status.Get_source()] = theirs[0]
+            self._received[status.Get_source()] += 1
 
     def _others(self, count: int) -> list[int]:
         """The ranks that do not wait; neighbours on a graph may be some exchanges apart."""
