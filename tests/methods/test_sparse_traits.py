@@ -259,7 +259,7 @@ def test_a_server_that_breaks_its_promise_is_refused():
 
 def test_what_a_server_cannot_do_is_said_by_its_class():
     class Vote(Cautious):
-        with_memory = by_coordinate = False
+        with_memory = False  # and nothing of its coordinates, so that it is not divided
 
     with pytest.raises(ValueError, match="with a memory"):
         sgd(server=Vote(0.5), **EF)

@@ -12,9 +12,9 @@ from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
 from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
 from ..methods.types import Scale, Setup, Vector
-from .calls import Calls, is_always
+from .calls import CHANGED, Calls, identity, is_always, named, real
 
-__all__ = ["Rows", "check_apart", "same_setting"]
+__all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
 
 
 class Owned(NamedTuple):
@@ -50,21 +50,27 @@ class Rows(Calls):
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
         self.active, self.heard, self.single = Owners.first(workers_here), Owners.first(self.workers), Owners.first(1)
         self._models: set[int] = set()  # arrays with one row per model, by their ids
-        self._arrays: dict[str, Owned] = {}
+        self._arrays: dict[str, Owned] = {}  # see _array
         self._resumed: Any = None  # the state with which the arrays begin, if it is not the start
-        self.waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
+        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
-    def array(
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
+        """The array of this name, made at first use; every run fills it with ``start``."""
+        return self._array(f"{named('name', name)}, own", shape, dtype, start)
+
+    def _array(
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "workers"
     ) -> np.ndarray:
-        """The array of this name, made at first use; every run fills it with ``start``.  For ``of`` see `Owned`."""
+        """The same, with names that no round function can choose; for ``of`` see `Owned`."""
         if name not in self._arrays:
             self._arrays[name] = Owned(np.full(shape, start, dtype), start, of)
+            self._fix_layout(self._arrays[name].array)
             if self._resumed is not None:
                 self._resume(name)
         made = self._arrays[name].array
+        require(self._layouts[id(made)] == identity(made), name, CHANGED, "the shape and dtype that it had")
         same = made.shape == tuple(shape) and made.dtype == dtype
         require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
         return made
@@ -75,24 +81,29 @@ class Rows(Calls):
 
     def rows(self, name: str) -> np.ndarray:
         """A vector for each local worker, kept from round to round, shape (replicas, workers, d); initially 0."""
-        return self.array(f"{name}, workers here", (self.replicas, self.workers_here, self.d), self.dtype)
+        return self._array(
+            f"{named('name', name)}, workers here", (self.replicas, self.workers_here, self.d), self.dtype
+        )
 
     def vector(self, name: str) -> Any:
         """A vector beside each local model, shape (replicas, models, d); initially 0."""
-        made = self.array(f"{name}, models", (self.replicas, self.models, self.d), self.dtype, of="models")
+        name, shape = f"{named('name', name)}, models", (self.replicas, self.models, self.d)
+        made = self._array(name, shape, self.dtype, of="models")
         self._models.add(id(made))
         return made
 
     def copies(self, name: str, start: Any = 0) -> np.ndarray:
         """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
-        made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype, start, "copies")
+        name, shape = f"{named('name', name)}, all workers", (self.replicas, self.workers, self.d)
+        made = self._array(name, shape, self.dtype, start, "copies")
         self._copies.add(id(made))
         return made
 
     def own(self, copies: np.ndarray) -> np.ndarray:
         """The rows of the local workers in ``copies``."""
-        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
-        return self.once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
+        mine = id(copies) in self._copies and self._layouts.get(id(copies)) == identity(copies)
+        require(mine, "copies", type(copies).__name__, "what run.copies(name) gave")
+        return self._once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
 
     def _of(self, Y: Vector) -> Owners:
         """The owners of the rows that an operation on Y touches: active workers, local or all, or the models."""
@@ -166,7 +177,7 @@ class Rows(Calls):
 
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
-        self.call(Project(x, radius), self._of(x))
+        self.call(Project(x, check_radius(radius)), self._of(x))
 
     def damp(
         self, v: Vector, x: Vector, *, factor: float, l2: Scale = 0.0, undo: Scale = 0.0, step: Scale = 1.0
@@ -176,11 +187,12 @@ class Rows(Calls):
         With look-ahead x is not where the velocity has led, but ``undo`` v beyond, and goes back: x = x - undo v, with
         the v of before.
         """
-        self.call(Slow(x, v, factor, self._column(undo), self._column(l2)), self._of(x))
+        check_apart(x, v, "v", "x")
+        self.call(Slow(x, v, real("factor", factor), self._column(undo), self._column(l2)), self._of(x))
 
     def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
-        self.call(Moments(of, m, v, beta1, beta2), self._of(of))
+        self.call(Moments(of, m, v, real("beta1", beta1), real("beta2", beta2)), self._of(of))
 
     def divide(
         self, u: Vector, m: Vector, *, by_root_of: Vector, eps: float, unbias: tuple[float, float] = (0.0, 0.0)
@@ -189,7 +201,10 @@ class Rows(Calls):
 
         In round t, m is first divided by 1 - beta1**(t + 1) and v by 1 - beta2**(t + 1): ``unbias`` has both factors.
         """
-        self.call(Adapt(u, m, by_root_of, *unbias, eps), self._of(u))
+        pair = isinstance(unbias, tuple) and len(unbias) == 2
+        require(pair, "unbias", unbias, "the two factors (beta1, beta2)", TypeError)
+        first, second = (real("unbias", factor) for factor in unbias)
+        self.call(Adapt(u, m, by_root_of, first, second, real("eps", eps)), self._of(u))
 
     def trust(self, u: Vector, x: Vector, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
         """Multiply each layer of u by phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
@@ -200,7 +215,13 @@ class Rows(Calls):
         integers = isinstance(edges, np.ndarray) and edges.dtype == np.int64 and edges.ndim == 1 and edges.size > 0
         fitting = integers and 0 <= edges[0] and edges[-1] <= self.d and bool((np.diff(edges) >= 0).all())
         require(fitting, "edges", edges, f"an array of int64, increasing, from 0 to at most {self.d}")
-        self.call(Trust(u, x, edges, low, high), self._of(u))
+        mine = self._once(("edges", edges.tobytes()), edges.copy)  # the kernel reads what was looked at
+        self.call(Trust(u, x, mine, real("low", low), real("high", high)), self._of(u))
+
+
+def check_radius(radius: Any) -> float:
+    """The radius of a ball, or an exception."""
+    return real("radius", radius, "a number, at least 0", lambda r: r >= 0.0)
 
 
 def _is_zero(x: Any) -> bool:

@@ -50,7 +50,7 @@ def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
             array = run.transport.total(run)
         if one.of != "round":
             yield name, Piece.of(array, axis, first, shared)
-    for name, pieces in run.waiting.items():
+    for name, pieces in run._waiting.items():
         yield from ((name, piece) for piece in pieces if name not in run._arrays)
     acting = np.full(run.workers, np.nan)
     chosen = run.heard.index[: run.heard.count[0]] if run.links is None else np.arange(run.workers)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require, setting, traits
 from .rates import Rate
-from .types import Phase, Run, Scale, Vector
+from .types import Message, Run, Scale, Vector
 
 __all__ = [
     "ErrorFeedback",
@@ -50,7 +50,7 @@ class NoFeedback(NamedTuple):
         run.set(p, run.x, scale=l2)
         return p
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store nothing."""
 
     def error(self, run: Run) -> np.ndarray:
@@ -88,7 +88,7 @@ class ErrorFeedback(NamedTuple):
         run.add(e, run.x, scale=l2)
         return e
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Leave e = p - Q(p) in p, which is the memory."""
         run.add(p, message, scale=-1.0)
 

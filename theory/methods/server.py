@@ -8,7 +8,7 @@ These attributes are optional.  ``takes_step = True``: the rule applies the step
 is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
 ``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
 its state ``run.damp(v, x)``, ``run.add(v, received)`` and ``run.add(x, v)``, so that it works on sparse rows, too.
-``by_coordinate = False``: a coordinate moves with others, so that :class:`Sharded` may not divide the rule.
+``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
 ``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Mean(NamedTuple):
     """x moves against the mean of what was received: x = x - eta mean Q.
@@ -52,7 +52,7 @@ class Mean(NamedTuple):
         run.add(run.x, received, scale=-run.eta_received)
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Momentum(NamedTuple):
     """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
@@ -87,7 +87,7 @@ class Momentum(NamedTuple):
         _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class OuterStep(NamedTuple):
     """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
@@ -150,7 +150,7 @@ def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: boo
     run.add(run.x, v, scale=rate)
 
 
-@traits(with_memory=False)
+@traits(with_memory=False, by_coordinate=True)
 @setting
 class Majority(NamedTuple):
     """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
@@ -170,7 +170,7 @@ class Majority(NamedTuple):
         run.add(run.x, v, scale=run.eta_received)
 
 
-@traits(projects=True, with_memory=False, by_coordinate=False)
+@traits(projects=True, with_memory=False)
 @setting
 class Projected(NamedTuple):
     """After every step of another server rule, x is projected onto a ball around 0.
