@@ -55,9 +55,8 @@ def passes(python: str, pins: list[str]) -> bool:
         install = [run, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(ROOT), *TOOLS, *pins]
         if subprocess.run(install).returncode:
             return False
-        subprocess.run(
-            [run, "-m", "pip", "uninstall", "--quiet", "--yes", "theory"], check=True
-        )  # the checkout is meant
+        # what theory needs stays; itself it is that of the checkout
+        subprocess.run([run, "-m", "pip", "uninstall", "--quiet", "--yes", "theory"], check=True)
         versions = "import sys, numpy, numba, scipy; print(sys.version.split()[0], *(m.__name__ + ' ' + m.__version__ "
         subprocess.run([run, "-c", versions + "for m in (numpy, numba, scipy)), sep=', ', flush=True)"], check=True)
         path = f"{own / 'bin'}{os.pathsep}{os.environ['PATH']}"

@@ -78,6 +78,7 @@ from .compressors import (
     scaled,
 )
 from .core.random import key, uniform
+from .core.result import load_result
 from .data import DataError, Dataset, load_data, wilson_data
 from .measure import Audit, audit
 from .methods import (
@@ -322,6 +323,7 @@ __all__ = [
     "lipschitz",
     "list_claims",
     "load_data",
+    "load_result",
     "load_network",
     "logistic",
     "majority_vote",

@@ -14,7 +14,7 @@ import theory as th
 comm = MPI.COMM_WORLD
 folder = Path(sys.argv[1])
 
-with th.abort_on_error(comm):  # a rank that raises ends the job; the others would wait for it for ever
+with th.abort_on_error(comm):  # a rank that raises ends the job; the others would wait for it
     data = th.load_data("breast_cancer", comm=comm)  # rank 0 loads or parses, the others map what it left
     problem = th.logistic(data, l2=1 / data.n)
     mu, smoothness = 1 / data.n, th.lipschitz(problem)

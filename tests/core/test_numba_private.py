@@ -29,7 +29,7 @@ if sys.argv[1] == "another":
 import theory as th
 from theory.core import callee
 assert callee.TRIED == (sys.argv[1] == "tried")
-problem = th.function(lambda x: 0.5 * float(x @ x), lambda x: x, d=6, n=2)
+problem = th.function(lambda x: 0.5 * float(x @ x), lambda x: x, d=6)
 method = th.ParallelSGD(th.TopK(2), step=th.Constant(0.1), feedback=th.ErrorFeedback())
 print(th.run(method, problem, workers=2, steps=50, x0=np.arange(6.0)).x.tobytes().hex())
 """

@@ -17,11 +17,11 @@ from .cost_model import (
     round_seconds,
 )
 from .cr_psgd_catalyst import catalyst
-from .mpi import abort_on_error
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 from .variance_reduction import VarianceReduced, qsvrg
+from .watch import abort_on_error
 
 __all__ = [
     "HISTORY",

@@ -106,7 +106,8 @@ class Calls:
 
     def _bind(self, operation: Any, owners: Owners) -> Call:
         self._check_rows(operation, owners)
-        told, inner, pins = type(operation).__name__, [], []
+        told, inner = type(operation).__name__, []
+        pins: list[Any] = []
         for name, value in zip(operation._fields, operation, strict=True):
             if type(value) not in INNER:
                 for array in arrays_in(value):

@@ -19,7 +19,8 @@ from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.handles import read_only, writable
 from ..core.random import derive, generator
-from ..core.settings import digest
+from ..core.run_state import State
+from ..core.settings import digest, is_whole
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
@@ -31,6 +32,7 @@ from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
 from .shard import Shard
+from .state import fill_array
 
 __all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 
@@ -76,18 +78,19 @@ class Run(GraphRows):
         self.watched, self.errors = setup.watched, np.full((setup.records.size, here, 2), np.nan)
         self.mean_weights = self.weight[None]
         self._chooses = False  # whether some workers may be inactive
+        self._drew = False  # whether a batch was drawn
         self._counts_each = False  # whether there is an average of the iterates for each worker
         self._keys = np.empty((len(PURPOSES), replicas, self.workers_here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
-        self.sent = self._array("sent", (replicas, COUNTERS), np.int64)
+        self.sent = self._array("sent", (replicas, COUNTERS), np.int64, of="run")
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
         self.eta_sent, self.eta_received = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
         order = new_order(setup.shards, here)
-        self.order = read_only(np.zeros((replicas, *order.shape), order.dtype))
+        self.order = read_only(self._array("order", (replicas, *order.shape), order.dtype))
         self._rows = np.zeros((replicas, self.workers_here, int(setup.batches.max())), np.int64)
         self.x = self._make_model()
         self.restart(replica)
@@ -95,7 +98,7 @@ class Run(GraphRows):
 
     def _make_model(self) -> Vector:
         x, self.mean = self.vector(".x"), self.vector(".mean")  # names that no round function will choose
-        self.total = self._array("total", x.shape[:2], np.float64)
+        self.total = self._array("total", x.shape[:2], np.float64, of="models")
         return x
 
     def _start_model(self) -> None:
@@ -104,7 +107,7 @@ class Run(GraphRows):
 
     def scratch(self) -> Vector:
         """A vector for each local worker, for one round; the same at every call."""
-        return self.rows(".p")
+        return self._array(".p", (self.replicas, self.workers_here, self.d), self.dtype, of="round")
 
     def memory(self) -> Vector:
         """The workers' error memories, initially 0."""
@@ -124,8 +127,9 @@ class Run(GraphRows):
 
     def restart(self, replica: int) -> None:
         """Restart, with the replicas from ``replica`` on."""
-        for array, start in self._arrays.values():
-            array[:] = start
+        self._resumed, self._waiting = None, {}
+        for owned in self._arrays.values():
+            owned.array[:] = owned.start
         self._start_model()
         everybody = np.arange(self.workers)
         self._act(everybody, self.setup.shards.weight)
@@ -136,6 +140,20 @@ class Run(GraphRows):
         for phase in self._phases.values():
             self._fill_keys(phase, replica)
         vars(self)["replica"] = replica
+
+    def begin_with(self, state: State, waiting: dict) -> None:
+        """Go on with a state, also in the arrays that are made later, for which ``waiting`` has pieces."""
+        self._resumed, self._waiting = state, waiting
+        for name in self._arrays:
+            self._resume(name)
+
+    def _resume(self, name: str) -> None:
+        fill_array(self, self._resumed, name, self._arrays[name])
+
+    def acting(self, chosen: np.ndarray, weights: np.ndarray) -> None:
+        """Let the workers act that acted last."""
+        self._act(chosen, weights[chosen])
+        self._listen()
 
     def _fill_keys(self, phase: Phase, replica: int) -> None:
         """Fill in the keys of a phase: each worker's own, or worker 0's for all; the model is an extra worker."""
@@ -172,8 +190,7 @@ class Run(GraphRows):
 
         The others neither send nor receive messages, and means are over the active workers.
         """
-        whole = isinstance(clients, (int, np.integer)) and not isinstance(clients, bool)
-        known = whole and 1 <= clients <= self.workers
+        known = is_whole(clients) and 1 <= clients <= self.workers
         require(known, "clients", clients, f"an integer from 1 to {self.workers}, the number of workers")
         self._some_act()
         self.python(lambda t: self._choose(clients, t), "choose", OTHER)
@@ -282,7 +299,9 @@ class Run(GraphRows):
         """
         check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
+        require(self._drew or not same_batch, "same_batch", same_batch, "False for the first batch of a round")
         if not same_batch:
+            self._drew = True
             shards, all_here = self.setup.shards, self._once("all", self._all)[0]
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
             order, keys = writable(self.order), self.sampling_keys

@@ -163,7 +163,7 @@ class Exchange(Rows):
         """
         if not isinstance(compressor, FunctionCompressor):
             return compressor, P
-        values = self._array(f"{name} values", (*keys.shape, self.d), self.dtype)
+        values = self._array(f"{name} values", (*keys.shape, self.d), self.dtype, of="round")
         self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
         return WIRE, values
 
@@ -290,7 +290,7 @@ class Exchange(Rows):
     def _watch(self, phase: Phase, p: Vector) -> None:
         """Measure the compression error in the rounds that are watched."""
         shape = (self.replicas, self.workers_here, self.d)
-        restored = self._array("restored", shape, self.dtype)
+        restored = self._array("restored", shape, self.dtype, of="round")
         self.call(RestoreMessages(phase.compressor, phase.symbols, restored, self.watched, phase.first))
         self.call(CompareMessages(p, restored, self.watched, self.errors))
 
@@ -317,7 +317,9 @@ class Exchange(Rows):
 
         symbols, total = messages(rows), messages(1 if reduce else 0)
         combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
-        states = self._array(f"{name} states", (R, here, int(state_size(c, d))), np.float64)
+        states = self._array(
+            f"{name} states", (R, here, int(state_size(c, d))), np.float64, of="workers" if up else "run"
+        )
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(

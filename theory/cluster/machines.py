@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,7 +12,9 @@ import numpy as np
 
 from ..core.waiting import wait
 
-__all__ = ["oversubscribed", "in_turn"]
+__all__ = ["Place", "in_turn", "oversubscribed", "place_of"]
+
+NAME_BYTES = 64  # of a machine's name, of which this many are kept
 
 
 class Place(NamedTuple):
@@ -23,10 +26,13 @@ class Place(NamedTuple):
         Whether some machine of the job has more ranks than processors available to them.
     turn : int
         0 for rank 0, 1 for one rank of every other machine, 2 for all others.
+    hosts : tuple of str
+        The machine of each rank.
     """
 
     oversubscribed: bool
     turn: int
+    hosts: tuple[str, ...]
 
 
 @cache
@@ -37,7 +43,7 @@ def _keyval() -> int:
     return MPI.Comm.Create_keyval()
 
 
-def _place(comm: Any) -> Place:
+def place_of(comm: Any) -> Place:
     """Found by all ranks together, once for each communicator: 8 ranks on 2 processors need a tenth of a second."""
     known = comm.Get_attr(_keyval())
     if known is not None:
@@ -50,14 +56,19 @@ def _place(comm: Any) -> Place:
     turn = 0 if comm.Get_rank() == 0 else 1 if here.Get_rank() == 0 else 2
     here.Free()
     wait(comm.Iallreduce(mine, worst, op=MPI.MAX))
-    found = Place(bool(worst[0]), turn)
+    name, names = np.zeros(NAME_BYTES, np.uint8), np.zeros((comm.Get_size(), NAME_BYTES), np.uint8)
+    letters = platform.node().encode()[:NAME_BYTES]
+    name[: len(letters)] = np.frombuffer(letters, np.uint8)
+    wait(comm.Iallgather(name, names))
+    hosts = tuple(row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names)
+    found = Place(bool(worst[0]), turn, hosts)
     comm.Set_attr(_keyval(), found)
     return found
 
 
 def oversubscribed(comm: Any) -> bool:
     """Whether some machine of this job has more ranks than processors available to them."""
-    return _place(comm).oversubscribed
+    return place_of(comm).oversubscribed
 
 
 def in_turn(comm: Any, work: Callable[[], Any]) -> Any:
@@ -68,7 +79,7 @@ def in_turn(comm: Any, work: Callable[[], Any]) -> Any:
     """
     found = None
     for turn in range(3):
-        if turn == _place(comm).turn:
+        if turn == place_of(comm).turn:
             found = work()
-        wait(comm.Ibarrier())
+        wait(comm.Ibarrier(), what="compiling")
     return found

@@ -7,10 +7,6 @@ every rank adds one piece of all of them, in worker order, and sends the sum to 
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
-import traceback
 from typing import Any
 
 import numpy as np
@@ -18,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
-from ..core.waiting import AT_RECORDS, IN_ROUNDS, wait
+from ..core.waiting import AT_RECORDS, collective, wait
 from ..methods.graphs import Mixing
 from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
@@ -31,46 +27,11 @@ from .shard import slice_edges
 MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
 
 
-@contextlib.contextmanager
-def abort_on_error(comm: Any) -> Any:
-    """Abort the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
-
-    Without it, a rank that raises leaves the others waiting forever.  If all ranks raise the same error, only the
-    lowest rank prints it.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator or None
-        The communicator of the job.
-
-    Yields
-    ------
-    None
-        The context in which errors abort the job.
-
-    Examples
-    --------
-    >>> with abort_on_error(None):
-    ...     pass
-    """
-    try:
-        yield
-    except Exception:
-        if comm is None or comm.Get_size() == 1:
-            raise
-        rank = comm.Get_rank()
-        time.sleep(0.5 * rank if rank < 10 else 5.0)
-        sys.stdout.flush()
-        sys.stderr.write(f"rank {rank} of {comm.Get_size()} failed and ends the job:\n{traceback.format_exc()}")
-        sys.stderr.flush()
-        comm.Abort(1)
-
-
 def agree(comm: Any, digest: str) -> None:
     """Raise ``ValueError`` on every rank unless the digests of the arguments agree on all ranks."""
     mine = np.frombuffer(bytes.fromhex(digest), np.uint8)
     all_of_them = np.empty((comm.Get_size(), mine.size), np.uint8)
-    wait(comm.Iallgather(mine, all_of_them))
+    wait(comm.Iallgather(mine, all_of_them), what="the comparison of arguments")
     other = [rank for rank, its in enumerate(all_of_them) if (its != all_of_them[0]).any()]
     if other:
         raise ValueError(f"comm: ranks {other} were given other arguments or data than rank 0; all must be the same")
@@ -85,7 +46,7 @@ def share_report(comm: Any, row: np.ndarray, status: int, message: str) -> tuple
         buffer[row.nbytes : split].view(np.int64)[0] = status
         letters = np.frombuffer(message.encode()[:MESSAGE_BYTES], np.uint8)
         buffer[split : split + letters.size] = letters
-    wait(comm.Ibcast(buffer, root=0), AT_RECORDS)
+    wait(comm.Ibcast(buffer, root=0), AT_RECORDS, "what rank 0 evaluates")
     row.view(np.uint8)[:] = buffer[: row.nbytes]
     text = bytes(buffer[split:]).rstrip(b"\0").decode(errors="ignore")
     return int(buffer[row.nbytes : split].view(np.int64)[0]), text
@@ -134,10 +95,7 @@ class Reduction:
     def combine(self, rows: np.ndarray, out: np.ndarray, maximum: bool, yields: bool) -> None:
         """``out`` = the weighted sum of all workers' rows, or their maximum."""
         self.scatter(rows, maximum, yields)
-        if yields:
-            wait(self.comm.Iallgatherv(self.stretch, [out, (self.pieces, None)]), IN_ROUNDS)
-        else:
-            self.comm.Allgatherv(self.stretch, [out, (self.pieces, None)])
+        collective(self.comm, "Allgatherv", yields, self.stretch, [out, (self.pieces, None)])
 
     def scatter(self, rows: np.ndarray, maximum: bool, yields: bool) -> np.ndarray:
         """The same, of which each rank gets its piece."""
@@ -145,10 +103,7 @@ class Reduction:
             self.outbox[self.here * begin : self.here * end] = rows[:, begin:end].ravel()
         counts = self.here * self.pieces
         received = [self.inbox, (np.full(self.pieces.size, self.here * self.mine), None)]
-        if yields:
-            wait(self.comm.Ialltoallv([self.outbox, (counts, None)], received), IN_ROUNDS)
-        else:
-            self.comm.Alltoallv([self.outbox, (counts, None)], received)
+        collective(self.comm, "Alltoallv", yields, [self.outbox, (counts, None)], received)
         if self.mine:  # there may be more ranks than numbers
             if maximum:
                 largest_of_rows(self.inbox, self.stretch)
@@ -180,17 +135,11 @@ class Gathering(Sealed):
             self.message = self.outbox[0, : self.mine[0]]
         else:
             self.message = np.concatenate([row[:size] for row, size in zip(self.outbox, self.mine, strict=True)])
-        if self.yields:
-            wait(self.comm.Iallgather(self.mine, self.sizes), IN_ROUNDS)
-        else:
-            self.comm.Allgather(self.mine, self.sizes)
+        collective(self.comm, "Allgather", self.yields, self.mine, self.sizes)
         received = self.received
         _place(self.sizes, self.run.workers_here, received.offset, self.counts, self.displacements)
         target = [received.inbox, self.counts, self.displacements, None]
-        if self.yields:
-            wait(self.comm.Iallgatherv(self.message, target), IN_ROUNDS)
-        else:
-            self.comm.Allgatherv(self.message, target)
+        collective(self.comm, "Allgatherv", self.yields, self.message, target)
 
 
 class Broadcast(Sealed):
@@ -216,10 +165,7 @@ class Broadcast(Sealed):
         """Send the length of the message, then the message."""
         for whole in (True, False):
             part = self.sizes if whole else self.outbox[0, : self.sizes[0]]
-            if self.yields:
-                wait(self.comm.Ibcast(part, root=0), IN_ROUNDS)
-            else:
-                self.comm.Bcast(part, root=0)
+            collective(self.comm, "Bcast", self.yields, part, root=0)
 
 
 class Ranks:
@@ -265,10 +211,7 @@ class Ranks:
             return run.sent
         total, mine = run.sent.copy(), np.ascontiguousarray(run.sent[:, LINK_BITS:])
         links = np.empty_like(mine)
-        if self.yields:
-            wait(self.comm.Iallreduce(mine, links), IN_ROUNDS)
-        else:
-            self.comm.Allreduce(mine, links)
+        collective(self.comm, "Allreduce", self.yields, mine, links)
         total[:, LINK_BITS:] = links
         return total
 
@@ -280,10 +223,7 @@ class Ranks:
         """An array of the same shape from each rank, in their order."""
         mine = np.ascontiguousarray(numbers)
         found = np.empty((self.ranks, *mine.shape), mine.dtype)
-        if self.yields:
-            wait(self.comm.Iallgather(mine, found), IN_ROUNDS)
-        else:
-            self.comm.Allgather(mine, found)
+        collective(self.comm, "Allgather", self.yields, mine, found)
         return found
 
     def broadcast(self, run: Run, phase: Phase) -> None:
@@ -321,9 +261,6 @@ class Ranks:
 
         def gather(t: int) -> None:
             mine[:] = x[edges[self.rank] : edges[self.rank + 1]]
-            if self.yields:
-                wait(self.comm.Iallgatherv(mine, [x, (pieces, None)]), IN_ROUNDS)
-            else:
-                self.comm.Allgatherv(mine, [x, (pieces, None)])
+            collective(self.comm, "Allgatherv", self.yields, mine, [x, (pieces, None)])
 
         run.python(gather, "Allgatherv", EXCHANGE)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
-from ..core.waiting import IN_ROUNDS, wait
+from ..core.waiting import collective
 from ..methods.graphs import Mixing
 from ..methods.types import Phase, Run
 from .sealed import Sealed
@@ -84,10 +84,7 @@ class Neighbourhood(Sealed):
         """Buffers with their counts and places, one of each for a neighbour."""
         comm = self.transport.neighbours(self.sources, self.destinations)
         outgoing, those, incoming, these = sent[0], sent[1:], received[0], received[1:]
-        if self.yields:
-            wait(comm.Ineighbor_alltoallv([outgoing, those], [incoming, these]), IN_ROUNDS)
-        else:
-            comm.Neighbor_alltoallv([outgoing, those], [incoming, these])
+        collective(comm, "Neighbor_alltoallv", self.yields, [outgoing, those], [incoming, these])
 
 
 def _owners(index: np.ndarray) -> Owners:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,6 +15,19 @@ from ..methods.types import Scale, Setup, Vector
 from .calls import CHANGED, Calls, identity, is_always, named, real
 
 __all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
+
+
+class Owned(NamedTuple):
+    """An array of a run: what every run fills it with, and whose rows it has.
+
+    ``of``: "workers" (axis 1 has those of this process), "models" (likewise, or the single one), "copies" (axis 1 has
+    all workers, of which a rank may know its neighbours alone), "slice" (the last axis has the coordinates of this
+    process), "run" (the same in every process), or "round" (nothing of it outlives a round).
+    """
+
+    array: np.ndarray
+    start: Any
+    of: str
 
 
 class Rows(Calls):
@@ -37,26 +50,34 @@ class Rows(Calls):
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
         self.active, self.heard, self.single = Owners.first(workers_here), Owners.first(self.workers), Owners.first(1)
         self._models: set[int] = set()  # arrays with one row per model, by their ids
-        self._arrays: dict[tuple[str, bool], tuple[np.ndarray, Any]] = {}  # see _array
+        self._arrays: dict[str, Owned] = {}  # see _array
+        self._resumed: Any = None  # the state with which the arrays begin, if it is not the start
+        self._waiting: dict[str, list] = {}  # pieces of it, for arrays that were not made again so far
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
-        return self._array(named("name", name), shape, dtype, start, own=True)
+        return self._array(f"{named('name', name)}, own", shape, dtype, start)
 
     def _array(
-        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, own: bool = False
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "workers"
     ) -> np.ndarray:
-        """The same; ``own``: of a round function, whose names are not those of the run."""
-        if (name, own) not in self._arrays:
-            self._arrays[name, own] = np.full(shape, start, dtype), start
-            self._fix_layout(self._arrays[name, own][0])
-        made = self._arrays[name, own][0]
+        """The same, with names that no round function can choose; for ``of`` see `Owned`."""
+        if name not in self._arrays:
+            self._arrays[name] = Owned(np.full(shape, start, dtype), start, of)
+            self._fix_layout(self._arrays[name].array)
+            if self._resumed is not None:
+                self._resume(name)
+        made = self._arrays[name].array
         require(self._layouts[id(made)] == identity(made), name, CHANGED, "the shape and dtype that it had")
         same = made.shape == tuple(shape) and made.dtype == dtype
         require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
         return made
+
+    def _resume(self, name: str) -> None:
+        """Fill a new array with the state with which the run began."""
+        raise NotImplementedError
 
     def rows(self, name: str) -> np.ndarray:
         """A vector for each local worker, kept from round to round, shape (replicas, workers, d); initially 0."""
@@ -66,15 +87,15 @@ class Rows(Calls):
 
     def vector(self, name: str) -> Any:
         """A vector beside each local model, shape (replicas, models, d); initially 0."""
-        made = self._array(f"{named('name', name)}, models", (self.replicas, self.models, self.d), self.dtype)
+        name, shape = f"{named('name', name)}, models", (self.replicas, self.models, self.d)
+        made = self._array(name, shape, self.dtype, of="models")
         self._models.add(id(made))
         return made
 
     def copies(self, name: str, start: Any = 0) -> np.ndarray:
         """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
-        made = self._array(
-            f"{named('name', name)}, all workers", (self.replicas, self.workers, self.d), self.dtype, start
-        )
+        name, shape = f"{named('name', name)}, all workers", (self.replicas, self.workers, self.d)
+        made = self._array(name, shape, self.dtype, start, "copies")
         self._copies.add(id(made))
         return made
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,54 +12,22 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.arguments import flag
-from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
 from ..core.result import Result
+from ..core.run_state import Piece, State
 from ..core.settings import digest
-from ..methods.messages import (
-    ABSENT,
-    BITS,
-    BYTES,
-    DOWN_BITS,
-    DOWN_BYTES,
-    HEARD_BITS,
-    HEARD_BYTES,
-    LINK_BITS,
-    LINK_BYTES,
-    REDUCED,
-    SCATTERED,
-)
-from ..methods.sampling import drawn
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
 from . import mpi
+from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
+from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, ended, row_of, verdict
 from .machines import in_turn
 from .setup import Setup, prepare
 from .simulator import Memory, replicate
-
-DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
-HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|
-
-HISTORY = np.dtype(
-    [
-        ("step", np.int64),
-        ("samples", np.int64),
-        ("rounds", np.int64),
-        (("bits_up", "payload_bits_up"), np.float64),
-        (("bits_down", "payload_bits_down"), np.float64),
-        ("message_bytes_up", np.float64),
-        ("message_bytes_down", np.float64),
-        ("seconds", np.float64),
-        ("seconds_gradient", np.float64),
-        ("seconds_coding", np.float64),
-        ("seconds_exchange", np.float64),
-        ("f", np.float64),
-        ("gradient_norm", np.float64),
-    ]
-)
-COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
+from .state import CONSENSUS, ROWS, continued, owned, resume_run
+from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 
 def run(
@@ -79,6 +47,10 @@ def run(
     comm: Any = None,
     compression_error: bool = False,
     fast: bool = True,
+    checkpoint: str | Path | None = None,
+    every: int | str = "10min",
+    resume: str | Path | Result | None = None,
+    patience: float = PATIENCE,
 ) -> Result:
     """Run a method on a problem and record its costs.
 
@@ -120,6 +92,17 @@ def run(
         Whether the round function is called once and its operations replayed in compiled code, or replaced by a
         compiled loop; if False, the round function that `show` prints runs in every round, in Python.  The bits are the
         same.
+    checkpoint : path, optional
+        A folder for the state of the run: the last two checkpoints are kept, one of them at the end.  SIGTERM and
+        SIGUSR1 then write one more, and end the process with exit code 75.
+    every : int or str
+        Steps between two checkpoints, rounded up to whole rounds, or a time: "30s", "10min", "2h".
+    resume : path or result, optional
+        Goes on from the last whole checkpoint of a folder, or from a result, with the same bits as if the run had never
+        stopped: also with more ``steps``, or on another number of ranks.  All that determines the bits must be the
+        same.  The folder of ``checkpoint`` may have none yet: then the run starts.
+    patience : float
+        Seconds for which a rank waits for another one that does not answer; then the job is ended.  0: for ever.
 
     Returns
     -------
@@ -136,6 +119,7 @@ def run(
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
         ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
         nothing was.
+        ``state``, with which ``resume=result`` goes on.
         ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
 
     Raises
@@ -181,22 +165,27 @@ def run(
         require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
-        return _run_replicas(setup, replicas, fast)
-    transport: Memory | mpi.Ranks = Memory()
-    if comm is not None:
-        mpi.agree(
-            comm,
-            digest(
-                (method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype), str(wire_dtype))
-            ),
-        )
-        transport = mpi.Ranks(comm)
-        driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-    else:
-        driver = Driver(make_run(setup, transport), fast)
-    result = _run_once(driver, callback, transport)
-    transport.close()
-    return result
+    folder = None if checkpoint is None else Path(checkpoint)
+    keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
+    with Watch(comm, patience, keeper.ending), keeper.listening(), abort_unless_all_raise(comm):
+        if comm is not None:
+            given = method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype)
+            mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
+        state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
+        if state is not None:
+            setup, rows = continued(setup, state)
+            keeper.seconds = state.notes["seconds"]
+        if replicas > 1:
+            return _run_replicas(setup, replicas, fast, keeper, state, rows)
+        transport: Memory | mpi.Ranks = Memory()
+        if comm is None:
+            driver = Driver(make_run(setup, transport), fast)
+        else:
+            transport = mpi.Ranks(comm)
+            driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
+        result = _run_once(driver, callback, transport, keeper, state, rows)
+        transport.close()
+        return result
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -216,25 +205,46 @@ def _evaluate(problem: Any, x: Vector) -> tuple[float, float]:
     return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
 
 
-def _run_once(driver: Driver, callback: Callable[..., object] | None, transport: Any) -> Result:
+def _run_once(
+    driver: Driver,
+    callback: Callable[..., object] | None,
+    transport: Any,
+    keeper: Checkpoints,
+    state: State | None,
+    rows: np.ndarray,
+) -> Result:
     comm, run, setup = transport.comm, driver.run, driver.run.setup
     history = np.zeros(setup.records.size, HISTORY)
     consensus = np.zeros(setup.records.size if run.own_models else 0)
-    seconds, status, message, done = 0.0, DONE, "all steps done", 0
-    for k, record in enumerate(setup.records):
-        begin = time.perf_counter()
-        driver.advance(done, int(record))
-        seconds += time.perf_counter() - begin
-        done = int(record)
+    status, message, done, count = DONE, "all steps done", 0, 0
+    if state is not None:
+        done, count = state.rounds, int(rows.sum())
+        history[:count], consensus[:count] = state.whole(ROWS)[rows], state.whole(CONSENSUS)[rows[: consensus.size]]
+        resume_run(run, state, rows)
+        if callback is not None and hasattr(callback, "state"):
+            callback.state = state.notes["callback"]
+
+    def now(rounds: int) -> State:
+        notes = {"every": setup.every, "seconds": keeper.seconds, "callback": getattr(callback, "state", None)}
+        more = {ROWS: history[:count], CONSENSUS: consensus[:count]}
+        pieces = {name: [Piece.of(array)] for name, array in more.items()}
+        for name, piece in owned(run, count):
+            pieces.setdefault(name, []).append(piece)
+        return State(setup.about, rounds, notes, pieces)
+
+    for k in range(count, setup.records.size):
+        keeper.advance(driver.advance, done, int(setup.records[k]), now)
+        done = int(setup.records[k])
         with after_rounds(run, done):
             x = setup.method.result(run)[0, 0]
             last = run.last()[0, 0] if callback is not None or run.own_models else None  # may need all ranks
             if run.own_models:
                 consensus[k] = consensus_of(run)[0]
-        history[k] = _row(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, seconds)
+        history[k] = row_of(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, keeper.seconds)
+        count = k + 1
         if comm is None or comm.Get_rank() == 0:
             history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
-            status, message = _verdict(history, k)
+            status, message = verdict(history, k)
             if status == DONE and callback is not None and last is not None:
                 with after_rounds(run, done):
                     memory = setup.method.feedback.error(run)[0]
@@ -256,8 +266,14 @@ def _run_once(driver: Driver, callback: Callable[..., object] | None, transport:
         if status != DONE:
             history = history[: k + 1]
             break
+        if done > 0:
+            keeper.look(done, now)
+    ending = now(done)
+    if status != DIVERGED:
+        keeper.write(ending)
     status, message = ended(history, status, message)
     with after_rounds(run, done):
+        x = setup.method.result(run)[0, 0]
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
         kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
@@ -277,6 +293,7 @@ def _run_once(driver: Driver, callback: Callable[..., object] | None, transport:
         success=status == DONE,
         status=status,
         message=message,
+        state=ending,
         **more,
     )
 
@@ -293,65 +310,20 @@ def _compression_error(run: Run, transport: Any, records: int) -> np.ndarray:
     return found
 
 
-def _row(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray, seconds: float) -> np.ndarray:
-    """A row of the history without f: costs are per worker.
-
-    A worker receives the messages of all others and of the model, on a graph those of its neighbours; reduced values
-    are sent and received once, and of scattered ones it receives its slice.
-    """
-    row, workers = np.zeros((), HISTORY), setup.workers
-    steps = int(rounds) * setup.method.local_steps
-    row["step"], row["rounds"] = steps, rounds
-    row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
-    row["seconds"] = seconds
-    for name, alone, both, once, down, links, heard in (
-        ("payload_bits", *sent[[BITS, REDUCED, SCATTERED, DOWN_BITS, LINK_BITS, HEARD_BITS]]),
-        (
-            "message_bytes",
-            sent[BYTES],
-            sent[REDUCED] / 8,
-            sent[SCATTERED] / 8,
-            *sent[[DOWN_BYTES, LINK_BYTES, HEARD_BYTES]],
-        ),
-    ):
-        row[f"{name}_up"] = (alone + both + once + links) / workers
-        row[f"{name}_down"] = (alone * (workers - 1) + both + once / workers + heard) / workers + down
-    for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
-        row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
-    return row
-
-
-def _verdict(history: np.ndarray, k: int) -> tuple[int, str]:
-    f = history["f"]
-    if np.isfinite(f[k]) and (k == 0 or f[k] <= HOPELESS * (1.0 + abs(f[0]))):
-        return DONE, "all steps done"
-    step, what = history["step"][k], f"is {f[k]:.3g}" if np.isfinite(f[k]) else "is no longer finite"
-    before = f"f was {f[k - 1]:.6g} at step {history['step'][k - 1]}" if k else "already at the start"
-    return DIVERGED, f"diverged: f {what} at step {step} ({before}); try a smaller step size or more feedback"
-
-
-def ended(history: np.ndarray, status: int, message: str) -> tuple[int, str]:
-    """What is said at the end: a run that ends above its start did all its steps, and was no success."""
-    f = history["f"]
-    if status != DONE or f.size < 2 or history["step"][0] != 0 or f[-1] <= f[0]:
-        return status, message
-    return WORSE, f"all steps done, but f = {f[-1]:.6g} is above f(x_0) = {f[0]:.6g}; try a smaller step size"
-
-
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-def _run_replicas(setup: Setup, replicas: int, fast: bool) -> Result:
-    begin = time.perf_counter()
-    runs = replicate(setup, replicas, fast)
-    seconds = time.perf_counter() - begin
+def _run_replicas(
+    setup: Setup, replicas: int, fast: bool, keeper: Checkpoints, state: State | None, rows: np.ndarray
+) -> Result:
+    runs, ending = replicate(setup, replicas, fast, keeper, state, rows)
     history = np.zeros(setup.records.size, HISTORY)
     for k, record in enumerate(setup.records):
-        share = seconds * record / max(1, setup.records[-1])
-        history[k] = _row(setup, record, runs.sent[:, k].mean(axis=0), np.zeros(4), share)
+        share = keeper.seconds * record / max(1, setup.records[-1])
+        history[k] = row_of(setup, record, runs.sent[:, k].mean(axis=0), np.zeros(4), share)
         history["f"][k] = runs.values[:, k].mean()
     history["gradient_norm"] = np.nan  # not evaluated for replicas
-    status, message = next((v for k in range(history.size) if (v := _verdict(history, k))[0]), (DONE, "all steps done"))
+    status, message = next((v for k in range(history.size) if (v := verdict(history, k))[0]), (DONE, "all steps done"))
     status, message = ended(history, status, message)
     more = {"models": runs.models, "consensus": runs.consensus.T.copy()} if runs.models.size else {}
     return Result(
@@ -369,5 +341,6 @@ def _run_replicas(setup: Setup, replicas: int, fast: bool) -> Result:
         success=status == DONE,
         status=status,
         message=message,
+        state=ending,
         **more,
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +14,10 @@ from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
+from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
+from ..core.settings import digest
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
@@ -39,7 +45,8 @@ class Setup(NamedTuple):
     ``l2`` is the weight of the regularizer in the compressed vector, ``local_l2`` the one that every worker applies
     locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
     last of which holds for all later steps; the history gets a row after the rounds ``records``; ``watched`` has, for
-    each round, the row of the compression errors, or -1.
+    each round, the row of the compression errors, or -1; there are ``every`` rounds between two rows.  ``about()`` is
+    what the run is, for comparison with a checkpoint.
     """
 
     method: Any
@@ -60,6 +67,17 @@ class Setup(NamedTuple):
     server_bytes: int
     sparse: SparseRows | None
     watched: np.ndarray
+    replicas: int
+    every: int
+    about: Callable[[], dict]
+
+    def with_records(self, records: np.ndarray) -> Setup:
+        """The same run, with a row of the history after these rounds, whose errors are watched where they were."""
+        watched = np.full(self.watched.size, -1, np.int64)
+        if watched.size:
+            last = records[records > 0]
+            watched[last - 1] = np.arange(records.size - last.size, records.size)
+        return self._replace(records=read_only(records), watched=read_only(watched))
 
 
 def prepare(
@@ -111,6 +129,7 @@ def prepare(
     rounds = steps // method.local_steps
     known = comm is None or hasattr(comm, "Get_size")
     require(known, "comm", comm, "None, or a communicator of mpi4py", TypeError)
+    numbers = dict(workers=workers, seed=seed, replicas=replicas, dtype=str(dtype), wire_dtype=str(wire_dtype))
     ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 
@@ -158,10 +177,8 @@ def prepare(
         warn_of_dense_steps(method, problem, sparse)
         warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
-    if compression_error:
-        last = records[records > 0]
-        watched[last - 1] = np.arange(records.size - last.size, records.size)
-    batches, purposes, records, watched = map(read_only, (batches, purposes, records, watched))
+    about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers))
+    batches, purposes = map(read_only, (batches, purposes))
     rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
     shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
     return Setup(
@@ -183,7 +200,41 @@ def prepare(
         server_bytes(method, d, 8 * dtype.itemsize, int(workers)),
         sparse,
         watched,
-    )
+        int(replicas),
+        int(every),
+        about,
+    ).with_records(records)
+
+
+ROOMS = ("core", "wire", "problems", "compressors", "methods", "cluster")  # whose code the bits of a run depend on
+
+
+@cache
+def _versions() -> str:
+    """What computes: versions, and a digest of the package's own code."""
+    files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+    code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
+    names = ("theory", "numpy", "numba")
+    return ", ".join([f"{name} {version(name)}" for name in names] + [f"code {code}", platform.machine()])
+
+
+def _describe(method: Any, problem: Any, start: np.ndarray, watched: bool, numbers: dict) -> dict[str, list[str]]:
+    """What a run is, for comparison with another: of each part a digest, and what a message says of it."""
+    arrays = {name: part for name, part in zip(problem._fields, problem, strict=True) if _has_array(part)}
+    others = {name: part for name, part in problem._asdict().items() if name not in arrays}
+    told = {
+        "method": [digest((method, type(method).round)), repr(method)],
+        "problem": [digest((type(problem).__qualname__, others)), f"{type(problem).__name__} with {others}"],
+        "data": [digest(arrays), f"{', '.join(arrays)} with digest {digest(arrays)[:8]}"],
+        "x0": [digest(start), f"digest {digest(start)[:8]}"],
+        "compression_error": [str(watched)],
+        "version": [_versions()],
+    }
+    return {name: [str(number)] for name, number in numbers.items()} | told
+
+
+def _has_array(part: Any) -> bool:
+    return isinstance(part, np.ndarray) or (isinstance(part, tuple) and any(map(_has_array, part)))
 
 
 def plan_batches(batch: Any, steps: Any, samples: Any, local_steps: int = 1) -> tuple[np.ndarray, int]:

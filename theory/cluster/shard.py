@@ -53,10 +53,10 @@ class Shard(Rows):
         return part
 
     def _array(
-        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, own: bool = False
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "slice"
     ) -> np.ndarray:
         """The array of this name, which the run restarts."""
-        made = self._run._array(f"{name}, slice", shape, dtype, start, own)
+        made = self._run._array(f"{name}, slice", shape, dtype, start, "slice")
         if id(made) not in self._layouts:
             self._fix_layout(made)
         return made

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
+from ..core.run_state import Piece, State
 from ..methods.gradients import Value
 from ..methods.graphs import Mixing
 from ..methods.messages import COUNTERS
 from ..methods.rows import Combined
 from ..methods.types import Phase, Run, Setup
+from .checkpoints import Checkpoints
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
+from .state import OF_REPLICAS, ROWS, copies_of, resume_run
 
 __all__ = ["Memory", "replicate"]
 
 
 CACHE = 2**19  # maximum bytes of the rows of replicas that run together
+ROUNDS = np.dtype([("rounds", np.int64)])
 MOST = 256  # maximum number of replicas that run together
 
 
@@ -72,18 +77,66 @@ class Replicas:
         self.models = np.empty((replicas, setup.workers if several else 0, setup.d), setup.x0.dtype)
         self.consensus = np.empty((replicas, records if several else 0))
 
+    def over_rows(self) -> dict[str, np.ndarray]:
+        """The arrays whose second axis is the row of the history."""
+        return {name: getattr(self, name[1:]) for name in OF_REPLICAS}
 
-def replicate(setup: Setup, replicas: int, listed: bool = True) -> Replicas:
+
+class Jobs(NamedTuple):
+    """What the threads share: the results, the records up to which a stretch goes, and the states of replicas.
+
+    ``whole`` is the state that was read, from which each range begins.
+    """
+
+    setup: Setup
+    result: Replicas
+    listed: bool
+    states: dict[int, State]
+    whole: State | None
+
+
+def replicate(
+    setup: Setup, replicas: int, listed: bool, keeper: Checkpoints, state: State | None, rows: np.ndarray
+) -> tuple[Replicas, State]:
     """Make ``replicas`` independent runs in threads; the result does not depend on the number of threads."""
-    result = Replicas(setup, replicas)
+    result, done, count = Replicas(setup, replicas), 0, 0
+    if state is not None:
+        done, count = state.rounds, int(rows.sum())
+        for name, array in result.over_rows().items():
+            array[:, :count] = state.whole(name)[:, rows[: array.shape[1]]]
     cores = os.cpu_count() or 1
     together = min(_together(setup, replicas), -(-replicas // cores))  # work for every core
-    jobs = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
-    threads = min(cores, len(jobs))
-    jobs.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels at most twice
+    ranges = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
+    threads = min(cores, len(ranges))
+    ranges.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels at most twice
+    jobs = Jobs(setup, result, listed, {}, state)
+    workers = [Worker(jobs, ranges[k::threads]) for k in range(threads)]
+
+    def work(start: int, stop: int) -> None:
+        nonlocal count
+        upto = int(np.searchsorted(setup.records, stop, "right"))
+        list(pool.map(lambda worker: worker.work(start, stop, count, upto), workers))
+        count = upto
+
+    def now(rounds: int) -> State:
+        table = np.zeros(count, ROUNDS)
+        table["rounds"] = setup.records[:count]
+        pieces: dict[str, list[Piece]] = {ROWS: [Piece.of(table)]}
+        for name, array in result.over_rows().items():
+            pieces[name] = [Piece.of(array[:, :count])]
+        for one in jobs.states.values():
+            for name, parts in one.pieces.items():
+                pieces.setdefault(name, []).extend(parts)
+        return State(setup.about, rounds, {"every": setup.every, "seconds": keeper.seconds}, pieces)
+
+    end = int(setup.records[-1])
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda mine: _work(setup, mine, result, listed), [jobs[k::threads] for k in range(threads)]))
-    return result
+        if done == end:
+            work(done, end)
+        keeper.advance(work, done, end, now)
+    ending = now(end)
+    keeper.write(ending)
+    return result, ending
 
 
 def _together(setup: Setup, replicas: int) -> int:
@@ -94,19 +147,43 @@ def _together(setup: Setup, replicas: int) -> int:
     return max(1, min(replicas, MOST, CACHE // size))
 
 
-def _work(setup: Setup, jobs: list[tuple[int, int]], result: Replicas, listed: bool) -> None:
-    """The work of one thread: ranges of replicas, one after the other."""
-    driver, values = None, np.empty(0)
-    for first, stop in jobs:
-        if driver is None or driver.run.replicas != stop - first:
-            driver = Driver(make_run(setup, Memory(), stop - first, first), listed)
-            values = np.empty(stop - first)
+class Worker:
+    """The work of one thread: ranges of replicas, one after the other.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    ranges : list of pairs
+    """
+
+    def __init__(self, jobs: Jobs, ranges: list[tuple[int, int]]) -> None:
+        self.jobs, self.ranges = jobs, ranges
+        self.driver: Driver | None = None
+        self.values = np.empty(0)
+
+    def work(self, start: int, stop: int, count: int, upto: int) -> None:
+        """Do the rounds from ``start`` to ``stop``, with the rows of the history from ``count`` to ``upto``."""
+        for first, last in self.ranges:
+            self._range(first, last, start, stop, range(count, upto))
+
+    def _begin(self, first: int, last: int) -> Driver:
+        setup, driver = self.jobs.setup, self.driver
+        if driver is None or driver.run.replicas != last - first:
+            driver = Driver(make_run(setup, Memory(), last - first, first), self.jobs.listed)
+            self.driver, self.values = driver, np.empty(last - first)
         else:
             driver.run.restart(first)
-        run, part, done = driver.run, slice(first, stop), 0
-        for k, record in enumerate(setup.records):
-            driver.advance(done, int(record))
-            done = int(record)
+        state = self.jobs.states.get(first, self.jobs.whole)
+        if state is not None:
+            resume_run(driver.run, state)
+        return driver
+
+    def _range(self, first: int, end: int, start: int, stop: int, rows: range) -> None:
+        setup, result, driver = self.jobs.setup, self.jobs.result, self._begin(first, end)
+        run, part, done, values = driver.run, slice(first, end), start, self.values
+        for k in rows:
+            driver.advance(done, int(setup.records[k]))
+            done = int(setup.records[k])
             with after_rounds(run, done):
                 x = setup.method.result(run)
                 last = run.last()
@@ -116,8 +193,14 @@ def _work(setup: Setup, jobs: list[tuple[int, int]], result: Replicas, listed: b
                 if run.own_models:
                     result.consensus[part, k] = consensus_of(run)
             result.sent[part, k] = run.sent
-        result.chosen[part], result.last[part] = x[:, 0], last[:, 0]
-        if run.own_models:
-            result.models[part] = run.x
-        with after_rounds(run, done):
-            result.errors[part] = setup.method.feedback.error(run)
+        driver.advance(done, stop)
+        if stop == int(setup.records[-1]):
+            with after_rounds(run, stop):
+                result.chosen[part], result.last[part] = setup.method.result(run)[:, 0], run.last()[:, 0]
+                result.errors[part] = setup.method.feedback.error(run)
+            if run.own_models:
+                result.models[part] = run.x
+        pieces: dict[str, list[Piece]] = {}
+        for name, piece in copies_of(run):
+            pieces.setdefault(name, []).append(piece)
+        self.jobs.states[first] = State(setup.about, stop, {}, pieces)

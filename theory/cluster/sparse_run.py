@@ -88,17 +88,18 @@ class SparseRun(Run):
     def _make_model(self) -> Vector:
         R, here, d, how = self.replicas, self.workers_here, self.d, self._how
         workers, several = (here if how.memory else 0), (2 if how.moving else 1)
-        u = self._array("u", (R, 0 if is_always(self.average_weight, 0.0) else d), self.dtype)
-        reach = self._array("reach", (R, several, blocks_of(d) if how.ranked else 0), np.float64)
+        u = self._array("u", (R, 0 if is_always(self.average_weight, 0.0) else d), self.dtype, of="run")
+        reach = self._array("reach", (R, several, blocks_of(d) if how.ranked else 0), np.float64, of="run")
         c = self._array("c", (R, workers, d), self.dtype)
         h = self._array("h", (R, workers, 3 if how.moving else 1), np.float64)
         self._last, self.mean = np.empty((R, 1, d), self.dtype), np.empty((R, 1, d), self.dtype)
         if how.moving:
-            a, b = self._array("a", (R, d), self.dtype), self._array("b", (R, d), self.dtype)
-            scalars = self._array("scalars", (R, 11), np.float64)
+            a, b = (self._array(name, (R, d), self.dtype, of="run") for name in ("a", "b"))
+            scalars = self._array("scalars", (R, 11), np.float64, of="run")
             return self._handle(SparseVector, MovingModel(a, b, u, scalars, reach, c, h, how.bounded))
         z = self._array("z", (R, here if how.local else 0, d), self.dtype)
-        v, scalars = self._array("v", (R, d), self.dtype), self._array("scalars", (R, 6), np.float64)
+        v = self._array("v", (R, d), self.dtype, of="run")
+        scalars = self._array("scalars", (R, 6), np.float64, of="run")
         return self._handle(SparseVector, SparseModel(v, u, scalars, reach, c, h, z, how.bounded))
 
     def _start_model(self) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import html
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["History", "Result"]
+from .run_state import State, entries_of, manifest_of, state_from
+from .settings import require
+from .stored_arrays import fetch, read_manifest, store
+
+__all__ = ["History", "Result", "load_result"]
+
+PLAIN = (bool, int, float, str, type(None))
 
 SHOWN = ("step", "samples", "rounds", "payload_bits_up", "payload_bits_down", "seconds", "f", "gradient_norm")
 ENDS = 5  # rows at the beginning and at the end that are displayed
@@ -160,6 +167,40 @@ class Result(dict):
             rows = [(name, repr(entry).replace("\n", "\n" + " " * (width + 2))) for name, entry in self.items()]
         return "\n".join(f"{name:>{width}}: {text}" for name, text in rows) or "Result()"
 
+    def save(self, path: str | Path) -> None:
+        """Save in a folder of NumPy files, for :func:`theory.load_result`; a folder of that name is replaced.
+
+        Parameters
+        ----------
+        path : path
+            The folder.  On ranks one rank saves, to a folder of its own.
+
+        Raises
+        ------
+        TypeError
+            For a field that is neither a number, a string, an array, nor a dict of arrays.
+        """
+        plain, arrays, state = {}, [], None
+        for name, value in self.items():
+            value = value.item() if isinstance(value, np.generic) else value
+            group = value if isinstance(value, dict) else {"": value}
+            if isinstance(value, State):
+                state = value
+            elif isinstance(value, PLAIN):
+                plain[name] = value
+            else:
+                require(
+                    all(isinstance(array, np.ndarray) for array in group.values()),
+                    name,
+                    type(value).__name__,
+                    "a number, a string, an array or a dict of arrays",
+                    TypeError,
+                )
+                plain |= {name: {}} if isinstance(value, dict) else {}
+                arrays += [({"field": name, "part": part}, np.asarray(array)) for part, array in group.items()]
+        told = {} if state is None else {"state": manifest_of(state)}
+        store(Path(path), {"result": 1, "fields": plain, **told}, arrays + ([] if state is None else entries_of(state)))
+
     def _repr_html_(self) -> str | None:
         """A line on how the run ended, and its history."""
         history = self.get("history")
@@ -171,3 +212,44 @@ class Result(dict):
         fell = f"; f from {first:.6g} to {last:.6g}" if first == first else ""
         fields = ", ".join(f"<code>{html.escape(name)}</code>" for name in self)
         return f"<p>{mark} {said}{fell}</p>{history._repr_html_()}<p>fields: {fields}</p>"
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a result that ``result.save(path)`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Returns
+    -------
+    Result
+        With the same fields; those of `theory.run` can be given as ``resume``.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not whole, has other bytes than were written, or no result.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> Result(x=np.ones(2), fun=0.5).save(tempfile.gettempdir() + "/result")
+    >>> load_result(tempfile.gettempdir() + "/result").x
+    array([1., 1.])
+    """
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    require(manifest.get("result") == 1, "path", str(path), "a folder that result.save(path) wrote")
+    found, pieces = dict(manifest["fields"]), []
+    for entry in manifest["arrays"]:
+        if "piece" in entry:
+            pieces.append(entry)
+        elif entry["part"]:
+            found[entry["field"]][entry["part"]] = fetch(folder, entry)
+        else:
+            found[entry["field"]] = fetch(folder, entry)
+    if "state" in manifest:
+        found["state"] = state_from(folder, manifest["state"], pieces)
+    return Result(found)

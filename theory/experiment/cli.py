@@ -12,7 +12,7 @@ from typing import Any
 from ..reporting.compiling import announce_compiling
 from ..reporting.files import ConfigurationError, RecordError, nearest
 from .catalog import FAMILIES
-from .command_parser import PROGRAM, Parser, add_shared_flags, configuration_of, parser_of, say
+from .command_parser import PROGRAM, Parser, add_run_flags, configuration_of, parser_of, say
 from .launcher import world
 from .records import read_record
 from .study_arguments import figures, run_study, study, study_in
@@ -35,19 +35,22 @@ def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
             "One with the key `study` is run as `study` does, and takes the flags of `study`."
         )
         parser = parser_of("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
-    add_shared_flags(parser)
+    add_run_flags(parser)
     written = study_in(argv, parser)
     if written is not None:
         return run_study(argv, written, comm)
-    configuration = configuration_of(parser, parser.parse_args(argv))
+    options = parser.parse_args(argv)
+    configuration = configuration_of(parser, options)
 
     from ..cluster import abort_on_error
     from .flagship import experiment
+    from .stopping import Stopping
 
     with abort_on_error(comm):
         try:
+            stopping = Stopping(options.checkpoint, options.every, options.resume, options.patience).checked()
             command = f"{PROGRAM} {shlex.join(sys.argv[1:])}".strip()
-            return experiment(configuration, comm=comm, command=command, say=say)
+            return experiment(configuration, comm=comm, command=command, say=say, stopping=stopping)
         except ConfigurationError as error:
             parser.error(str(error))
 

@@ -40,8 +40,8 @@ def add_config_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=text)
 
 
-def add_shared_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of a run, which are also those of a configuration."""
+def add_run_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of a run: those of a configuration, and how it may be stopped and go on."""
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
@@ -61,6 +61,10 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
         help=f"see `list`; or topk(k=9)+memory, or a file.py (default: {len(FLAGSHIP)} methods)",
     )
     add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
+    add("--checkpoint", metavar="FOLDER", help="keep the state of each run there; SIGTERM and SIGUSR1 exit with 75")
+    add("--every", metavar="N", default="10min", help="steps between two checkpoints, or a time: 30s, 10min, 2h")
+    add("--resume", metavar="FOLDER", help="go on from there; that of --checkpoint may be empty: one command for both")
+    add("--patience", type=float, metavar="S", default=600.0, help="seconds to wait for a rank, 0: for ever")
 
 
 def parser_of(command: str, text: str, example: str) -> Parser:

@@ -23,6 +23,7 @@ from .method_files import method_of_file
 from .method_names import written_method
 from .ranks import compile_together, from_root
 from .records import Recorder, read_record
+from .stopping import Stopping, Watcher
 from .theorems import Constants, judge, measure_constants, theorem_for
 from .variance_table import compression_ratio, gradient_numbers, stated_ratio
 
@@ -123,7 +124,12 @@ def _whole_rounds(job: Job) -> int:
 
 
 def experiment(
-    configuration: Configuration, *, comm: Any = None, command: str = "", say: Callable[[str], object] = print
+    configuration: Configuration,
+    *,
+    comm: Any = None,
+    command: str = "",
+    say: Callable[[str], object] = print,
+    stopping: Stopping | None = None,
 ) -> int:
     """Run a configuration, print its table and write its record.
 
@@ -136,17 +142,22 @@ def experiment(
         For the record.
     say : callable
         Called with the lines of output, on rank 0 only.
+    stopping : Stopping, optional
+        Where checkpoints are kept, and from where to go on.
 
     Returns
     -------
     int
-        An exit code, the same on all ranks: 0, or 128 + the number of the signal that ended it.
+        An exit code, the same on all ranks: 0; 75 if a signal ended it with a checkpoint; else 128 + the signal's
+        number.
 
     Raises
     ------
     ValueError
         On all ranks, if the configuration does not fit the data or the ranks.
     """
+    from ..cluster.checkpoints import Interrupted, ResumeError
+
     root = comm is None or comm.Get_rank() == 0
     ranks = 1 if comm is None else comm.Get_size()
     for workers in np.atleast_1d(configuration.workers).tolist():
@@ -168,7 +179,17 @@ def experiment(
         from_root(comm, lambda: opened.append(_open_record(configuration, command, data, problem, constants, more)))
         recorder = opened[0] if root else None
         try:
-            _run_all(jobs, problem, constants, configuration, comm, recorder, interruption)
+            _run_all(jobs, problem, constants, configuration, comm, recorder, interruption, stopping or Stopping())
+        except Interrupted as stopped:
+            interruption.signal = stopped.signal
+            from_root(comm, lambda: _finish(recorder, interruption, say))
+            if root and stopped.folder:
+                say(f"go on: the same command with --resume {stopped.folder.parents[1]}")
+            return stopped.exit_code
+        except ResumeError as error:
+            if recorder is not None:
+                recorder.close("failed", str(error))
+            raise ConfigurationError(str(error)) from None
         except KeyboardInterrupt:
             _finish(recorder, interruption, say)
             raise
@@ -253,28 +274,23 @@ def _open_record(configuration: Any, command: Any, data: Any, problem: Any, cons
 
 
 def _run_all(
-    jobs: Any, problem: Any, constants: Any, configuration: Any, comm: Any, recorder: Any, interruption: Any
+    jobs: Any,
+    problem: Any,
+    constants: Any,
+    configuration: Any,
+    comm: Any,
+    recorder: Any,
+    interruption: Any,
+    stopping: Stopping,
 ) -> None:
     """Run the jobs one after the other; each is on disk before the next one starts."""
     from ..cluster import run
-    from ..problems.base import value
 
     root = recorder is not None
     total = sum(job.cell.steps * job.cell.workers * job.cell.batch for job in jobs)
     with closing(Progress(total, quiet=None if root else True)) as bar:
         for job in jobs:
-            largest = -np.inf
-
-            def watch(intermediate_result):
-                nonlocal largest
-                bar.at(intermediate_result.history["samples"][-1])
-                here, last = intermediate_result.fun, intermediate_result.last
-                if not np.array_equal(last, intermediate_result.x):  # where the result is an average of iterates
-                    here = float(value(problem, last))
-                largest = max(largest, here) if here == here else np.inf
-                if interruption.signal is not None:
-                    raise StopIteration
-
+            watch = Watcher(problem, bar, interruption)
             steps = _whole_rounds(job)
             bar.start(job.title)
             interruption.running = True
@@ -288,10 +304,11 @@ def _run_all(
                 record_every=max(1, steps // configuration.points),
                 callback=watch,
                 compression_error=True,
+                **stopping.arguments(job.cell.label),
             )
             at_end = gradient_numbers(problem, result.x, comm) if np.isfinite(result.x).all() else {}
             if root and result.nit > 0:
-                _record(recorder, job, problem, result, constants, largest, at_end)
+                _record(recorder, job, problem, result, constants, watch.state, at_end)
             interruption.running = False
             if result.status == STOPPED:
                 return

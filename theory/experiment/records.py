@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..reporting.arrays import inside, load_arrays
+from ..reporting.figure_records import hint
 from ..reporting.files import RecordError, write_whole
 
 UNFINISHED = ".unfinished"
@@ -146,7 +147,8 @@ def read_record(folder: str | Path) -> Record:
     if folder.name == "record.jsonl":
         folder = folder.parent
     if not (folder / "record.jsonl").is_file():
-        raise RecordError(f"{folder} is not a record: it has no record.jsonl")
+        of_figure = folder.is_file() and hint(folder)
+        raise RecordError(of_figure or f"{folder} is not a record: it has no record.jsonl")
     path = inside(folder, "record.jsonl")
     record: Any = None
     rows: dict[str, list[dict]] = {}

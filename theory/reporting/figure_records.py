@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 from .files import FileRefused, RecordError, text_of, versions, write_whole
 from .json_values import from_json, to_json
 
-__all__ = ["FORMAT", "FigureRecord", "read_record", "record_path", "write_record"]
+__all__ = ["FOLDER", "FORMAT", "FigureRecord", "hint", "read_record", "record_path", "write_record"]
 
 FORMAT = 1
+FOLDER = "records"  # beside the figures
 LARGEST = 2**28  # bytes of a record
 
 
@@ -37,7 +38,7 @@ class FigureRecord(NamedTuple):
 
 def record_path(folder: str | Path, figure: str) -> Path:
     """Path of the record of a figure, given the folder of the figures."""
-    return Path(folder) / "records" / f"{figure}.json"
+    return Path(folder) / FOLDER / f"{figure}.json"
 
 
 def write_record(folder: str | Path, figure: str, how: dict, seconds: float, found: dict) -> Path:
@@ -54,19 +55,35 @@ def write_record(folder: str | Path, figure: str, how: dict, seconds: float, fou
     seconds : float
         Time of the measurement.
     found : dict
-        Values that `to_json` takes.
+        Values that `to_json` takes; anything but a dict is written as ``returned``.
 
     Returns
     -------
     pathlib.Path
+
+    Raises
+    ------
+    TypeError
+        For a value that a record cannot hold.
     """
     path, python = record_path(folder, figure), {k: v for k, v in versions().items() if k != "platform"}
     values = {"format": FORMAT, "figure": figure, "how": how, "seconds": round(seconds, 1), "versions": python}
-    values["found"] = to_json(found)
+    values["found"] = to_json(found if isinstance(found, dict) else {"returned": found})
     lines = [f"{json.dumps(key)}: {_lines(value, key == 'found')}" for key, value in values.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
     return path
+
+
+def hint(path: str | Path) -> str:
+    """Of a file that is the record of a figure, the command that draws it; empty for all others."""
+    try:
+        record = read_record(path)
+    except RecordError:
+        return ""
+    study = str(record.how.get("study", ""))
+    name = study if study.endswith(".py") else record.figure
+    return f"{path} is the record of a figure: python -m theory.experiment figures {name} --record {path} draws it"
 
 
 def _lines(value: Any, open_up: bool) -> str:

@@ -1,0 +1,286 @@
+"""Checkpoints: the state of a run in a folder, written while it runs, and read when it goes on.
+
+A folder of checkpoints has one folder for each, ``step-000000001200``: a manifest and NumPy files, those of its own
+workers from each rank.  It is renamed when all are on disk, and the last two are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import shutil
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require
+from ..core.result import Result
+from ..core.run_state import State, entries_of, manifest_of, state_from
+from ..core.stored_arrays import WRITING, DamagedError, add, fetch, read_manifest, seal
+from ..core.waiting import AT_RECORDS, wait
+from ..methods.types import Setup
+from .state import differences
+
+__all__ = [
+    "EXIT_CODE",
+    "Checkpoints",
+    "Interrupted",
+    "ResumeError",
+    "gathered_texts",
+    "interval",
+    "read_checkpoint",
+    "resumed",
+    "stored",
+]
+
+EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+FORMAT, KEPT = 1, 2  # of the manifest; checkpoints that are kept
+PAUSE = 0.5  # seconds after which a run looks whether it was told to end
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+class Interrupted(SystemExit):
+    """A signal ended the run; the exit code is 75 if a checkpoint was written, else 128 and the signal's number."""
+
+    def __init__(self, number: int, folder: Path | None) -> None:
+        self.exit_code = EXIT_CODE if folder else 128 + number
+        super().__init__(self.exit_code)
+        self.signal, self.folder = number, folder
+
+
+class ResumeError(ValueError):
+    """No run can go on from there: it was another run, or there is no checkpoint that is whole."""
+
+
+class Interval(NamedTuple):
+    """How often: after so many rounds, or seconds."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+
+
+def interval(every: Any, local_steps: int) -> Interval:
+    """Read the argument ``every`` of a run: an integer, or a number with a unit, "30s", "10min" or "2h"."""
+    if isinstance(every, (int, np.integer)) and not isinstance(every, bool) and every >= 1:
+        return Interval(rounds=-(-int(every) // local_steps))
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h)", every) if isinstance(every, str) else None
+    require(found, "every", every, "a number of steps, at least 1, or a time such as '30s', '10min' or '2h'")
+    assert found is not None
+    return Interval(seconds=float(found[1]) * UNITS[found[2]])
+
+
+def gathered_texts(comm: Any, text: str) -> list[str]:
+    """A string of each rank, at every rank; the ranks sleep while they wait."""
+    if comm is None or comm.Get_size() == 1:
+        return [text]
+    mine = np.frombuffer(text.encode(), np.uint8)
+    sizes = np.zeros(comm.Get_size(), np.int64)
+    wait(comm.Iallgather(np.array([mine.size], np.int64), sizes), AT_RECORDS, "a checkpoint")
+    every, ends = np.zeros(int(sizes.sum()), np.uint8), sizes.cumsum()
+    wait(comm.Iallgatherv(mine, [every, (sizes, None)]), AT_RECORDS, "a checkpoint")
+    return [every[end - size : end].tobytes().decode() for size, end in zip(sizes, ends, strict=True)]
+
+
+def _together(comm: Any, work: Callable[[], Any]) -> tuple[list, str]:
+    """Do something on each rank, and tell all: what came of it, and the first error, if there was one."""
+    try:
+        told = {"done": work()}
+    except (OSError, DamagedError) as error:
+        told = {"error": str(error)}
+    every = [json.loads(text) for text in gathered_texts(comm, json.dumps(told))]
+    return [one.get("done") for one in every], next((one["error"] for one in every if "error" in one), "")
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def stored(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the last one first."""
+    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdecimal()), reverse=True)
+
+
+def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
+    """The last checkpoint that is whole, or None if there was never one; a damaged one is passed over with a warning.
+
+    Each rank verifies a part of the files.
+    """
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    (first, *others), _ = _together(comm, lambda: [path.name for path in stored(folder)])
+    require(all(one == first for one in others), "resume", str(folder), "a folder that all ranks see")
+    why = ""
+    for name in first:
+
+        def verify(path: Path) -> int:
+            manifest = read_manifest(path)
+            require(manifest.get("format") == FORMAT, "resume", manifest.get("format"), f"format {FORMAT}")
+            for entry in manifest["arrays"][rank::ranks]:
+                fetch(path, entry)
+            return 0
+
+        path = folder / name
+        _, wrong = _together(comm, functools.partial(verify, path))
+        if not wrong:
+            content = read_manifest(path)
+            return state_from(path, content, content["arrays"])
+        why = why or wrong
+        if rank == 0:
+            warnings.warn(f"{wrong}: the checkpoint before it is used", stacklevel=2)
+    if why:
+        raise ResumeError(f"resume: {folder} has no checkpoint that is whole: {why}")
+    return None
+
+
+def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State | None:
+    """The state that is meant by the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
+    if given is None:
+        free = folder is None or not stored(folder)
+        require(free, "checkpoint", str(folder), "a folder without checkpoints, or resume= with the same one")
+        return None
+    if isinstance(given, Result):
+        state = given.get("state")
+        require(isinstance(state, State), "resume", "a result without a state", "a result of theory.run")
+    else:
+        require(isinstance(given, (str, Path)), "resume", given, "a folder of checkpoints, or a result", TypeError)
+        state = read_checkpoint(Path(given), comm)
+        begins = state is not None or (folder is not None and folder.absolute() == Path(given).absolute())
+        require(begins, "resume", str(given), "a folder with a checkpoint; that of `checkpoint` may have none yet")
+    if state is None:
+        return None
+    wrong = differences(setup.about(), state.about())
+    if wrong:
+        raise ResumeError(f"resume: this is another run than the one that was stored: {'; '.join(wrong)}")
+    steps, least = (int(rounds) * setup.method.local_steps for rounds in (setup.records[-1], state.rounds))
+    require(steps >= least, "steps", steps, f"at least the {least} that are done", ResumeError)
+    return state
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class Checkpoints:
+    """Divides the rounds of a run, writes its state between them, and ends it when a signal came.
+
+    Parameters
+    ----------
+    folder : Path or None
+        None: nothing is written, and rounds are not divided.
+    every : Interval
+    comm : mpi4py communicator or None
+    local_steps : int
+        Steps in a round.
+    """
+
+    def __init__(self, folder: Path | None, every: Interval, comm: Any, local_steps: int) -> None:
+        self.folder, self.every, self.comm, self.local_steps = folder, every, comm, local_steps
+        self.last: Path | None = None
+        self._rank = 0 if comm is None else comm.Get_rank()
+        self._signal, self._pace, self._due = 0, 1, time.monotonic() + every.seconds
+        self._written = -1  # rounds
+        self.seconds = 0.0  # of the rounds so far
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Context in which signals are remembered, not obeyed at once."""
+        before = {}
+        if self.folder is not None and threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                before[number] = signal.signal(number, self._remember)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _remember(self, number: int, frame: Any) -> None:
+        self._signal = number
+
+    def advance(self, work: Callable[[int, int], object], start: int, stop: int, state: Callable[[int], State]) -> None:
+        """Do the rounds from ``start`` to ``stop``; in between write ``state(rounds)`` where it is due."""
+        while start < stop:
+            end = stop
+            if self.folder is not None:
+                due = start - start % self.every.rounds + self.every.rounds if self.every.rounds else stop
+                end = min(stop, start + self._pace, due)
+            begin = time.perf_counter()
+            work(start, end)
+            took = time.perf_counter() - begin
+            self.seconds += took
+            if self.folder is None:
+                return
+            self._pace = max(1, min(2 * self._pace, int((end - start) * PAUSE / max(took, 1e-9))))
+            start = end
+            if start < stop:
+                self.look(start, state)
+
+    def look(self, rounds: int, state: Callable[[int], State]) -> None:
+        """Write a checkpoint if one is due; end if some rank got a signal.  All ranks agree."""
+        if self.folder is None:
+            return
+        mine = np.array([self._signal, time.monotonic() >= self._due, self._pace], np.int64)
+        told = np.empty((1 if self.comm is None else self.comm.Get_size(), mine.size), np.int64)
+        if self.comm is None:
+            told[0] = mine
+        else:
+            wait(self.comm.Iallgather(mine, told), AT_RECORDS, "whether to stop")
+        number, due, self._pace = int(told[:, 0].max()), self.every.seconds > 0 and bool(told[0, 1]), int(told[0, 2])
+        if number or due or (self.every.rounds and rounds % self.every.rounds == 0):
+            self.write(state(rounds))
+        if number:
+            raise Interrupted(number, self.last if self._written == rounds else None)
+
+    def ending(self) -> tuple[str, int]:
+        """What is said of the last checkpoint where a job is ended, and its exit code."""
+        return ("no checkpoint was written", 1) if self.last is None else (f"resume from {self.last}", EXIT_CODE)
+
+    def write(self, state: State) -> None:
+        """Write the state, unless that was done; where it cannot be written, the run goes on, with a warning."""
+        if self.folder is None or state.rounds == self._written:
+            return
+        final = self.folder / f"step-{state.rounds * self.local_steps:012d}"
+        writing = final.with_name(final.name + WRITING)
+        manifest = {"format": FORMAT} | manifest_of(state)
+        root = self._rank == 0
+
+        def begin() -> None:
+            if root:
+                shutil.rmtree(writing, ignore_errors=True)
+                writing.mkdir(parents=True)
+
+        def arrays() -> list[dict]:
+            return add(writing, entries_of(state, root), f"rank{self._rank:05d}-")
+
+        def end(entries: list[list[dict]]) -> None:
+            if root:
+                seal(writing, final, {**manifest, "arrays": [entry for mine in entries for entry in mine]})
+
+        _, wrong = _together(self.comm, begin)
+        if not wrong:
+            entries, wrong = _together(self.comm, arrays)
+        if not wrong:
+            _, wrong = _together(self.comm, lambda: end(entries))
+        self._due = time.monotonic() + self.every.seconds
+        if wrong:
+            if root:
+                shutil.rmtree(writing, ignore_errors=True)
+                warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run goes on", stacklevel=2)
+            return
+        self.last, self._written = final, state.rounds
+        if root:
+            self._prune(final)
+
+    def _prune(self, final: Path) -> None:
+        """Remove what is neither the last checkpoint nor the one before it."""
+        assert self.folder is not None
+        kept = [path for path in stored(self.folder) if path <= final][:KEPT]
+        for path in self.folder.glob("step-*"):
+            if path not in kept:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,118 @@
+"""What a run owns between two rounds, by name, and how another run goes on with it.
+
+Random streams have no state, and kernels keep nothing; so all that a run knows are the arrays of `Rows.array`, who
+acts, what was counted, and the history.  A process has the rows of its workers, or the coordinates of its slice;
+another number of ranks reads other parts of the same pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.run_state import Piece, State
+from ..methods.messages import LINK_BITS
+from ..methods.types import Setup
+from .rows import Owned
+
+__all__ = ["CONSENSUS", "OF_REPLICAS", "ROWS", "continued", "copies_of", "differences", "owned", "resume_run"]
+
+ROWS, CONSENSUS = ".history", ".consensus"  # no arrays of a run have these names
+ACTING, TIMES, ERRORS = ".acting", ".nanoseconds", ".errors"
+OF_REPLICAS = (".values", ".last_values", ".sent", ".consensus")  # a column for each row of the history
+BESIDE = {ROWS, CONSENSUS, ACTING, TIMES, ERRORS, *OF_REPLICAS}
+
+
+# --- what a run owns --------------------------------------------------------------------------------------------------
+
+
+def _place(run: Any, owned: Owned) -> tuple[int, int, bool]:
+    """Along which axis an array has a part of the whole, from where on, and whether every process has the same."""
+    if run.setup.replicas > 1:
+        return 0, run.replica, False
+    if owned.of == "slice":
+        return owned.array.ndim - 1, run.shard().low, False
+    if owned.of in ("workers", "copies") or (owned.of == "models" and run.own_models):
+        return 1, run.first_here, False
+    return 0, 0, True
+
+
+def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
+    """What a run owns between two rounds, by name, with so many rows of the history; all processes ask together."""
+    for name, one in run._arrays.items():
+        axis, first, shared = _place(run, one)
+        array = one.array
+        if one.of == "copies" and axis == 1:  # a rank knows those of its own workers for certain
+            array = array[:, run.first_here : run.first_here + run.workers_here]
+        if name == "sent":
+            array = run.transport.total(run)
+        if one.of != "round":
+            yield name, Piece.of(array, axis, first, shared)
+    for name, pieces in run._waiting.items():
+        yield from ((name, piece) for piece in pieces if name not in run._arrays)
+    acting = np.full(run.workers, np.nan)
+    chosen = run.heard.index[: run.heard.count[0]] if run.links is None else np.arange(run.workers)
+    acting[chosen] = run.weight[chosen]
+    yield ACTING, Piece.of(acting)
+    yield TIMES, Piece.of(run.nanoseconds)
+    if run.watched.size:
+        yield ERRORS, Piece.of(run.errors[:rows], 1, run.first_here, False)
+
+
+def copies_of(run: Any) -> Iterator[tuple[str, Piece]]:
+    """The same, as copies: the arrays of the run will be used by other replicas."""
+    for name, piece in owned(run):
+        yield name, Piece.of(piece.read().copy(), piece.axis, piece.first, piece.shared)
+
+
+def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
+    """Give a run what it owned; ``rows`` are those of the errors that belong to the history."""
+    waiting = {  # a round function may ask for some of its arrays later
+        name: [Piece.of(piece.read(), piece.axis, piece.first) for piece in pieces]
+        for name, pieces in state.pieces.items()
+        if name not in run._arrays and name not in BESIDE
+    }
+    run.begin_with(state._replace(pieces={**state.pieces, **waiting}), waiting)
+    acting = np.empty(run.workers)
+    state.fill(ACTING, acting)
+    run.acting(np.flatnonzero(~np.isnan(acting)), acting)
+    run.nanoseconds[:] = state.whole(TIMES)
+    if run.watched.size and rows is not None:
+        there = np.empty((rows.size, *run.errors.shape[1:]))
+        state.fill(ERRORS, there, 1, run.first_here)
+        run.errors[: int(rows.sum())] = there[rows]
+
+
+def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
+    """Give one array what it was; one that the state does not have is made anew in every round."""
+    if one.of == "round" or name not in state.pieces:
+        return
+    axis, first, _ = _place(run, one)
+    state.fill(name, one.array, axis, 0 if one.of == "copies" and axis == 1 else first)
+    if name == "sent" and run.transport.rank > 0:  # rank 0 has the sum of what the links counted
+        one.array[:, LINK_BITS:] = 0
+
+
+# --- whether it is the same run, and its history ----------------------------------------------------------------------
+
+
+def differences(mine: dict, theirs: dict) -> list[str]:
+    """What differs between two runs, a line for each."""
+    return [
+        f"{name} (was {theirs.get(name, ['unknown'])[-1]}, is {mine[name][-1]})"
+        for name in mine
+        if mine[name] != theirs.get(name)
+    ]
+
+
+def continued(setup: Setup, state: State) -> tuple[Setup, np.ndarray]:
+    """The setup with the rounds of all rows of the history, and which of the old rows are among them.
+
+    A row at the end of a shorter run, between two rows of a longer one, is not.
+    """
+    before = state.whole(ROWS)["rounds"]
+    rows = np.isin(before, setup.records) | (before % state.notes["every"] == 0)
+    later = setup.records[(setup.records >= state.rounds) & ~np.isin(setup.records, before)]
+    return setup.with_records(np.concatenate([before[rows], later])), rows

@@ -1,0 +1,130 @@
+"""Folders of arrays: NumPy files with checksums, and a manifest that is written last; no pickle.
+
+A folder is written beside its place, each file on disk before the manifest, and renamed when it is whole.  So one that
+has its name is complete, and whatever was interrupted has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DamagedError", "add", "fetch", "read_manifest", "seal", "store"]
+
+MANIFEST, WRITING = "manifest.json", ".writing"
+
+
+class DamagedError(ValueError):
+    """A folder that is not whole, or has other bytes than were written; the message names the file."""
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_names(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        _sync(folder)
+
+
+def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "") -> list[dict]:
+    """Write arrays to a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        It exists.
+    arrays : iterable of (dict, ndarray)
+        What the manifest says about an array, and the array.
+    prefix : str
+        Of the names of the files: no other process uses it.
+
+    Returns
+    -------
+    list of dict
+        For the manifest: what was given, with file, dtype, shape and checksum.
+    """
+    entries = []
+    for k, (about, array) in enumerate(arrays):
+        content = io.BytesIO()
+        np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
+        data, name = content.getvalue(), f"{prefix}{k:04d}.npy"
+        (folder / name).write_bytes(data)
+        told = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
+        entries.append({**about, "file": name, **told})
+    for entry in entries:  # after all were written: the first waits, the others find little to do
+        _sync(folder / entry["file"])
+    return entries
+
+
+def seal(writing: Path, final: Path, manifest: dict) -> None:
+    """Write the manifest, with a checksum of its own, and give the folder its final name, replacing what has it."""
+    text = json.dumps(manifest, indent=1, sort_keys=True)
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
+    _sync(writing / MANIFEST)
+    _sync_names(writing)
+    if final.exists():
+        shutil.rmtree(final)
+    os.rename(writing, final)
+    _sync_names(final.parent)
+
+
+def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
+    """Write a folder from one process; ``OSError`` leaves nothing of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "pair"
+    >>> store(place, {"format": 1}, [({"name": "x"}, np.arange(3))])
+    >>> (entry,) = read_manifest(place)["arrays"]
+    >>> entry["name"], fetch(place, entry)
+    ('x', array([0, 1, 2]))
+    """
+    writing = final.with_name(final.name + WRITING)
+    shutil.rmtree(writing, ignore_errors=True)
+    try:
+        writing.mkdir(parents=True)
+        seal(writing, final, {**manifest, "arrays": add(writing, arrays)})
+    except BaseException:
+        shutil.rmtree(writing, ignore_errors=True)
+        raise
+
+
+def read_manifest(folder: Path) -> Any:
+    """The manifest of a folder; ``DamagedError`` if there is none or it is damaged."""
+    path = folder / MANIFEST
+    try:
+        checksum, _, text = path.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror or error}") from None
+    if hashlib.sha256(text).hexdigest().encode() != checksum:
+        raise DamagedError(f"{path} is damaged: its checksum differs")
+    return json.loads(text)
+
+
+def fetch(folder: Path, entry: dict) -> np.ndarray:
+    """The array of an entry of the manifest; ``DamagedError`` unless it is as it was written."""
+    path = folder / Path(entry["file"]).name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror or error}") from None
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise DamagedError(f"{path} is damaged: its checksum differs")
+    return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
