@@ -212,7 +212,7 @@ QUICK = [
         16000,
         0.2,
         "the theorem has C/T from the first step",
-        wrong=functools.partial(pl_steps, times=8.0),
+        wrong=functools.partial(pl_steps, times=100.0),
     ),
     Row(
         "local SGD, H = 4",
