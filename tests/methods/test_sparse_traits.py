@@ -130,7 +130,7 @@ class Ball(NamedTuple):
 
     def update(self, run, received):
         v = run.vector("drift")
-        run.damp(v, run.x, factor=self.beta, l2=run.local_l2 * run.eta_sent, step=run.eta_received)
+        run.add(v, run.x, keep=self.beta, scale=-run.local_l2 * run.eta_sent)
         run.add(v, received, scale=-1.0)
         run.add(run.x, v, scale=run.eta_received)
 
@@ -141,8 +141,7 @@ class Plain(NamedTuple):
 
     listed = sparse_rows = True
 
-    def load(self, run, l2=0.0):
-        run.add(run.memory(), run.x, scale=l2)
+    def load(self, run):
         return run.memory()
 
     def store(self, run, p, message):
@@ -163,8 +162,8 @@ class Own(NamedTuple):
     listed = sparse_rows = True
 
     def round(self, run):
-        p = self.feedback.load(run, run.l2 * run.eta)
-        run.add_loss_gradient(p, at=run.x, scale=run.eta)
+        p = self.feedback.load(run)
+        run.add_gradient(p, at=run.x, scale=run.eta)
         message = self.topology.compress(run, self.compressor, p)
         self.feedback.store(run, p, message)
         run.scale(run.x, 1.0 - run.eta * run.local_l2)

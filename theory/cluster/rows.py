@@ -10,8 +10,10 @@ from numpy.typing import DTypeLike
 from ..core import require
 from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
-from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
+from ..methods.rows import Combine, Difference, Mix, Project, Vote
 from ..methods.types import Scale, Setup, Vector
+from ..problems.layer_slices import check_layers
+from ..problems.layer_slices import layers as layers_of
 from .calls import Calls, is_always
 
 __all__ = ["Rows", "check_apart", "same_setting"]
@@ -29,6 +31,8 @@ class Rows(Calls):
     own_models : bool
         Whether each worker has its own model.
     """
+
+    problem: Any
 
     def __init__(self, setup: Setup, replicas: int, workers_here: int, first_here: int, own_models: bool) -> None:
         super().__init__()
@@ -79,9 +83,15 @@ class Rows(Calls):
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
-    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
-        """Set y = scale x, or y = 0 if x is the number 0."""
-        self._sum(y, 0.0, *((y, 0.0) if _is_zero(x) else (x, scale)))
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0.  With ``minus`` y = scale x - minus."""
+        zero, before = _is_zero(x), len(self._listed())
+        self._sum(y, 0.0, *((y, 0.0) if zero else (x, scale)))
+        after = len(self._listed())
+        self._zeroed = (id(y), after) if zero and after > before else ()
+        if minus is not None:
+            check_apart(y, minus, "minus", "y")
+            self.add(y, minus, scale=-1.0)
 
     def add(
         self,
@@ -111,7 +121,14 @@ class Rows(Calls):
             require(plain, "keep and scale", (keep, scale), "1 and 1 where there is minus")
             self._add_difference(y, x, minus)
         else:
-            self._sum(y, keep, x, scale)
+            self._sum(y, 0.0 if self._add_to_zeros(y, keep, scale) else keep, x, scale)
+
+    def _add_to_zeros(self, y: Vector, keep: Scale, scale: Scale) -> bool:
+        """Take back the call that made y 0, if listed last: what is added can be set instead, with the same bits."""
+        known = self._zeroed == (id(y), len(self._listed())) and is_always(keep, 1.0) and not is_always(scale, 0.0)
+        if known:
+            self._unlist()
+        return known
 
     def scale(self, y: Vector, factor: Scale) -> None:
         """Multiply: y = factor y."""
@@ -145,16 +162,6 @@ class Rows(Calls):
         """Move x to the nearest point of the ball of this radius around 0."""
         self.call(Project(x, radius), self._of(x))
 
-    def damp(
-        self, v: Vector, x: Vector, *, factor: float, l2: Scale = 0.0, undo: Scale = 0.0, step: Scale = 1.0
-    ) -> None:
-        """Begin a step with momentum: v = factor v - l2 x; later, x + step v is the next x.
-
-        With look-ahead x is not where the velocity has led, but ``undo`` v beyond, and goes back: x = x - undo v, with
-        the v of before.
-        """
-        self.call(Slow(x, v, factor, self._column(undo), self._column(l2)), self._of(x))
-
     def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
         self.call(Moments(of, m, v, beta1, beta2), self._of(of))
@@ -168,15 +175,16 @@ class Rows(Calls):
         """
         self.call(Adapt(u, m, by_root_of, *unbias, eps), self._of(u))
 
-    def trust(self, u: Vector, x: Vector, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
-        """Multiply each layer of u by phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
+    def rescale_layers(
+        self, u: Vector, x: Vector, *, layers: Any = None, low: float = 0.0, high: float = np.inf
+    ) -> None:
+        """Rescale each layer of u to the length phi(||x||) of that layer of x, phi bounded by ``low`` and ``high``.
 
-        A layer lies between two ``edges``: increasing int64, from 0 to at most the length of u.  It stays where one of
-        the norms is 0.
+        ``layers``: slices that divide the coordinates in order; by default those of the problem.  A layer stays as it
+        is where one of the norms is 0.
         """
-        integers = isinstance(edges, np.ndarray) and edges.dtype == np.int64 and edges.ndim == 1 and edges.size > 0
-        fitting = integers and 0 <= edges[0] and edges[-1] <= self.d and bool((np.diff(edges) >= 0).all())
-        require(fitting, "edges", edges, f"an array of int64, increasing, from 0 to at most {self.d}")
+        ends = tuple(part.stop for part in check_layers(layers_of(self.problem) if layers is None else layers, self.d))
+        edges = self.once(("edges", ends), lambda: np.array([0, *ends], np.int64))
         self.call(Trust(u, x, edges, low, high), self._of(u))
 
 

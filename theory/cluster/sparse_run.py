@@ -20,11 +20,11 @@ from ..methods.sparse.model import (
     start_model,
 )
 from ..methods.sparse.moving import (
-    AddVelocity,
     AverageMoving,
+    MoveModel,
+    MoveVelocity,
     MovingModel,
     ProjectMoving,
-    SlowModel,
     Velocity,
     start_moving,
 )
@@ -55,7 +55,7 @@ class SparseRun(Run):
         self._last, self.mean = np.empty((R, 1, d), self.dtype), np.empty((R, 1, d), self.dtype)
         if how.moving:
             a, b = self.array("a", (R, d), self.dtype), self.array("b", (R, d), self.dtype)
-            return MovingModel(a, b, u, self.array("scalars", (R, 11), np.float64), reach, c, h, how.bounded)
+            return MovingModel(a, b, u, self.array("scalars", (R, 12), np.float64), reach, c, h, how.bounded)
         z = self.array("z", (R, here if how.local else 0, d), self.dtype)
         v, scalars = self.array("v", (R, d), self.dtype), self.array("scalars", (R, 6), np.float64)
         return SparseModel(v, u, scalars, reach, c, h, z, how.bounded)
@@ -134,38 +134,36 @@ class SparseRun(Run):
 
     def _sum(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
         """A local model already equals the model; a gradient there starts with its entries only."""
-        if is_always(keep, 0.0):
-            if isinstance(y, GradientRows):
-                self.call(Begin(y, self._column(0.0 if isinstance(x, LocalRows) else scale)))
-        elif isinstance(x, Velocity):
-            self.call(AddVelocity(y, self._column(scale)), self.single)
+        if isinstance(y, GradientRows) and is_always(keep, 0.0):
+            self.call(Begin(y, self._column(0.0 if isinstance(x, LocalRows) else scale)))
         elif isinstance(y, LocalRows):
-            self.call(LocalStep(y, x, self._column(scale), self.l2))
-        elif not is_always(scale, 0.0):
-            self.call(AddModel(y, self._column(scale)))
+            if not is_always(keep, 0.0):
+                self.call(LocalStep(y, x, self._column(scale), self.l2))
+        elif isinstance(y, (SparseModel, MovingModel, Velocity)):
+            self._sum_of_models(y, keep, x, scale)
+        else:
+            require(is_always(keep, 1.0), "keep", keep, "1 for these sparse rows")
+            if not is_always(scale, 0.0):
+                self.call(AddModel(y, self._column(scale)))
+
+    def _sum_of_models(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
+        """Sums of the model and its velocity: few numbers change, whatever their length."""
+        require(not is_always(keep, 0.0), "keep", keep, "on sparse rows a number other than 0")
+        if is_always(keep, 1.0) and is_always(scale, 0.0):
+            return
+        pair = (type(y), type(x)) in ((MovingModel, Velocity), (Velocity, MovingModel))
+        allowed = "on sparse rows a message, or of the model and its velocity the other one"
+        require(pair or is_always(scale, 0.0), "x", type(x).__name__, allowed)
+        if isinstance(y, SparseModel):
+            self.call(Scale(y, self._column(keep)), self.single)
+        elif isinstance(y, Velocity):
+            self.call(MoveVelocity(y.model, self._column(keep), self._column(scale)), self.single)
+        else:
+            self.call(MoveModel(y, self._column(keep), self._column(scale)), self.single)
 
     def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
         """Afterwards the local models ``minus`` are x."""
         self.call(AddDifference(y, x, minus))
-
-    def scale(self, y: Vector, factor: Rate | float) -> None:
-        """Multiply: y = factor y, for the model."""
-        if not is_always(factor, 1.0):
-            self.call(Scale(y, self._column(factor)), self.single)
-
-    def damp(
-        self,
-        v: Vector,
-        x: Vector,
-        *,
-        factor: float,
-        l2: Rate | float = 0.0,
-        undo: Rate | float = 0.0,
-        step: Rate | float = 1.0,
-    ) -> None:
-        """Begin a step with momentum: v = factor v - l2 x, after x = x - undo v; later, x + step v is the next x."""
-        columns = self._column(undo), self._column(l2), self._column(step)
-        self.call(SlowModel(x, factor, *columns), self.single)
 
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""

@@ -6,8 +6,8 @@ eta.
 
 These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
 is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
-``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
-its state ``run.damp(v, x)``, ``run.add(v, received)`` and ``run.add(x, v)``, so that it works on sparse rows, too.
+``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at most one
+vector in its state, so that it works on sparse rows, too.
 ``by_coordinate = False``: a coordinate moves with others, so that :class:`Sharded` may not divide the rule.
 ``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
@@ -47,9 +47,9 @@ class Mean(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to (1 - eta l2) x - eta mean Q."""
-        run.scale(run.x, 1.0 - run.eta * run.local_l2)
-        run.add(run.x, received, scale=-run.eta_received)
+        """Move x to x - eta mean Q; the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
+        run.add(run.x, received, scale=-run.eta_received)  # x = x - eta mean Q
 
 
 @traits(sparse_rows=True)
@@ -83,7 +83,7 @@ class Momentum(NamedTuple):
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; look-ahead as in `_move_with_velocity`."""
+        """Set u = beta u + mean Q, and move x to x - eta u, or with look-ahead to x - eta (mean Q + beta u)."""
         _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
 
 
@@ -131,23 +131,26 @@ class OuterStep(NamedTuple):
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; with look-ahead likewise."""
+        """Move x to x - rate mean Q; or with momentum as `Momentum` does, with the step size rate."""
         step = self.rate * run.eta_received
         if self.momentum:
             _move_with_velocity(run, received, self.momentum, self.nesterov, step)
         else:
-            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)
-            run.add(run.x, received, scale=-step)
+            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)  # x = (1 - rate l2) x
+            run.add(run.x, received, scale=-step)  # x = x - rate mean Q
 
 
 def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: bool, step: Scale) -> None:
-    # With look-ahead x moves by -step (mean Q + beta v), v being the new velocity and mean Q = v - beta (the old one):
-    # ``undo`` is the part with the old one, the last line that with the new one.  Without it, ahead = 0.
-    v, ahead = run.vector("velocity"), beta if nesterov else 0.0
-    rate = (1.0 + ahead) * step
-    run.damp(v, run.x, factor=beta, l2=run.local_l2 * run.eta_sent, undo=ahead * step, step=rate)  # v = beta v - l2 x
-    run.add(v, received, scale=-1.0)  # v = v - mean Q
-    run.add(run.x, v, scale=rate)
+    """The same with a step size; l2 is 0, unless the l2 term is not in Q."""
+    u, l2 = run.vector("velocity"), run.eta_sent * run.local_l2
+    run.add(u, received, keep=beta)  # u = beta u + mean Q
+    run.add(u, run.x, scale=l2)  # u = u + l2 x
+    if nesterov:  # x = x - step (l2 x + mean Q + beta u)
+        run.scale(run.x, 1.0 - step * l2)  # x = x - step l2 x
+        run.add(run.x, received, scale=-step)  # x = x - step mean Q
+        run.add(run.x, u, scale=-beta * step)  # x = x - step beta u
+    else:
+        run.add(run.x, u, scale=-step)  # x = x - step u
 
 
 @traits(with_memory=False)
@@ -162,12 +165,12 @@ class Majority(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to (1 - eta l2) x - eta sign(mean Q)."""
+        """Move x to x - eta sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
         v = run.vector("vote")
-        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.set(v, received, scale=-1.0)  # v = -mean Q
-        run.sign(v)
-        run.add(run.x, v, scale=run.eta_received)
+        run.sign(v)  # v = sign(v), -1 where v is 0
+        run.add(run.x, v, scale=run.eta_received)  # x = x + eta v
 
 
 @traits(projects=True, with_memory=False, by_coordinate=False)
