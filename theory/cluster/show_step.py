@@ -124,7 +124,8 @@ def _lines(run: Run, t: int) -> list[str]:
     for k, line in enumerate(textwrap.dedent("".join(source)).splitlines(), first):
         known = _statements(file).get(k)
         if known is not None and known.is_docstring():
-            found.append(("    # " + line.strip().replace('"""', "")).rstrip(" #"))
+            words = line.replace('"""', "").strip()
+            found += [f"    # {words}".rstrip()] if words or k < known.last else []
             continue
         found.append(header if line.startswith("def round(") else line)
         _write(below.get(k, {}), len(line) - len(line.lstrip()) + 4, found)
