@@ -110,7 +110,7 @@ def test_the_round_says_what_the_factors_of_the_step_are(capsys):
     own["eta_sent = 1, eta_received = eta, local_l2 = 0.01"] = {"compress": "loss"}
     for told, options in own.items():
         lines = shown(capsys, th.ParallelSGD(th.QSGD(3), th.InverseTime(1.0, 1.0, 9.0), **options), PROBLEM)
-        assert lines[0].endswith(f"at once; here {told}:") and "``eta_sent`` is eta" in "".join(lines[2:5])
+        assert lines[0].endswith(f"at once; here {told}:") and "eta_sent is eta" in "".join(lines[2:5])
     assert "; here" not in shown(capsys, th.DPSGD(step=STEP), PROBLEM)[0]
 
 

@@ -124,7 +124,7 @@ def _lines(run: Run, t: int) -> list[str]:
     for k, line in enumerate(textwrap.dedent("".join(source)).splitlines(), first):
         known = _statements(file).get(k)
         if known is not None and known.is_docstring():
-            words = line.replace('"""', "").strip()
+            words = line.replace("``", "").replace('"""', "").strip()
             found += [f"    # {words}".rstrip()] if words or k < known.last else []
             continue
         found.append(header if line.startswith("def round(") else line)
