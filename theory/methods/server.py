@@ -19,7 +19,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..core import require, setting, traits
-from .types import Messages, Run, Scale
+from .types import Messages, Run
 
 __all__ = [
     "Majority",
@@ -82,9 +82,18 @@ class Momentum(NamedTuple):
         """Reject values outside the domain."""
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
-    def update(self, run: Run, received: Messages) -> None:
+    def update(self, run: Run, received: Messages, rate: float = 1.0) -> None:
         """Set u = beta u + mean Q, and move x to x - eta u, or with look-ahead to x - eta (mean Q + beta u)."""
-        _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
+        u, eta = run.vector("velocity"), rate * run.eta_received
+        l2 = run.eta_sent * run.local_l2  # 0, unless the l2 term is not in Q
+        run.add(u, received, keep=self.beta)  # u = beta u + mean Q
+        run.add(u, run.x, scale=l2)  # u = u + l2 x
+        if self.nesterov:
+            run.scale(run.x, 1.0 - eta * l2)  # x = x - eta l2 x
+            run.add(run.x, received, scale=-eta)  # x = x - eta mean Q
+            run.add(run.x, u, scale=-eta * self.beta)  # x = x - eta beta u
+        else:
+            run.add(run.x, u, scale=-eta)  # x = x - eta u
 
 
 @traits(sparse_rows=True)
@@ -131,26 +140,12 @@ class OuterStep(NamedTuple):
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - rate mean Q; or with momentum as `Momentum` does, with the step size rate."""
-        step = self.rate * run.eta_received
+        """Move x to x - rate mean Q, or with momentum to x - rate u."""
         if self.momentum:
-            _move_with_velocity(run, received, self.momentum, self.nesterov, step)
+            Momentum(self.momentum, self.nesterov).update(run, received, rate=self.rate)
         else:
             run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)  # x = (1 - rate l2) x
-            run.add(run.x, received, scale=-step)  # x = x - rate mean Q
-
-
-def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: bool, step: Scale) -> None:
-    """The same with a step size; l2 is 0, unless the l2 term is not in Q."""
-    u, l2 = run.vector("velocity"), run.eta_sent * run.local_l2
-    run.add(u, received, keep=beta)  # u = beta u + mean Q
-    run.add(u, run.x, scale=l2)  # u = u + l2 x
-    if nesterov:  # x = x - step (l2 x + mean Q + beta u)
-        run.scale(run.x, 1.0 - step * l2)  # x = x - step l2 x
-        run.add(run.x, received, scale=-step)  # x = x - step mean Q
-        run.add(run.x, u, scale=-beta * step)  # x = x - step beta u
-    else:
-        run.add(run.x, u, scale=-step)  # x = x - step u
+            run.add(run.x, received, scale=-self.rate * run.eta_received)  # x = x - rate mean Q
 
 
 @traits(with_memory=False)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import kernel, registers
+from ...core import kernel, no_refcount, registers
 from ...core.bound_calls import at, operation
 from ...core.vectors import entry
 from ...problems.matrix import row_dot
@@ -108,6 +108,7 @@ class MovingVelocity(NamedTuple):
             x.reach[1, k] = max(x.reach[1, k], abs(s[VA] * x.a[j] + s[VB] * x.b[j]))
 
 
+@no_refcount
 @kernel
 def _move_entry(x, j, da, db):
     """Add to coordinate j of a and b; the sum of all iterates and the memories stay."""
