@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import math
 from typing import NamedTuple
 
@@ -208,6 +209,38 @@ def assert_close(a, b):
         mine, other = getattr(a, name), getattr(b, name)
         np.testing.assert_allclose(mine, other, rtol=1e-7, atol=1e-10 * np.abs(other).max(), err_msg=name)
     np.testing.assert_array_equal(a.history["bits_up"], b.history["bits_up"])
+
+
+@setting
+class Astray(NamedTuple):
+    """Sums that sparse rows do not have."""
+
+    what: str
+
+    listed = sparse_rows = True
+    state = ("drift",)
+
+    def update(self, run, received):
+        v = run.vector("drift")
+        if self.what == "forgets":
+            run.add(v, received, keep=0.0)
+        elif self.what == "doubles":
+            run.add(v, v)
+        else:
+            run.scale(run.memory(), 0.5)
+
+
+@pytest.mark.parametrize(
+    "what, told",
+    [
+        ("forgets", "keep: got 0.0, allowed: on sparse rows a number other than 0"),
+        ("doubles", "x: got 'Velocity', allowed: on sparse rows a message, or of the model and its velocity the other"),
+        ("scales the memory", "keep: got 0.5, allowed: 1 for these sparse rows"),
+    ],
+)
+def test_sums_that_sparse_rows_do_not_have_are_refused(what, told):
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        th.run(sgd(server=Astray(what), **EF), LINEAR["few"], **KEYWORDS)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
