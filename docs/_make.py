@@ -295,8 +295,9 @@ def claim_entry(claim, replaced) -> list[str]:
     if claim.mutants:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
     if claim.refuted:
-        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}[claim.refuted]
-        notes.append(f"*{known}:* {{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`.")
+        known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}.get(claim.refuted)
+        entry = f"{{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`"
+        notes.append(f"*{known}:* {entry}." if known else "*Question:* nobody claims it; the numbers say no.")
     if replaced:
         notes.append("*Holds instead of:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + ".")
     others = [other for other in claim.see if other not in replaced]
@@ -311,11 +312,11 @@ def claim_target(id: str) -> str:
 
 
 def errata_target(id: str) -> str:
-    """The name of its entry on the pages of refuted statements."""
+    """The name of its entry on the pages of refuted statements; of a question, that in the list of claims."""
     from theory.claims import find_claim
     from theory.experiment.errata_page import NAMES
 
-    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    return f"{NAMES.get(find_claim(id).refuted, 'claim')}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 
 
 def closed_form(bound) -> str:

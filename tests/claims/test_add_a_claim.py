@@ -13,8 +13,9 @@ import pytest
 from conftest import ROOT
 
 import theory as th
-from theory.claims import find_claim, list_claims, load_claims
+from theory.claims import claim, equality, find_claim, identity, list_claims, load_claims
 from theory.claims.base import REGISTRY
+from theory.claims.laws import compressor_law, gaussian
 from theory.experiment.cli import main
 from theory.experiment.ledger_page import command
 
@@ -27,6 +28,14 @@ from theory.claims import claim, identity
        subject={factor}, mutants={{"three times": 3}})
 def _(context):
     yield identity("the remainder of 7 times as much", 7 * context.subject % 2, 0)
+"""
+
+LAW = """
+import theory as th
+from theory.claims.laws import compressor_law, gaussian
+
+about = {"of": th.bounds.rand_k_variance, "at": [(gaussian(9), {"k": 3})]}
+compressor_law("randk.variance", th.RandK, **about, mutants={"m": th.TopK})
 """
 
 
@@ -94,6 +103,45 @@ def test_its_formula_is_the_mean_over_all_ways_to_deal(own):
         bound(d, k, workers, 1.0, 1.1)
 
 
+# --- what a measurement may yield -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "measure, words",
+    [
+        (lambda context: [], "got no check"),
+        (lambda context: [3.0, equality("x", 1.0, 1.0)], r"got 3\.0"),
+        (lambda context: 0.5, r"got 0\.5"),
+        (lambda context: [identity("x", np.ones(3), 1.0)], "samples have `equality`"),
+    ],
+    ids=["nothing", "a number among checks", "a number", "samples where a number is meant"],
+)
+def test_what_is_no_check_is_refused(own, measure, words):
+    claim("own.odd", title="t", statement="s", kind="identity", source="derived", subject=None, see=("qsgd.variance",))(
+        measure
+    )
+    with pytest.raises(TypeError, match=words):
+        th.verify("own.odd")
+
+
+def test_a_law_takes_a_function_and_names_what_it_lacks(own):
+    def half(v, rng):
+        return 2.0 * v * (rng.random(v.size) < 0.5)
+
+    def make(k=0, kept=0):
+        return th.compressor(half)
+
+    case = [(gaussian(50), {"k": 25})]
+    facts = {"of": th.bounds.rand_k_variance, "mutants": {"one fewer": lambda k: th.RandK(k - 1)}}
+    compressor_law("own.half", make, at=case, **facts)
+    assert th.verify("own.half", quick=True).verdict == "holds"  # omega = d/k - 1 = 1, as of a coin for each coordinate
+    compressor_law("own.half", make, at=[(gaussian(50), {"kept": 25})], **facts)
+    with pytest.raises(ValueError, match="at: got 'settings without k'"):
+        th.verify("own.half")
+    with pytest.raises(ValueError, match="at: got 'tight', allowed: equality or upper or lower"):
+        compressor_law("own.half", make, at=[(*case[0], "tight")], **facts)
+
+
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +160,7 @@ def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
         "a file that registers a claim": [own("silent.py", "x = 1\n")],
         "another name: Python has a module": [own("json.py"), own("colorsys.py")],
         "another name: there is a module pytest": [own("pytest.py")],
-        "a name that is not taken": [own("thief.py", id="qsgd.variance")],
+        "a name that is not taken": [own("thief.py", id="qsgd.variance"), own("by_law.py", LAW)],
     }
     for allowed, paths in refusals.items():
         for path in paths:
@@ -158,7 +206,11 @@ def test_the_command_takes_files_and_ids(own, capsys, tmp_path, monkeypatch):
     assert command(th.verify("parity.even")) == "python -m theory.experiment verify parity.py --seed 0"
     own("parity.py", factor=1)
     assert main(["verify", "parity.py"]) == 1  # refuted
-    capsys.readouterr()
+    assert re.search(r"^  \S.* computed .*  refuted$", capsys.readouterr().out, re.MULTILINE)  # with the witness
+    assert main(["explain", "parity.py"]) == 0 and "parity.even" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["verify", "parity.py", "--changed"])
+    assert "only for claims of the package" in capsys.readouterr().err
     for name, text in (("nowhere.py", "a Python file that exists"), ("parity.evem", "did you mean parity.even")):
         with pytest.raises(SystemExit):
             main(["verify", name])

@@ -108,7 +108,12 @@ def test_a_summand_that_nobody_sees_is_named():
         "x 1.25": True,
         "without start": True,
         "without noise": True,
+        "0.8 start": True,
+        "0.8 noise": True,
     }
+    two = upper("", 2.0, sum_of_two(1.0, 0.1))  # 2.2: without the noise 2.0
+    assert blind_spots([two], "sum_of_two")[2:4] == (("noise",), ())
+    assert blind_spots([upper("", 2.1, sum_of_two(1.0, 0.1))], "sum_of_two")[2:4] == ((), ("noise",))
 
 
 def test_only_checks_of_the_formula_count_and_no_assumption():

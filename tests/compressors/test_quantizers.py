@@ -448,6 +448,7 @@ def test_clipped_gaussian_by_integration():
         QSGD(7),
         th.ScaledSign(),
         th.ScaledSign(2),
+        th.TwoScaleSign(),
         th.LloydMax(1),
         th.LloydMax(3, True),
     ],

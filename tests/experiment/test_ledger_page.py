@@ -283,7 +283,8 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
         del REGISTRY["coin.said"]
         return text[text.index("Said:") :]
 
-    assert "The text was not at hand" in said("quoted") and "the reading is ours" in said("reading")
+    assert "The text was not at hand" in said("quoted") and "nobody claims it" in said("question")
+    assert "the reading is ours" in said("reading", "At most one head.")
     printed = said("in print", "At most one head.")
     assert "at hand" not in printed and "reading" not in printed
 
@@ -404,12 +405,16 @@ def test_errata_name_witness_and_correction(results, own):
     pages = errata({id: verify(id, quick=True) for id in wanted})
     assert list(pages) == [name for name, _ in PAGES.values()]
     text = pages["errata.md"]
-    # equal magnitudes in 10,000 dimensions, two levels: entropy 10,000 (h(0.02) + 0.02) against 14.38 * 104 + 32
+    # equal magnitudes in 65,536 dimensions, four levels: entropy 65,536 (h(1/64) + 1/64) against 16.37 * 272 + 32
     row = next(line for line in text.splitlines() if line.startswith("| [Bits of QSGD"))
     measured, printed = (float(cell) for cell in row.split("|")[3:5])
-    share = 0.02
+    share, n = 1.0 / 64.0, 16.0 + 256.0
     entropy = -share * math.log2(share) - (1.0 - share) * math.log2(1.0 - share) + share
-    assert measured == pytest.approx(10_000 * entropy, rel=1e-4) and printed == pytest.approx(1527.7, rel=1e-4)
+    logarithm = math.log2(2.0 * (16.0 + 65_536.0) / n)
+    assert measured == pytest.approx(65_536 * entropy, rel=1e-4)
+    assert printed == pytest.approx((3.0 + 1.5 * logarithm) * n + 32.0, rel=1e-4)
+    o = (65_536 * entropy - 32.0) / n / logarithm - 3.0 / logarithm - 1.5
+    assert f"{o:.3g} for d = 6.55e+04" in text and o > 1.7  # what the o(1) of the theorem would have to be
     assert "**What holds" in text and "*In print:* Alistarh" in text and "This is a reading" not in text
     assert "\n> Moreover, QSGD requires $(3 + " in text
     assert "**Why.**" in text and 'pytest tests/claims/test_claims.py -k "qsgd.bits.theorem-3.4"' in text

@@ -295,7 +295,7 @@ def test_the_citation_file_has_all_sources():
     assert '      - family-names: "Horváth"\n        given-names: "Ľudovít"' in made
 
 
-LABELS = {"in print": "*Erratum:*", "quoted": "*As quoted:*", "reading": "*Reading:*"}
+LABELS = {"in print": "*Erratum:*", "quoted": "*As quoted:*", "reading": "*Reading:*", "question": "*Question:*"}
 
 
 def test_the_list_of_claims_has_bounds_domains_and_errata():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theory import bounds
-from theory.compressors import ScaledSign, Sign, compress, decode, delta, encode, majority_vote, omega
+from theory.compressors import ScaledSign, Sign, TwoScaleSign, compress, decode, delta, encode, majority_vote, omega
 from theory.wire import WireError, open_frame, seal
 
 
@@ -17,11 +17,15 @@ def signs(v):
 def plainly(c, v):
     if isinstance(c, Sign):
         return signs(v)
+    if isinstance(c, TwoScaleSign):
+        sides = [[x for x in v if (x < 0) == below] for below in (False, True)]
+        plus, minus = (math.fsum(side) / len(side) if side else 0.0 for side in sides)
+        return np.where(v < 0, minus, plus)
     size = np.abs(v).sum() / v.size if c.norm == 1 else np.linalg.norm(v) / math.sqrt(v.size)
     return size * signs(v)
 
 
-@pytest.mark.parametrize("c", [Sign(), ScaledSign(), ScaledSign(2)], ids=str)
+@pytest.mark.parametrize("c", [Sign(), ScaledSign(), ScaledSign(2), TwoScaleSign()], ids=str)
 @pytest.mark.parametrize("d", [1, 31, 32, 33, 63, 64, 65, 129, 1000])
 def test_signs_are_their_definition(c, d):
     v = np.random.default_rng(d).standard_normal(d)
@@ -30,7 +34,7 @@ def test_signs_are_their_definition(c, d):
     restored = compress(c, v, 0, wire_dtype=np.float64)
     assert np.allclose(restored, plainly(c, v), rtol=1e-14, atol=0.0)
     message = encode(c, v, 0)
-    assert open_frame(message).payload_bits == d + (0 if isinstance(c, Sign) else 32)
+    assert open_frame(message).payload_bits == d + {Sign: 0, ScaledSign: 32, TwoScaleSign: 64}[type(c)]
     assert (signs(decode(message)) == signs(v)).all()
 
 
@@ -45,6 +49,8 @@ def test_scales_do_not_overflow():
     huge = np.full(200, 1.7e308)
     for norm in (1, 2):
         assert np.allclose(compress(ScaledSign(norm), huge, 0, wire_dtype=np.float64), huge, rtol=1e-12)
+    huge[::3] *= -0.5
+    assert np.allclose(compress(TwoScaleSign(), huge, 0, wire_dtype=np.float64), huge, rtol=1e-12)
 
 
 def test_errors_are_the_closed_forms():

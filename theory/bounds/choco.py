@@ -23,7 +23,8 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
     Kind: identity.
     Source: derived from the lemma of :func:`choco_lemma_factor`. The theorem ([koloskova2019decentralized], Theorem 2)
-    is quoted with rho^2 in place of rho in the numerator; then the stated rate does not hold on long rings.
+    is quoted in [koloskova2020decentralized], Theorem 4.1, with rho^2 in place of rho in the numerator; then the stated
+    rate does not hold on long rings.
     rho: The spectral gap.
     form (str): "derived", or "quoted" for the numerator rho^2 delta.
 
@@ -72,7 +73,7 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Title: CHOCO-Gossip with the theorem's step.
-    Title (gossip.quoted): CHOCO-Gossip with the consensus step as quoted.
+    Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
     Setting: as for :func:`choco_rate`.
     Statement: The distances from the mean are at most (1 - rho^2 delta/82)^T E_0 after T rounds.
     Statement (gossip.quoted): With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <=
@@ -84,11 +85,10 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode
     has the factor 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).
     Source: [koloskova2019decentralized], Theorem 2.
-    Source (gossip.quoted): [koloskova2019decentralized], Theorem 2, as quoted in Theorem 4.1 of Koloskova, Lin, Stich,
-    Jaggi, Decentralized deep learning with arbitrary communication compression, ICLR 2020; the text of the former was
-    not at hand.
+    Source (gossip.quoted): [koloskova2020decentralized], Theorem 4.1, as the step of [koloskova2019decentralized],
+    Theorem 2, whose text was not at hand.
     Known: quoted
-    Known (gossip.quoted): quoted
+    Known (gossip.quoted): read
     rho: The spectral gap, in (0, 1].
     rounds: T.
     start: E_0.
@@ -101,14 +101,16 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
 
 @formula("0 < rho <= 1", "0 < gamma <= 1", "0 < beta <= 2")
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
-    """Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
+    r"""Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 
     Setting: as for :func:`choco_rate`, with any consensus step gamma.
     Statement: with a = gamma rho/2, b = delta/2, E_{t+1} <= max(p, q) E_t, where p = (1 + a)(1 - rho gamma)^2 +
     (1 - delta)(1 + 1/b) gamma^2 beta^2 and q = (1 + 1/a) gamma^2 beta^2 + (1 - delta)(1 + b)(1 + gamma beta)^2.
     Kind: upper.
-    Source: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
+    Latex: \mathcal E_{t+1}\le\max(p,q)\,\mathcal E_t
+    Proof: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
     then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
+    Source: derived, as the proof of [koloskova2019decentralized], Theorem 2, is remembered.
     rho: The spectral gap.
 
     >>> choco_lemma_factor(0.5, 1.0, 1.0, choco_gamma(0.5, 1.0, 1.0)) <= 1.0 - choco_rate(0.5, 1.0)

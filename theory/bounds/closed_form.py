@@ -1,14 +1,18 @@
 """What all closed forms share: arguments that are checked, and values that know their formula and its summands.
 
-Values are numbers; that they remember their summands lets a claim find out which wrong formulas it would notice.
+Values are numbers; that they remember their summands lets a claim find out which wrong formulas it would notice.  A
+formula can also be wrong for a while (`at_source`), for all who call it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import operator
-from collections.abc import Callable
-from numbers import Real
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
@@ -111,9 +115,9 @@ class Value(float):
         """The number if the formula were ``factor`` times as large."""
         return self.rest + factor * (float(self) - self.rest)
 
-    def without(self, term: str) -> float:
-        """The number if one summand were forgotten."""
-        return float(self) - self.terms[term]
+    def without(self, term: str, share: float = 1.0) -> float:
+        """The number if one summand, or a share of it, were forgotten."""
+        return float(self) - share * self.terms[term]
 
 
 def _plain(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
@@ -145,6 +149,93 @@ def total(**terms: Any) -> Any:
     for term in numbers.values():
         value += term
     return Value(value, "", numbers)
+
+
+# --- a formula that is wrong for a while ------------------------------------------------------------------------------
+
+
+class Trial:
+    """How a formula is wrong for a while, how often it was called meanwhile, and which summands it had.
+
+    Attributes
+    ----------
+    calls : int
+        Those of the formula by itself are not counted.
+    terms : set of str
+        Summands that were positive, beside others.
+    """
+
+    def __init__(self, factor: float, without: str) -> None:
+        self.factor, self.missing = factor, without
+        self.calls, self.terms, self.inside = 0, set[str](), False
+
+    def changed(self, found: Any) -> Any:
+        """What the wrong formula gives: each of its numbers times the factor, or without the summand."""
+        self.calls += 1
+        if isinstance(found, Value) and len(found.terms) > 1:
+            self.terms.update(name for name, term in found.terms.items() if term > 0.0)
+        if self.missing:
+            return _without(found, self.missing) if isinstance(found, Value) and self.missing in found.terms else found
+        return found if self.factor == 1.0 else _scaled(found, self.factor)
+
+
+TRIALS: dict[str, Trial] = {}  # by the name of the formula
+
+
+@contextlib.contextmanager
+def at_source(formula: str, factor: float = 1.0, without: str = "") -> Iterator[Trial]:
+    """Let a formula be wrong for a while, whoever calls it: by a factor, or without one of its summands.
+
+    Parameters
+    ----------
+    formula : str
+        Its name.
+    factor : float
+        Of all numbers that it returns; integers are rounded away from the right one.
+    without : str
+        A summand.
+
+    Yields
+    ------
+    Trial
+        It counts the calls.
+
+    Examples
+    --------
+    >>> from theory import bounds
+    >>> with at_source("rand_k_variance", 2.0) as trial:
+    ...     wrong = bounds.rand_k_variance(10, 5)
+    >>> wrong, bounds.rand_k_variance(10, 5), trial.calls
+    (2.0, 1.0, 1)
+    """
+    before, TRIALS[formula] = TRIALS.get(formula), Trial(factor, without)
+    try:
+        yield TRIALS[formula]
+    finally:
+        if before is None:
+            del TRIALS[formula]
+        else:
+            TRIALS[formula] = before
+
+
+def _without(found: Value, term: str) -> Value:
+    terms = {name: value for name, value in found.terms.items() if name != term}
+    return Value(found.without(term), found.formula, terms, found.rest)
+
+
+def _scaled(found: Any, factor: float) -> Any:
+    if isinstance(found, tuple):
+        each = [_scaled(one, factor) for one in found]
+        return type(found)(*each) if hasattr(found, "_fields") else tuple(each)
+    if isinstance(found, np.ndarray) and found.dtype.kind == "f":
+        return factor * found
+    if isinstance(found, (bool, np.bool_)) or not isinstance(found, Real):
+        return found
+    if isinstance(found, Fraction):  # a formula that is run exactly
+        return found * Fraction(factor)
+    if isinstance(found, Integral):
+        return math.floor(found * factor) if factor < 1.0 else math.ceil(found * factor)
+    return found * factor
 
 
 # --- formulas ---------------------------------------------------------------------------------------------------------
@@ -189,11 +280,22 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
     @functools.wraps(function)
     def closed_form(*arguments: Any, **named: Any) -> Any:
         check(arguments, named)
-        found = function(*arguments, **named)
-        if isinstance(found, Value):
-            return Value(found, name, found.terms)
-        return Value(found, name) if isinstance(found, float) else found
+        trial = TRIALS.get(name) if TRIALS else None
+        if trial is None or trial.inside:
+            return _known(function(*arguments, **named), name)
+        trial.inside = True
+        try:
+            return trial.changed(_known(function(*arguments, **named), name))
+        finally:
+            trial.inside = False
 
     closed_form.__doc__ = completed(function, allowed)
     vars(closed_form).update(domain=allowed, theorem=functools.partial(theorem, function))
     return cast(F, closed_form)
+
+
+def _known(found: Any, name: str) -> Any:
+    """A number that knows the formula that gave it."""
+    if isinstance(found, Value):
+        return Value(found, name, found.terms)
+    return Value(found, name) if isinstance(found, float) else found

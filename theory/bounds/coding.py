@@ -232,15 +232,15 @@ def rice_redundancy() -> float:
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
     r"""Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
-    Title: Bits of the scaled sign in buckets.
+    Title: Bits of scaled signs in buckets.
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
     bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a
     bucket of 64 with one scale, and 128 with two.
     Kind: identity.
-    Latex: |\mathrm{code}(C(v))| = d+32\lceil d/m\rceil
+    Latex: |\mathrm{code}(C(v))| = b\,d+32\,s\lceil d/m\rceil
     Attained: everywhere
-    Proof: A bit says which sign, and one float32 a bucket gives the size of all of them.
+    Proof: b bits say which level, and s float32 a bucket how large the levels are.
     Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
     [ramezani2021nuqsgd], and counts two scales.
 

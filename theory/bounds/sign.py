@@ -141,6 +141,55 @@ def scaled_sign_contraction(d: int) -> float:
     return 1.0 / d
 
 
+@formula("some(v)")
+def two_scale_sign_error(v: ArrayLike) -> float:
+    r"""Relative error of the signs times the mean magnitude of each side.
+
+    Title: Error of signs with two scales.
+    Setting: C(v) replaces the p entries of v that are not below 0 by their mean S/p, and the m others by theirs, -R/m;
+    v in R^d is not zero.
+    Statement: ``||C(v) - v||^2 = ||v||^2 - S^2/p - R^2/m``; no other two numbers have a smaller error, so it is at most
+    that of the signs times ||v||_1/d.
+    Kind: identity.
+    Latex: \|C(v)-v\|^2=\|v\|^2-\frac{S^2}{p}-\frac{R^2}{m}
+    Attained: everywhere
+    Proof: A mean is the projection onto the constants: on each side <C(v), v> = ||C(v)||^2.
+    Source: derived; the operator is that of [seide2014bit], who use it for each column of a matrix.
+    v (array_like): Finite numbers, not all 0.
+
+    >>> two_scale_sign_error([1.0, 1.0, -3.0, -3.0]), two_scale_sign_error([0.0, 3.0, 0.0, 0.0])
+    (0.0, 0.75)
+    """
+    scaled = np.asarray(v, float).ravel()
+    scaled = scaled / np.abs(scaled).max()  # so that no square overflows or underflows
+    sides = [side for side in (scaled[scaled >= 0.0], scaled[scaled < 0.0]) if side.size]
+    return float(max(0.0, 1.0 - sum(side.sum() ** 2 / side.size for side in sides) / (scaled @ scaled)))
+
+
+@formula
+def two_scale_sign_contraction(d: int) -> float:
+    r"""Contraction factor of signs with two scales.
+
+    Title: Signs with two scales contract by 1/d, and no more.
+    Setting: any v in R^d; C(v) replaces the entries that are not below 0 by their mean, and the others by theirs.
+    Statement: ||C(v) - v||^2 <= (1 - 1/d) ||v||^2, with equality for one positive entry among zeros.
+    Kind: tight (attained where one entry is positive and the others are 0).
+    Latex: \|C(v)-v\|^2\le(1-\tfrac1d)\|v\|^2
+    Attained: vectors with one positive entry and zeros
+    Proof: S^2/p + R^2/m >= (S^2 + R^2)/d, and S^2 + R^2 >= ||v||^2.
+    Source: derived; the operator is that of [seide2014bit].
+
+    Returns
+    -------
+    float
+        delta.
+
+    >>> two_scale_sign_contraction(d=100)
+    0.01
+    """
+    return 1.0 / d
+
+
 @formula
 def majority_vote_bits(d: int, workers: int) -> int:
     r"""Bits of one majority vote.

@@ -3,13 +3,14 @@
 from ..bounds.bibliography import source_known
 from ..bounds.closed_form import formula
 from .base import Claim, claim, find_claim, list_claims
-from .checks import Check, Context, assumption, equality, identity, lower, rate, upper
+from .checks import Check, Context, assumption, certain, equality, identity, limit, lower, rate, upper
 from .claim_list import ClaimTable, browse
 from .claim_list import make_callable as _make_callable
 from .files import load_claims
 from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
-from .verification import Verification, Verifications, verify
+from .related import Verifications
+from .verification import Verification, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = sorted(name for name, value in globals().items() if name[0] != "_" and hasattr(value, "__module__"))

@@ -36,9 +36,10 @@ from ..bounds.bibliography import source_known as known_as
 from ..bounds.theorems import KINDS, Theorem, parts, theorem
 from .checks import Check, Context
 from .display import claim_card
+from .judgement import CONSISTENT
 
-REFUTED = ("in print", "quoted", "reading")
-CERTIFICATES = ("identity", "exact witness", "composition", "semidefinite program", "measured", "conjecture")
+REFUTED = ("in print", "quoted", "reading", "question")
+CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
@@ -64,11 +65,13 @@ class Claim:
     quote: str = ""
     see: tuple[str, ...] = ()
     certificate: str = ""
+    lemmas: tuple[str, ...] = ()
     measured_by: str = ""
     source_known: str = ""
     version: int = 1
     entry: str = ""
     place: tuple[str, int] = ("", 0)
+    origin: str = ""
 
     def __repr__(self) -> str:
         return f"<claim {self.id}: {self.title}; {self.cited}>"
@@ -95,7 +98,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", "vacuous")
+        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous")
 
     @property
     def formula(self) -> str:
@@ -116,7 +119,7 @@ class Claim:
     @property
     def file(self) -> str:
         """The file of a claim from outside the package; empty for claims of the package or a notebook."""
-        path = Path(_origin(self.measure)).resolve()
+        path = Path(self.origin).resolve()
         return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
 
     def signature(self, annotated: bool = True) -> str:
@@ -138,23 +141,21 @@ class Claim:
 REGISTRY: dict[str, Claim] = {}  # those that are loaded; `registered` has all
 
 
-def _origin(measure: Callable) -> str:
-    """The file that defines a claim and may redefine it; the cells of a notebook, files for Python, count as one."""
-    code = getattr(measure, "__code__", None)
-    return NOTEBOOK if code is None or measure.__module__ == NOTEBOOK else code.co_filename
+def _place() -> tuple[tuple[str, int], str]:
+    """File and line of the statement that registers a claim, which is not in this file, nor in a factory; its origin.
 
-
-def _place() -> tuple[str, int]:
-    """File and line of the statement that registers a claim: not in this file, nor in a factory."""
+    That is the file that may redefine the claim; the cells of a notebook, files for Python, count as one.
+    """
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
         frame = frame.f_back
     if frame is None:
-        return "", 0
+        return ("", 0), ""
     file, line = frame.f_code.co_filename, frame.f_lineno
+    origin = NOTEBOOK if frame.f_globals.get("__name__") == NOTEBOOK else file
     while frame is not None and frame.f_code.co_filename == file:
         line, frame = frame.f_lineno, frame.f_back
-    return file, line
+    return (file, line), origin
 
 
 OWN = ("title", "statement", "kind", "latex", "attained", "proof", "source", "source_known")
@@ -180,6 +181,7 @@ def claim(
     quote: str = "",
     see: tuple[str, ...] = (),
     certificate: str = "",
+    lemmas: tuple[str, ...] = (),
     measured_by: str = "",
     version: int = 1,
 ) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
@@ -209,17 +211,18 @@ def claim(
         A BibTeX entry of your own, for a source that the bibliography does not have.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
-    refuted : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading", "question"}
         Not empty: the numbers refute the statement, and what holds instead is a separate claim, named in ``see``.  It
-        says how the statement is known: its text was read; it is quoted by others or remembered; or it is one reading
-        of a text that can be read in another way, too.
+        says how the statement is known: its text was read; it is quoted by others or remembered; it is one reading of
+        a text that can be read in another way, too; or it is a question of our own that nobody has claimed.
     quote : str
-        The sentence as it stands in the source, in Markdown; needed for a statement in print.
+        The sentence as it stands in the source, in Markdown; needed for a statement in print and for a reading.
     see : tuple of str
         Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
     certificate : str
-        How the statement is secured, where the measurement does not show it: "composition" of lemmas, "semidefinite
-        program", "conjecture".
+        How the statement is secured, where the measurement does not show it: "semidefinite program", "conjecture".
+    lemmas : tuple of str
+        Claims from which the measurement recomputes the theorem, all that its proof uses: a composition.
     measured_by : str
         Who produced the numbers, where the measurement does not show it.
     version : int
@@ -234,7 +237,7 @@ def claim(
     ------
     ValueError
         If the id is taken, a word or a key is unknown, a field is neither given nor in the record or is repeated from
-        it, a statement in print has no quote, or there is neither a mutant nor a claim in ``see``.
+        it, a statement in print or a reading has no quote, or there is neither a mutant nor a claim in ``see``.
     """
     own = dict(zip(OWN, (title, statement, kind, latex, attained, proof, source, source_known), strict=True))
     facts = _facts(id, of, part, own)
@@ -251,16 +254,16 @@ def claim(
             raise ValueError(f"source: got [{key}], allowed: a key of the bibliography")
     if bibtex and bibtex not in entries() and not bibtex.lstrip().startswith("@"):
         raise ValueError(f"bibtex: got {bibtex!r}, allowed: a BibTeX entry; a source of the bibliography is [its key]")
-    if refuted == "in print" and not quote:
+    if refuted in ("in print", "reading") and not quote:
         raise ValueError(f"quote: got none for {id!r}, allowed: the sentence in print, or refuted='quoted' without it")
     if not mutants and not see:
         raise ValueError(f"mutants: got none for {id!r}, allowed: at least one, or see=(claims that have them,)")
 
-    place = _place()
+    place, origin = _place()
 
     def decorate(measure: Callable[[Context], Iterable[Check | str]]) -> Claim:
         known = REGISTRY.get(id) if Path(place[0]).is_relative_to(PACKAGE) else _loaded(id)
-        if known is not None and _origin(known.measure) != _origin(measure):
+        if known is not None and known.origin != origin:
             raise ValueError(f"id: got {id!r}, allowed: a name that is not taken")
         REGISTRY[id] = Claim(
             id=id,
@@ -272,10 +275,12 @@ def claim(
             quote=quote,
             see=tuple(see),
             certificate=certificate,
+            lemmas=tuple(lemmas),
             measured_by=measured_by,
             version=version,
             entry=bibtex if bibtex.lstrip().startswith("@") else "",
             place=place,
+            origin=origin,
             **facts,
         )
         return REGISTRY[id]

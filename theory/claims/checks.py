@@ -1,11 +1,13 @@
 """What a measurement yields: checks of a number against a prediction, and what they are given.
 
 What is measured may be an array of independent samples, whose mean is meant; a computed number; an `Interval`; or a
-function from a level to an `Interval`.  ``verify`` counts those that vary and makes all intervals hold together.
+function from a level to an `Interval`.  Outcomes, an array of bool, are counted.  ``verify`` counts those that vary and
+makes all intervals hold together, at each of its attempts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,10 +17,13 @@ from numpy.typing import ArrayLike
 
 from ..bounds.closed_form import Value
 from ..core.random import key
-from ..measure import LEVEL, Interval, exactly, mean_interval
+from ..measure import LEVEL, Interval, exactly, mean_interval, share_interval
+from ..measure.intervals import constant
 
 UNSETTLED = exactly(float("nan"))
 SURE = 1.0 - (1.0 - LEVEL) / 1000.0  # level of an estimate that a theorem then assumes
+NEAR = 0.1  # a rate holds if exponents at this distance are excluded
+EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
 
 
@@ -29,14 +34,14 @@ class Check(NamedTuple):
     ----------
     label : str
         What was measured, and where.
-    rule : {"identity", "equality", "upper", "lower", "rate"}
+    rule : {"identity", "equality", "upper", "lower", "rate", "limit"}
     measured : array_like, float, Interval or callable
         The samples, the computed number, or its interval.
     predicted : float
         The closed form, or the bound.
     tolerance : float
-        Identity: of the difference, relative to the prediction, or absolute if that is 0.  Rate: distance from the
-        predicted slope.  Equality, upper, lower: relative rounding.
+        Identity: of the difference, relative to the prediction, or absolute if that is 0.  Rate, limit: distance
+        from the predicted number.  Equality, upper, lower: relative rounding.
     trivial : float or None
         A bound that is no better than this where it was evaluated holds vacuously.
     assumed : bool
@@ -61,15 +66,22 @@ class Check(NamedTuple):
             return self.measured.samples > 0
         return callable(self.measured) or np.ndim(self.measured) > 0
 
-    def settled(self, level: float) -> Check:
-        """The check with its interval at this level, and without the samples."""
+    def settled(self, level: float, sure: bool = False) -> Check:
+        """The check with its interval at this level, and without the samples.
+
+        Of what is ``sure``, such as a mutant that rounds to the nearest level, samples that do not vary are the number.
+        """
         if self.interval is not UNSETTLED:
             return self
         found = self.measured
         if callable(found):
             found = found(level)
         elif not isinstance(found, Interval):
-            found = mean_interval(found, level) if np.ndim(found) else exactly(found)
+            found = np.asarray(found)
+            mean = share_interval if found.dtype == bool else mean_interval
+            found = mean(found, level) if found.ndim else exactly(float(found))
+        if sure and math.isinf(found.high - found.low) and math.isfinite(found.estimate):
+            found = found._replace(low=found.estimate, high=found.estimate)
         origin = self.measured if isinstance(self.measured, Value) else found.estimate
         return self._replace(interval=found, measured=origin)
 
@@ -108,11 +120,18 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     Check
         To be yielded by the claim's measurement.
 
+    Raises
+    ------
+    TypeError
+        If an array was measured.
+
     Examples
     --------
     >>> identity("1/3 + 1/3", 1 / 3 + 1 / 3, 2 / 3).rule
     'identity'
     """
+    if np.ndim(measured):
+        raise TypeError(f"measured: got an array for {label!r}, allowed: a computed number; samples have `equality`")
     return _check(label, "identity", measured, predicted, tolerance)
 
 
@@ -222,8 +241,10 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
     return _check(label, "upper", measured, bound, ROUNDING, assumed=True)
 
 
-def rate(label: str, slope: Any, predicted: float, tolerance: float) -> Check:
-    """A rate: the interval of the log-log slope is within the tolerance of the predicted slope.
+def rate(label: str, slope: Any, predicted: float, tolerance: float = NEAR) -> Check:
+    """A rate: the interval of the log-log slope contains the exponent, and none that is 0.1 away from it.
+
+    An interval that is within the tolerance and does not contain the exponent is *order consistent*.
 
     Parameters
     ----------
@@ -232,9 +253,9 @@ def rate(label: str, slope: Any, predicted: float, tolerance: float) -> Check:
     slope : Interval or callable
         The measured slope.
     predicted : float
-        The slope of the theorem.
+        The exponent of the theorem, or the slope of an exact law between the points that were measured.
     tolerance : float
-        Maximum distance of the interval's ends from it.
+        Beyond this distance from it the interval refutes it.  Below 0.1, what must be excluded is as near as this.
 
     Returns
     -------
@@ -243,10 +264,73 @@ def rate(label: str, slope: Any, predicted: float, tolerance: float) -> Check:
 
     Examples
     --------
-    >>> rate("error against steps", -1.01, -1.0, tolerance=0.05).tolerance
-    0.05
+    >>> from theory.claims.judgement import judge
+    >>> from theory.measure import Interval
+    >>> judge(rate("E f - f* against T", Interval(-1.01, -1.05, -0.97), -1.0, tolerance=0.1))
+    'holds'
+    >>> judge(rate("E f - f* against T", Interval(-0.93, -0.95, -0.91), -1.0, tolerance=0.1))
+    'order consistent'
     """
     return _check(label, "rate", slope, predicted, tolerance)
+
+
+def limit(label: str, computed: float, value: float, tolerance: float) -> Check:
+    """A computed number that is near its limit.
+
+    Parameters
+    ----------
+    label : str
+        What was computed, and where.
+    computed : float
+        A law where it is not yet its limit; such as the slope of a bound between two large T.
+    value : float
+        The limit.
+    tolerance : float
+        Maximum distance.
+
+    Returns
+    -------
+    Check
+        To be yielded by the claim's measurement.
+
+    Examples
+    --------
+    >>> limit("slope of the bound", -0.999, -1.0, tolerance=0.05).rule
+    'limit'
+    """
+    return _check(label, "limit", computed, value, tolerance)
+
+
+def certain(samples: Any) -> Any:
+    """Samples of what has one value in every draw, as the statement knows: that value, or the samples if they differ.
+
+    That all samples were the same says little about what was not seen.  Here it is known beforehand, such as of |x|^2
+    for x = +-1, so it is a computed number; of a mutant it need not be true.
+
+    Parameters
+    ----------
+    samples : array_like, shape (n,), or callable
+        Or a function from a level to an interval.
+
+    Returns
+    -------
+    float, numpy.ndarray or callable
+        To be given to a check.
+
+    Examples
+    --------
+    >>> certain([2.0, 2.0, 2.0]), certain([1.0, 2.0])
+    (2.0, array([1., 2.]))
+    """
+    if callable(samples):
+
+        def interval(level: float) -> Interval:
+            found = samples(level)
+            return exactly(found.estimate) if math.isinf(found.high - found.low) else found
+
+        return interval
+    samples = np.asarray(samples, float)
+    return float(samples[0]) if constant(samples) else samples
 
 
 class Measurement:
@@ -256,13 +340,26 @@ class Measurement:
     ----------
     yielded : iterable of Check or str
         Checks, and remarks as strings.
+    sure : bool
+        Samples that do not vary are a number: of what was made to be wrong that may be assumed.
+    name : str
+        The claim's id, for errors.
+
+    Raises
+    ------
+    TypeError
+        If there is something else, or no check.
     """
 
-    def __init__(self, yielded: Iterable[Check | str]) -> None:
-        found = list(yielded)
+    def __init__(self, yielded: Iterable[Check | str], sure: bool = False, name: str = "") -> None:
+        found = list(yielded) if isinstance(yielded, Iterable) else [yielded]
+        wrong = [one for one in found if not isinstance(one, (Check, str))]
+        if wrong or not any(isinstance(one, Check) for one in found):
+            got = f"{wrong[0]!r:.60}" if wrong else "no check"
+            raise TypeError(f"measurement of {name}: got {got}, allowed: to yield checks, such as equality(...)")
         checks = sorted((one for one in found if isinstance(one, Check)), key=lambda check: check.assumed)
-        level = 1.0 - (1.0 - LEVEL) / max(1, sum(check.varies for check in checks))
-        self.checks = tuple(check.settled(level) for check in checks)
+        level = 1.0 - (1.0 - LEVEL) / (len(EFFORTS) * max(1, sum(check.varies for check in checks)))
+        self.checks = tuple(check.settled(level, sure) for check in checks)
         self.note = " ".join(one for one in found if isinstance(one, str))
         arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}
         self.samples = sum(arrays.values())  # one array may serve two checks

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .base import Claim
     from .checks import Check
 
-SIGNS = {"upper": "≤", "lower": "≥", "rate": "≈"}
+SIGNS = {"upper": "≤", "lower": "≥", "rate": "≈", "limit": "≈"}
 COLOURS = {"holds": "#009E73", "refuted": "#D55E00", "undecided": "#CC79A7"}
 MARKS = {"holds": "✓", "refuted": "✗", "undecided": "?", "vacuous": "○"}
 WIDTH, HEIGHT = 88, 10  # of a bar, in pixels; four fifths of the width are the ratio 1

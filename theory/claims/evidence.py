@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from ..bounds.closed_form import Value
+from ..bounds.closed_form import Value, at_source
 from ..measure import Interval, exactly
+from .at_source import AtSource, try_at_source
 from .base import Claim
-from .checks import Check, Context, Measurement
+from .branches import watched
+from .checks import EFFORTS, Check, Context, Measurement
 from .judgement import overall
 
 __all__ = ["Attempt", "Evidence", "EvidenceDamaged", "from_line", "measured", "same_numbers", "to_line"]
 
-EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ROUNDING = 1e-9  # relative difference of two measurements with the same seed: order of summation, another processor
 
 
@@ -55,6 +56,10 @@ class Evidence(NamedTuple):
         Name to the last attempt.
     used : tuple of str
         Which parts of the package were run.
+    source : AtSource or None
+        What the claim notices while its formula is wrong; None if it has none, or does not hold.
+    ways : tuple of str
+        Branches of its formula that it evaluates.
     seconds : float
     versions : dict
         Of Python, NumPy and Numba.
@@ -71,6 +76,8 @@ class Evidence(NamedTuple):
     truth: Attempt
     mutants: dict[str, Attempt]
     used: tuple[str, ...] = ()
+    source: AtSource | None = None
+    ways: tuple[str, ...] = ()
     seconds: float = 0.0
     versions: Mapping[str, str] = {}
     executed: Mapping[str, list[str]] = {}
@@ -106,7 +113,8 @@ def measured(
 
     def attempt(subject: Any, effort: int, used: set[str]) -> Attempt:
         with watch():
-            found = Measurement(claim.measure(Context(subject, claim.id, seed, quick, effort, data, used)))
+            context = Context(subject, claim.id, seed, quick, effort, data, used)
+            found = Measurement(claim.measure(context), sure=subject is not claim.subject, name=claim.id)
         return Attempt(effort, found.checks, found.note, int(found.samples))
 
     def settled(subject: Any, efforts: Iterable[int], used: set[str]) -> Attempt:
@@ -116,11 +124,16 @@ def measured(
                 break
         return found
 
-    truth = settled(claim.subject, EFFORTS, used)
+    with watched(claim.of) as ways, at_source(claim.formula) as trial:
+        truth = settled(claim.subject, EFFORTS, used)
+    source = None
+    if hasattr(getattr(claim.of, "func", claim.of), "domain") and overall(truth.checks) == "holds":
+        source = try_at_source(claim, truth.checks, trial, lambda: attempt(claim.subject, truth.effort, set()).checks)
     efforts = [effort for effort in EFFORTS if effort >= truth.effort]
     wrong = {name: settled(subject, efforts, set()) for name, subject in claim.mutants.items()}
     seconds = time.perf_counter() - begin
-    return Evidence(claim.id, claim.version, seed, quick, truth, wrong, tuple(sorted(used)), seconds)
+    parts, taken = tuple(sorted(used)), tuple(sorted(ways))
+    return Evidence(claim.id, claim.version, seed, quick, truth, wrong, parts, source, taken, seconds)
 
 
 # --- lines --------------------------------------------------------------------------------------------------------
@@ -215,10 +228,12 @@ def from_line(line: str) -> Evidence:
                 f"evidence of {entry.get('id')}: it was edited after it was measured; measure it again: make keep"
             )
         rows = entry["truth"][3]
-        wrong = {name: _as_attempt(found, rows) for name, found in entry["mutants"].items()}
-        return Evidence(
-            **entry | {"truth": _as_attempt(entry["truth"]), "mutants": wrong, "used": tuple(entry["used"])}
-        )
+        read = {
+            "truth": _as_attempt(entry["truth"]),
+            "mutants": {name: _as_attempt(found, rows) for name, found in entry["mutants"].items()},
+            "source": AtSource(*entry["source"]) if entry.get("source") else None,
+        }
+        return Evidence(**entry | read | {name: tuple(entry.get(name, ())) for name in ("used", "ways")})
     except (KeyError, TypeError, IndexError, json.JSONDecodeError) as error:
         raise EvidenceDamaged(f"evidence: {type(error).__name__} {error} in {line[:60]!r}") from None
 
@@ -240,7 +255,7 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
     list of str
         Empty if the numbers are the same.
     """
-    found = []
+    found = [] if _caught(kept) == _caught(fresh) else [f"at its source: kept {kept.source}, measured {fresh.source}"]
     for name, one in {"": kept.truth, **kept.mutants}.items():
         other = fresh.mutants.get(name) if name else fresh.truth
         if other is None or (one.effort, len(one.checks)) != (other.effort, len(other.checks)):
@@ -255,6 +270,12 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
             if _terms(a) != _terms(b):
                 found.append(f"{name}: {a.label}: kept the summands {_terms(a)}, measured {_terms(b)}")
     return found
+
+
+def _caught(one: Evidence) -> Any:
+    """What is noticed at the source; the words of an error may differ."""
+    found = one.source
+    return found and (found.calls, found.alone, {name: found.notices(name) for name in found.verdicts})
 
 
 def _numbers(check: Check) -> list[float]:

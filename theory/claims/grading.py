@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike
 from ..core import require
 from ..measure import moments
 from .base import Claim, find_claim, registered
-from .checks import Check, Context, Measurement
+from .checks import EFFORTS, Check, Context, Measurement
 from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
 from .judgement import judge, overall
 from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
 
-EFFORTS = (1, 4, 16)  # as in `verify`
 SHARED = (
     "every coordinate has the right law, but they are not independent: draw a random number for each, "
     "rng.random(v.size), not one for all"
@@ -144,7 +143,7 @@ def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Chec
         own.clear()
         if isinstance(one, Check) and latest:
             checks.append(one)
-    return Measurement(checks).checks
+    return Measurement(checks, sure=True).checks
 
 
 def _base(subject: Any) -> Any:

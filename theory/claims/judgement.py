@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from .checks import Check
+from .checks import NEAR, Check
 
 RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
+ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 WIDEST = 0.2  # relative width of the interval of an equality
-VERDICTS = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")
+CONSISTENT = "order consistent"
+VERDICTS = ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous", "undecided", "refuted")
 
 
 class Measured(Protocol):
@@ -22,7 +24,7 @@ class Measured(Protocol):
 
 
 def judge(check: Check) -> str:
-    """The verdict on one check: "holds", "vacuous", "refuted" or "undecided"."""
+    """The verdict on one check: "holds", "order consistent", "vacuous", "refuted" or "undecided"."""
     estimate, low, high = check.interval[:3]
     predicted = float(check.predicted)
     if math.isnan(estimate) or math.isnan(predicted):
@@ -33,12 +35,11 @@ def judge(check: Check) -> str:
     if check.rule == "equality":
         if not low - slack <= predicted <= high + slack:
             return "refuted"
-        return "undecided" if high - low > WIDEST * abs(predicted) > 0.0 else "holds"
-    if check.rule == "rate":
-        near, far = predicted - check.tolerance, predicted + check.tolerance
-        if high < near or low > far:
+        return "undecided" if math.isinf(high - low) or high - low > WIDEST * abs(predicted) > 0.0 else "holds"
+    if check.rule in ("rate", "limit"):
+        if high < predicted - check.tolerance or low > predicted + check.tolerance:
             return "refuted"
-        return "holds" if near <= low and high <= far else "undecided"
+        return _rate(low - predicted, high - predicted, check)
     if check.rule == "lower":
         estimate, low, high, predicted = -estimate, -high, -low, -predicted
     if low > predicted + slack:
@@ -51,10 +52,20 @@ def judge(check: Check) -> str:
     return "vacuous" if says_nothing else "holds"
 
 
+def _rate(low: float, high: float, check: Check) -> str:
+    """The verdict on a rate or a limit that is not refuted; ``low`` and ``high`` are distances from the prediction."""
+    far = max(abs(low), abs(high))
+    if check.rule == "limit":
+        return "holds" if far <= check.tolerance else "undecided"
+    if low <= 0.0 <= high:
+        return "holds" if far < min(NEAR, check.tolerance) else "undecided"
+    return CONSISTENT if far <= check.tolerance else "undecided"
+
+
 def overall(checks: Iterable[Check]) -> str:
     """The verdict on all checks of a claim: the worst one; vacuous only if the headline is."""
     verdicts = [judge(check) for check in checks]
-    for worst in ("refuted", "undecided"):
+    for worst in ("refuted", "undecided", CONSISTENT):
         if worst in verdicts:
             return worst
     return verdicts[0]

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core import require
 from ..measure import loglog_slope
 from .base import Claim, claim
-from .checks import Check, Context, equality, lower, rate, upper
+from .checks import NEAR, Check, Context, certain, equality, lower, rate, upper
 
 RULES = {"equality": equality, "upper": upper, "lower": lower}
 
@@ -41,7 +42,7 @@ def spike(d: int) -> Input:
 
 
 def loglog_rate(
-    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float, **window: Any
+    label: str, x: ArrayLike, samples: ArrayLike, predicted: float, tolerance: float = NEAR, **window: Any
 ) -> Check:
     """A rate: the slope of the logarithm of E y in that of x, with a column of samples of y for each x.
 
@@ -54,7 +55,7 @@ def loglog_rate(
     samples : array_like, shape (m, n), or list of n arrays of m samples
         Independent rows.
     predicted, tolerance : float
-        The slope, and the largest distance of the interval's ends from it.
+        As for `rate`.
     **window
         As for `theory.measure.loglog_slope`: between which values of x.
 
@@ -104,9 +105,11 @@ def compressor_law(
     ----------
     id : str
     make : callable
-        Makes the compressor from the settings of a case.
+        Makes the compressor from the settings of a case; a wrong one, or one of your own, may be a function
+        ``(v, samples, rng)`` that returns so many messages as rows.
     at : sequence of (Input, dict) or (Input, dict, rule)
-        Cases: a vector, the settings, and "equality" (the default), "upper" or "lower".
+        Cases: a vector, the settings, and "equality" (the default), "upper" or "lower"; then "certain" if the quantity
+        is known to be the same in every draw.
     quantity : {"variance", "bias", "nonzeros", "bits", "second"}
         "variance" is E||Q(v) - v||^2/||v||^2, "bias" ||E Q(v) - v||^2/||v||^2; the others as in `moments`.
     formula : callable, optional
@@ -123,24 +126,31 @@ def compressor_law(
     -------
     Claim
 
+    Raises
+    ------
+    ValueError
+        If a rule is unknown, or `claim` refuses; when it is verified, if the formula needs another setting.
+
     Examples
     --------
     >>> from theory.claims import find_claim
     >>> find_claim("randk.variance").formula
     'rand_k_variance'
     """
+    for rule in [case[2] for case in at if len(case) > 2]:
+        require(rule in RULES, "at", rule, " or ".join(RULES))
     about = facts.get("of") if quantity != "bias" else None  # E Q(v) = v: there is nothing to compute
     predict = formula or (_prediction(about, quantity) if about else None)
 
     def measure(context: Context) -> Iterator[Check]:
-        for number, (vector, settings, *rule) in enumerate(at):
+        for number, (vector, settings, *words) in enumerate(at):
             v = vector.make(context)
             found = context.moments(context.subject(**settings), v, context.samples(samples, quick), number)
             given = "".join(f", {name}={value:g}" for name, value in settings.items())
             predicted = predict(v, **settings) if predict else 0.0
-            yield RULES[rule[0] if rule else "equality"](
-                f"{quantity}, {vector.label}{given}", getattr(found, quantity), predicted
-            )
+            rule, measured = RULES[words[0] if words else "equality"], getattr(found, quantity)
+            label = f"{quantity}, {vector.label}{given}"
+            yield rule(label, certain(measured) if "certain" in words else measured, predicted)
 
     return claim(id, subject=make, mutants=mutants, **facts)(measure)
 
@@ -148,9 +158,14 @@ def compressor_law(
 def _prediction(of: Callable[..., float], quantity: str) -> Callable[..., float]:
     """A formula as a function of the vector and the settings; per ||v||^2 if it is that of one vector."""
     names = inspect.signature(of).parameters
+    needed = {name for name, one in names.items() if one.default is one.empty}
 
     def predicted(v: np.ndarray, **settings: Any) -> float:
         given = {name: value for name, value in ({"v": v, "d": v.size} | settings).items() if name in names}
+        lacking = ", ".join(sorted(needed - set(given)))
+        require(
+            not lacking, "at", f"settings without {lacking}", "settings for all arguments of the formula but v and d"
+        )
         return of(**given) / (float(v @ v) if "v" in names and quantity in ("variance", "bias") else 1.0)
 
     return predicted

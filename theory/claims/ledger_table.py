@@ -70,6 +70,7 @@ def explain(id: str) -> Explanation:
         ("tight", claim.attained),
         ("proof", claim.proof),
         ("mutants", "; ".join(claim.mutants)),
+        ("lemmas", ", ".join(claim.lemmas)),
         ("see also", ", ".join(claim.see)),
         ("in the text", claim.quote),
         ("source", claim.cited),
@@ -87,11 +88,20 @@ def explain(id: str) -> Explanation:
 
 
 def blind_text(result: Verification) -> str:
-    """What would not have been noticed: the factor by which the formula could be wrong, and summands."""
-    if result.blind is None:
+    """What would not have been noticed: the factor by which the formula could be wrong, summands, branches."""
+    blind = result.blind
+    if blind is None:
         return "-"
-    factor = "x any" if result.blind.factor > 1e5 else f"x {result.blind.factor:.3g}"
-    return factor + "".join(f", {term}" for term in result.blind.terms)
+    factor = "x any" if blind.factor > 1e5 else f"x {blind.factor:.3g}"
+    if blind.unnoticed:
+        factor = f"{factor} (stated number), formula {source_text(result)}"
+    branches = f", {len(blind.branches)} branch{'es' if len(blind.branches) > 1 else ''}" if blind.branches else ""
+    return factor + "".join(f", {term}" for term in blind.terms) + branches
+
+
+def source_text(result: Verification) -> str:
+    """Who secures a formula that a claim does not notice at its source."""
+    return f"by {result.secured_by[0]}" if result.secured_by else "not resolved"
 
 
 def row(result: Verification) -> tuple[str, ...]:
@@ -157,6 +167,8 @@ def formula_table(results: Iterable[Verification]) -> Explanation:
 def resolution(results: Iterable[Verification]) -> str:
     """One line: the share of the claims that would notice a formula that is wrong by 25 % or lacks a summand.
 
+    A formula may be secured by another of the claims, and one with a branch that none of them evaluates is not.
+
     Parameters
     ----------
     results : iterable of Verification
@@ -169,15 +181,15 @@ def resolution(results: Iterable[Verification]) -> str:
     Examples
     --------
     >>> from theory.claims import verify
-    >>> resolution([verify("randk.variance", quick=True)])
-    '1 of 1 claims (100 %) would notice a formula that is wrong by 25 % or lacks a summand; 1 a factor of 1.25'
+    >>> resolution([verify("randk.variance", quick=True)]).split(";")[0]
+    '1 of 1 claims (100 %) would notice a formula that is wrong by 25 %, lacks a summand or is wrong in a branch'
     """
     counted = [result for result in results if not result.refuted]
     good = sum(result.resolved for result in counted)
     factor = sum(result.verdict == "holds" for result in counted)
     return (
         f"{good} of {len(counted)} claims ({100.0 * good / max(1, len(counted)):.0f} %) would notice a formula that is "
-        f"wrong by 25 % or lacks a summand; {factor} a factor of 1.25"
+        f"wrong by 25 %, lacks a summand or is wrong in a branch; {factor} a factor of 1.25"
     )
 
 

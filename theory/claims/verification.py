@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from .at_source import noticed
 from .base import REGISTRY, Claim, find_claim
-from .checks import Check
-from .display import bar, checks_table, formula, table
+from .branches import branches
+from .checks import EFFORTS, LEVEL, Check
+from .display import checks_table, formula
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
-from .judgement import graded, judge, overall, resolves
+from .judgement import ATTAINED, CONSISTENT, graded, judge, overall, resolves
 from .proofs.proof_list import Checked, certificate, secured
-from .wrong_formulas import Blind, blind_spots, formula_mutants
+from .wrong_formulas import Blind
 
-ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
+if TYPE_CHECKING:
+    from .related import Verifications
 
 
-def _certificate(checks: tuple[Check, ...], blind: Blind | None) -> str:
-    """How the numbers secure the statement, unless the claim says it."""
+def _certificate(claim: Claim, checks: tuple[Check, ...], blind: Blind | None) -> str:
+    """How the statement is secured without a proof: as the claim says, by its lemmas, or as the numbers show."""
+    if claim.certificate or claim.lemmas:
+        return claim.certificate or "composition"
     if any(check.interval.samples for check in checks):
         return "measured"
     if all(check.rule == "identity" for check in checks if not check.assumed):
@@ -69,12 +74,13 @@ class Verification:
     ----------
     id, title, kind, statement : str
         Of the claim.
-    verdict : {"holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted"}
-        "holds" means that the formula is known within 25 %, "slack" within a factor of 4.
+    verdict : {"holds", "holds, slack", "holds, loose", "order consistent", "vacuous", "undecided", "refuted"}
+        "holds" means that the formula is known within 25 %, "slack" within a factor of 4; "order consistent" that a
+        slope is near the exponent and is not it.
     measured : float
         The headline's estimate.
     interval : (float, float)
-        The headline's interval; with the other checks' it is at the level 1 - 10^-6.
+        The headline's interval; with the other checks' it is at ``level``.
     predicted : float
         The bound's or the equality's value.
     mutants : dict
@@ -87,16 +93,20 @@ class Verification:
         Time, including mutants.
     note : str
         A remark of the measurement.
-    refuted : {"", "in print", "quoted", "reading"}
+    refuted : {"", "in print", "quoted", "reading", "question"}
         If not empty, "refuted" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
     mutant_checks : dict
         Name to the checks of the mutant's last attempt.
     formula_mutants : dict
-        Wrong formulas, and whether a check notices: the factors 0.8 and 1.25, and each summand forgotten.
+        Wrong formulas, and whether the claim notices: at their source, times 0.8 and 1.25, and each summand forgotten.
     blind : Blind or None
-        The factors and summands that nothing would have noticed.
+        The factors and summands that nothing would have noticed, and branches of the formula that were not evaluated.
+    ways : tuple of str
+        Branches of the formula that were evaluated.
+    secured_by : tuple of str
+        Claims that notice a wrong formula that this one does not; known among several results.
     certificate : str
         How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
         program, measured, conjecture.
@@ -132,6 +142,8 @@ class Verification:
     measured_by: str = ""
     source_known: str = ""
     proof: Checked | None = None
+    ways: tuple[str, ...] = ()
+    secured_by: tuple[str, ...] = ()
 
     @property
     def tightness(self) -> float | None:
@@ -140,8 +152,20 @@ class Verification:
 
     @property
     def resolved(self) -> bool:
-        """Whether a formula that is wrong by 25 %, or that lacks a summand, would have been noticed."""
-        return self.verdict == "holds" and not (self.blind and self.blind.terms)
+        """Whether a formula that is wrong by 25 %, lacks a summand, or is wrong in a branch would have been noticed.
+
+        A wrong formula may be noticed by another claim, where several were measured.
+        """
+        blind = self.blind
+        return self.verdict == "holds" and (
+            blind is None or not (blind.terms or blind.branches or (blind.unnoticed and not self.secured_by))
+        )
+
+    @property
+    def level(self) -> float:
+        """Probability that all intervals of all attempts hold: 1 - 10^-6, less where there were few samples."""
+        misses = sum(1.0 - check.interval.level for check in self.checks if check.interval.samples)
+        return max(0.0, 1.0 - max(1.0 - LEVEL, len(EFFORTS) * misses))
 
     @property
     def assumptions(self) -> tuple[Check, ...]:
@@ -151,8 +175,8 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        expected = self.verdict == "refuted" if self.refuted else self.verdict.startswith(("holds", "vacuous"))
-        return expected and not self.survivors
+        fine = ("refuted",) if self.refuted else ("holds", CONSISTENT, "vacuous")
+        return self.verdict.startswith(fine) and not self.survivors
 
     @property
     def survivors(self) -> list[str]:
@@ -176,14 +200,15 @@ class Verification:
             "checks": [_as_dict(c) for c in self.checks],
             "mutant_checks": found,
             "formula_mutants": dict(self.formula_mutants),
-            "blind": None
-            if self.blind is None
-            else {"low": self.blind.low, "high": self.blind.high, "terms": list(self.blind.terms)},
+            "blind": None if self.blind is None else self.blind._asdict(),
+            "secured_by": list(self.secured_by),
+            "resolved": self.resolved,
             "certificate": self.certificate,
             "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
             "source_known": self.source_known,
             "samples": int(self.samples),
+            "level": float(self.level),
             "seconds": float(self.seconds),
             "note": self.note,
             "refuted": self.refuted,
@@ -192,6 +217,10 @@ class Verification:
             "quick": self.quick,
             "effort": self.effort,
         }
+
+    def _how(self) -> str:
+        level = f"level 1 - {1.0 - self.level:.1g}"
+        return f"{self.samples} samples, {level}, seed {self.seed}, {self.seconds:.2f} s"
 
     def _repr_html_(self) -> str:
         mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
@@ -202,7 +231,7 @@ class Verification:
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
             ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
-            ("how", f"{self.samples} samples, level 1 - 10<sup>-6</sup>, seed {self.seed}, {self.seconds:.2f} s"),
+            ("how", self._how()),
         ]
         left = 'style="text-align:left"'
         rows = "".join(f"<tr><th {left}>{name}</th><td {left}>{text}</td></tr>" for name, text in said if text)
@@ -216,10 +245,10 @@ class Verification:
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
-            sign = {"upper": "<=", "lower": ">=", "rate": "~ "}.get(c.rule, "= ")
+            sign = {"upper": "<=", "lower": ">=", "rate": "~ ", "limit": "~ "}.get(c.rule, "= ")
             ends = f"[{_number(c.interval.low)}, {_number(c.interval.high)}]" if c.interval.samples else "computed"
             ratio = f"  ratio {c.interval.estimate / c.predicted:.4g}" if c.predicted else ""
-            within = f" within {c.tolerance:g}" if c.rule == "rate" or not c.predicted else ""
+            within = f" within {c.tolerance:g}" if c.rule in ("rate", "limit") or not c.predicted else ""
             lines.append(
                 f"  {c.label:<{width}}  {_number(c.interval.estimate, 6):>11} {ends}  {sign} "
                 f"{_number(c.predicted, 6)}{within}{ratio}  {judge(c)}"
@@ -228,49 +257,15 @@ class Verification:
             lines.append(f"  mutant {fate}: {name}")
         if self.blind is not None:
             lines.append(f"  a wrong formula: {self.blind}")
+        if self.secured_by:
+            lines.append(f"  the formula is secured by {', '.join(self.secured_by)}")
         lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
         if self.proof is not None:
             lines.append(f"  proof: {self.proof}")
         if self.note:
             lines.append(f"  note: {self.note}")
-        lines.append(f"  {self.samples} samples, level 1 - 1e-6, seed {self.seed}, {self.seconds:.2f} s")
+        lines.append(f"  {self._how()}")
         return "\n".join(lines)
-
-
-class Verifications(list[Verification]):
-    """Results of several claims, displayed as a table.
-
-    Parameters
-    ----------
-    iterable : iterable of Verification
-        What the list begins with.
-    """
-
-    def __repr__(self) -> str:
-        return "\n".join(
-            f"{result.id}: {result.verdict}{'' if result.ok else ' (!)'}, measured {result.measured:.5g}, "
-            f"predicted {result.predicted:.5g}, {len(result.mutants) - len(result.survivors)} of {len(result.mutants)} "
-            "mutants refuted"
-            for result in self
-        )
-
-    __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                f"<code>{escape(result.id)}</code>",
-                escape(result.title),
-                f"{result.measured:.5g}",
-                f"{result.predicted:.5g}",
-                f"{bar(result.tightness)} {'' if result.tightness is None else f'{result.tightness:.4g}'}",
-                verdict_html(result.verdict, result.refuted),
-                f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "",
-            )
-            for result in self
-        ]
-        heads = ("claim", "", "measured", "predicted", "measured / predicted", "verdict", "mutants refuted")
-        return table(heads, rows)
 
 
 @overload
@@ -312,7 +307,9 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     if not isinstance(id, (str, Claim)):
         # all must be known before one is measured
         claims = [one if isinstance(one, Claim) else find_claim(one) for one in id]
-        return Verifications(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims)
+        from .related import Verifications, related
+
+        return Verifications(related(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims))
     claim = id if isinstance(id, Claim) else find_claim(id)
     return judged(claim, measured(claim, seed=seed, quick=quick, data=data))
 
@@ -338,8 +335,8 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
         fates[name] = "refuted" if refuted else "survived"
     if verdict == "holds":
-        wrong_formulas = formula_mutants(truth.checks, claim.formula)
-        blind = blind_spots(truth.checks, claim.formula)
+        wrong_formulas, blind = noticed(claim, truth.checks, evidence.source)
+        blind = _with_branches(claim, evidence, blind)
         verdict = graded(verdict, blind.factor if blind else None)
     if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
@@ -364,8 +361,16 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
         formula_mutants=wrong_formulas,
         blind=blind,
-        certificate=secured(proved) or claim.certificate or _certificate(truth.checks, blind),
+        certificate=secured(proved) or _certificate(claim, truth.checks, blind),
         proof=proved,
+        ways=evidence.ways,
         measured_by=_measured_by(claim, truth.checks, evidence.used),
         source_known=claim.source_known,
     )
+
+
+def _with_branches(claim: Claim, evidence: Evidence, blind: Blind | None) -> Blind | None:
+    """What a claim is blind to, with the branches that it does not evaluate of a formula that it notices."""
+    if blind is None or blind.unnoticed or evidence.source is None:
+        return blind
+    return blind._replace(branches=tuple(way for way in branches(claim.of) if way not in evidence.ways))

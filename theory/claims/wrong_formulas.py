@@ -1,6 +1,7 @@
 """Wrong formulas, and whether the checks of a claim would notice them.
 
-An upper bound is multiplied by 0.8, a lower bound by 1.25, an equality by both, and each positive summand is forgotten.
+An upper bound is multiplied by 0.8, a lower bound by 1.25, an equality by both; each positive summand is forgotten, or
+multiplied by 0.8.
 Predictions are computed again from the stored measurement, so that no second run is needed.
 """
 
@@ -28,11 +29,21 @@ class Blind(NamedTuple):
         The formula times any factor between them would have passed; a factor that only weakens a bound is not counted.
     terms : tuple of str
         Summands that could be forgotten.
+    smaller : tuple of str
+        Summands that could be 20 % smaller.
+    branches : tuple of str
+        Branches of the formula that are evaluated nowhere.
+    unnoticed : bool
+        Whether the claim holds with a formula that is wrong at its source: a slope, or another number that is stated,
+        does not depend on it.  The factors are then those of the stated numbers.
     """
 
     low: float
     high: float
     terms: tuple[str, ...] = ()
+    smaller: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    unnoticed: bool = False
 
     @property
     def factor(self) -> float:
@@ -42,14 +53,20 @@ class Blind(NamedTuple):
     def __str__(self) -> str:
         low, high = f"{self.low:.3g}", f"{self.high:.3g}"
         factor = "with any factor it would be refuted" if low == high else f"it would pass times {low} to {high}"
-        return factor + (f", and without {', '.join(self.terms)}" if self.terms else "")
+        if self.unnoticed:
+            factor = "wrong at its source, it passes" + (
+                "" if self.high >= LARGE else f"; of the stated number, {factor}"
+            )
+        terms = f", and without {', '.join(self.terms)}" if self.terms else ""
+        terms += f", with 0.8 {', 0.8 '.join(self.smaller)}" if self.smaller else ""
+        return factor + terms + (f"; not evaluated: {'; '.join(self.branches)}" if self.branches else "")
 
 
 def _of(number: Any, formula: str) -> TypeGuard[Value]:
     return isinstance(number, Value) and (not formula or number.formula == formula)
 
 
-def _number(check: Check, formula: str) -> Value | None:
+def number_of(check: Check, formula: str) -> Value | None:
     """The side of a check that the formula gave."""
     for number in (check.predicted, check.measured):
         if _of(number, formula):
@@ -63,15 +80,15 @@ def counted(checks: Sequence[Check], formula: str) -> list[Check]:
     Where both sides are computed, the one that the formula gave counts.
     """
     checks = [check for check in checks if not check.assumed and judge(check) != "vacuous"]
-    known = [check for check in checks if _number(check, formula) is not None]
+    known = [check for check in checks if number_of(check, formula) is not None]
     return known or checks
 
 
-def changed(check: Check, formula: str, factor: float = 1.0, without: str = "") -> Check:
+def changed(check: Check, formula: str, factor: float = 1.0, without: str = "", share: float = 1.0) -> Check:
     """The check as it would be if the formula were another."""
 
     def wrong(value: Value) -> float:
-        return value.without(without) if without else value.scaled(factor)
+        return value.without(without, share) if without else value.scaled(factor)
 
     if _of(check.predicted, formula):
         return check._replace(predicted=wrong(check.predicted))
@@ -99,18 +116,18 @@ def _terms(checks: Sequence[Check], formula: str) -> list[str]:
     """The summands of the formula that are positive somewhere."""
     found: dict[str, None] = {}
     for check in checks:
-        number = _number(check, formula)
+        number = number_of(check, formula)
         if number is not None and len(number.terms) > 1:
             found.update(dict.fromkeys(name for name, term in number.terms.items() if term > 0.0))
     return list(found)
 
 
 def _has(check: Check, formula: str, term: str) -> bool:
-    number = _number(check, formula)
+    number = number_of(check, formula)
     return number is not None and term in number.terms
 
 
-def _sides(checks: Sequence[Check]) -> tuple[bool, bool]:
+def sides(checks: Sequence[Check]) -> tuple[bool, bool]:
     """Whether a formula that is too small, and one that is too large, is a wrong statement of this kind."""
     rules = {check.rule for check in checks}
     both = bool(rules - {"upper", "lower"})
@@ -138,13 +155,14 @@ def formula_mutants(checks: Sequence[Check], formula: str = "") -> dict[str, boo
     {'x 0.8': True}
     """
     checks = counted(checks, formula)
-    small, large = _sides(checks)
+    small, large = sides(checks)
     factors = [factor for factor, asked in zip(FACTORS, (small, large), strict=True) if asked]
     found = {f"x {factor:g}": _notices(checks, formula, factor) for factor in factors}
     for term in _terms(checks, formula) if small else ():
-        forgotten = functools.partial(changed, formula=formula, without=term)
         with_it = [check for check in checks if _has(check, formula, term)]
-        found[f"without {term}"] = any(judge(forgotten(check)) == "refuted" for check in with_it)
+        for title, share in ((f"without {term}", 1.0), (f"0.8 {term}", 1.0 - FACTORS[0])):
+            forgotten = functools.partial(changed, formula=formula, without=term, share=share)
+            found[title] = any(judge(forgotten(check)) == "refuted" for check in with_it)
     return found
 
 
@@ -168,15 +186,16 @@ def blind_spots(checks: Sequence[Check], formula: str = "") -> Blind | None:
     >>> blind_spots([upper("E f - f*", 0.9, bound=1.0)]).low.__round__(3)
     0.9
     """
-    forgotten = tuple(
-        name.removeprefix("without ")
-        for name, seen in formula_mutants(checks, formula).items()
-        if name.startswith("without ") and not seen
-    )
+    missed = [name for name, seen in formula_mutants(checks, formula).items() if not seen]
+    forgotten = tuple(name.removeprefix("without ") for name in missed if name.startswith("without "))
+    smaller = tuple(name.removeprefix("0.8 ") for name in missed if name.startswith("0.8 "))
     checks = counted(checks, formula)
     if not any(check.predicted for check in checks):
         return None
-    small, large = _sides(checks)
+    small, large = sides(checks)
     return Blind(
-        _edge(checks, formula, SMALL) if small else 1.0, _edge(checks, formula, LARGE) if large else 1.0, forgotten
+        _edge(checks, formula, SMALL) if small else 1.0,
+        _edge(checks, formula, LARGE) if large else 1.0,
+        forgotten,
+        tuple(term for term in smaller if term not in forgotten),
     )

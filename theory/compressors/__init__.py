@@ -47,6 +47,7 @@ from .sparsifiers import RandK, TopK
 from .spectral import BestRank, QuantizedSpectrum, SpectralAtomo
 from .ternary import ClippedTernGrad, Ternary, TernGrad
 from .threshold import Threshold
+from .two_scale_sign import TwoScaleSign
 from .wrappers.bucketed import Bucketed
 from .wrappers.composed import Composed
 from .wrappers.entropy_coded import EntropyCoded, coded
@@ -98,6 +99,7 @@ __all__ = [
     "Ternary",
     "Threshold",
     "TopK",
+    "TwoScaleSign",
     "Ultra",
     "accumulate",
     "by_layer",

@@ -83,13 +83,14 @@ def _list(argv: list[str], comm: Any) -> int:
 def _explain(argv: list[str], comm: Any) -> int:
     text = "Explain claims: statement, source, why they are true and where they are tight."
     parser = parser_of("explain", text, f"{PROGRAM} explain qsgd.variance")
-    parser.add_argument("ids", nargs="+", metavar="ID", help="claims; see `list`")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="claims, or files that register some; see `list`")
     ids = parser.parse_args(argv).ids
     from ..claims import explain
+    from .ledger import NoSuchClaim, chosen
 
     try:
-        texts = [explain(id) for id in ids]
-    except ValueError as error:
+        texts = [explain(id) for id in chosen(ids)]
+    except NoSuchClaim as error:
         parser.error(str(error))
     if Parser.speaks:
         say("\n\n".join(texts))
@@ -141,7 +142,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
     add("--formula-mutants", action="store_true", help="show which wrong formulas each claim notices, and which not")
-    add("--quick", action="store_true", help="fewer samples: at most half a second a claim on average")
+    add("--quick", action="store_true", help="fewer samples: half a second a claim on average, more if undecided")
     add("--changed", action="store_true", help="measure only what changed since it was kept; the rest is judged again")
     add("--keep", action="store_true", help="keep what is measured in docs/evidence, with what was executed for it")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
@@ -150,7 +151,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
     add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there (with --refuted)")
     options = parser.parse_args(argv)
-    from ..claims import list_claims
+    from ..claims import find_claim, list_claims
     from .errata_page import refuted_claims
     from .ledger import NoSuchClaim, chosen
 
@@ -162,6 +163,8 @@ def _verify(argv: list[str], comm: Any) -> int:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
     if (options.changed or options.keep) and (options.data or comm is not None):
         parser.error("--changed and --keep: not with --data, nor with mpirun")
+    if (options.changed or options.keep) and any(find_claim(id).file for id in named):
+        parser.error("--changed and --keep: only for claims of the package")
     if options.errata and not os.path.isdir(options.errata):
         parser.error(f"--errata: there is no folder {options.errata}")
     for flag, path in (("--json", options.json), ("--html", options.html)):

@@ -29,7 +29,7 @@ PAGES = {  # by the text of a claim: file, and what the page says first
 
 Statements whose text was at hand, quoted as they stand there, that the numbers refute.
 They are slips, in step sizes and in a number of bits, and what holds stands beside each.
-The quotations are from a transcription of the text; their formulas were compared with notes taken from the proceedings.
+The quotations are from transcriptions of the texts; formulas of the proceedings were compared with notes taken there.
 Statements whose text was not at hand are [as quoted](errata-quoted.md), and sentences that can be read in two ways are
 [readings](errata-readings.md); neither is an erratum.
 """,
@@ -48,7 +48,8 @@ Whoever has the text at hand can settle it: the entry then moves to the [errata]
         """# Readings
 
 A sentence can be read in more than one way.  Here is a reading that the numbers refute, beside what holds; it says
-nothing against the authors, who need not have meant it.  [Errata](errata.md) are elsewhere.
+nothing against the authors, who need not have meant it.  [Errata](errata.md) are elsewhere.  What nobody has written,
+a question of our own that the numbers answer with no, is no reading: it is in the ledger alone.
 """,
     ),
 }
@@ -66,7 +67,7 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.refuted:
+        if claim.refuted in PAGES:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 

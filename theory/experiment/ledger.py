@@ -197,9 +197,15 @@ def _show(
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
+    from ..claims.related import related, unclaimed, unevaluated
 
+    results = related(results)
+    left = unevaluated(results)
     if results:
         say(str(ledger(results)))
+    for result in results:
+        if not result.ok:
+            say(f"\n{result}\n")
     if results and formulas:
         say(str(formula_table(results)))
     seconds = sum(result.seconds for result in results)
@@ -207,6 +213,11 @@ def _show(
     say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {seed}{tail}")
     if results:
         say(resolution(results))
+        say(f"{sum(map(len, left.values()))} branches of {len(left)} formulas are evaluated by none of these claims")
+    if len(results) >= len(list_claims()):
+        say(f"no claim is about {len(unclaimed(results))} formulas")
+    for name in left if formulas else ():
+        say("\n".join([f"not evaluated, {name}:", *(f"  {way}" for way in left[name])]))
     if data is not None:
         say(f"claims about data: on {data}")
     code = exit_code(results)
@@ -218,6 +229,8 @@ def _show(
             "versions": versions(),
             "interrupted": interrupted,
             "exit_code": code,
+            "not_evaluated": left,
+            "not_claimed": unclaimed(results),
             "results": [result.as_dict() for result in results],
         }
         write_whole(Path(json_file), json.dumps(content, indent=1, allow_nan=False) + "\n")

@@ -18,6 +18,7 @@ from typing import Any
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import judge
+from ..claims.ledger_table import source_text
 from ..reporting.formulas import FormulaError, mathml
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
@@ -25,13 +26,15 @@ from .source_theorems import theorem_table
 __all__ = ["CARE", "alarms", "command", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
-SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "identity": "= ", "equality": "= "}
+SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "identity": "= ", "equality": "= "}
 NARROW = "\u202f"  # a non-breaking space
-MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "vacuous": "○", "refuted": "✗", "undecided": "?"}
+MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "order consistent": "~"}
+MARKS |= {"vacuous": "○", "refuted": "✗", "undecided": "?"}
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
+    "question": "This is a question of our own; nobody claims it.",
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
@@ -149,6 +152,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
         (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
         (sum(result.verdict == "holds" for result in expected), "hold"),
         (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
+        (sum(result.verdict == "order consistent" for result in expected), "order consistent"),
         (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
         (len(refuted), "refuted, as expected"),
         (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
@@ -170,7 +174,7 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
             instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
             said = escape(f" {CARE[result.refuted]}".rstrip())
             rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
-        title = "Statements in print, as quoted, or as read here that the numbers refute, and what replaces them"
+        title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
 
@@ -180,8 +184,9 @@ def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
     tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
     effort = "in quick mode" if quick else "with all samples"
     return (
-        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals are at the "
-        f"level 1 − 10⁻⁶; a number without one was computed, not sampled. {tools}.</p>"
+        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals of a claim "
+        "are all at the level 1 − 10⁻⁶, unless it states another; a number without one was computed, not sampled. "
+        f"{tools}.</p>"
     )
 
 
@@ -195,9 +200,8 @@ def _verdict(result: Verification) -> str:
 def _tone(verdict: str, text: str = "") -> str:
     if verdict == "refuted":
         return "expected" if text else "refuted"
-    return {"holds": "holds", "holds, slack": "holds", "holds, loose": "vacuous", "vacuous": "vacuous"}.get(
-        verdict, "undecided"
-    )
+    weak = dict.fromkeys(("holds, loose", "order consistent", "vacuous"), "vacuous")
+    return {"holds": "holds", "holds, slack": "holds", **weak}.get(verdict, "undecided")
 
 
 def _interval(interval: Any) -> str:
@@ -264,12 +268,16 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
 
 
 def _blind(result: Verification) -> str:
-    """The factor by which the formula could be wrong, and the summands that it could lack."""
-    if result.blind is None:
+    """The factor by which the formula could be wrong, the summands that it could lack, and who secures it."""
+    blind = result.blind
+    if blind is None:
         return "–"
-    factor = result.blind.factor
-    terms = "".join(f'<span class="interval">without {escape(term)}</span>' for term in result.blind.terms)
-    return ("any" if factor > 1e5 else number(factor, 3)) + terms
+    more = [f"without {term}" for term in blind.terms]
+    more += [f"with 0.8 {term}" for term in blind.smaller]
+    more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
+    more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
+    factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
+    return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
 
 def _key(value: Any) -> str:
@@ -295,6 +303,8 @@ def _details(result: Verification, claim: Claim, ids: Any) -> str:
         ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", escape(result.measured_by)),
         ("Wrong formulas", escape(_wrong_formulas(result))),
+        ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
+        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
         ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),
@@ -326,7 +336,7 @@ def _checks(result: Verification) -> str:
         verdict, ratio = judge(check), None
         if finite(check.interval.estimate, check.predicted) and check.predicted:
             ratio = check.interval.estimate / check.predicted
-        within = f" ± {number(check.tolerance)}" if check.rule == "rate" else ""
+        within = f" ± {number(check.tolerance)}" if check.rule in ("rate", "limit") else ""
         verdict = f"assumption {verdict}" if check.assumed else verdict
         mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
         rows += (

@@ -55,14 +55,14 @@ def tightness_bar(ratio: float | None) -> str:
 def check_picture(check: Any) -> str:
     """The interval of a check (blue, with a dot at the estimate) beside the prediction (an orange line).
 
-    The region excluded by a bound is shaded, as is the tolerance of a rate, which must contain the interval.
+    The region excluded by a bound is shaded, as is the tolerance of a rate or a limit.
     """
     estimate, low, high = check.interval[:3]
     predicted, rule = check.predicted, check.rule
     if not finite(estimate, predicted):
         return ""
     low, high = (end if finite(end) else estimate for end in (low, high))
-    band = check.tolerance if rule == "rate" else 0.0
+    band = check.tolerance if rule in ("rate", "limit") else 0.0
     ends = [low, high, estimate, predicted - band, predicted + band]
     if rule in ("upper", "lower"):
         ends.append(0.0)  # an axis from 0, so that lengths can be compared with the bound
@@ -77,7 +77,8 @@ def check_picture(check: Any) -> str:
     def x(value: float) -> float:
         return LEFT + (RIGHT - LEFT) * (value - first) / (last - first)
 
-    shaded = {"upper": (predicted, last), "lower": (first, predicted), "rate": (predicted - band, predicted + band)}
+    shaded = {"upper": (predicted, last), "lower": (first, predicted)}
+    shaded |= dict.fromkeys(("rate", "limit"), (predicted - band, predicted + band))
     parts = []
     if rule in shaded:
         start, end = map(x, shaded[rule])

@@ -21,7 +21,7 @@ SOURCES = {  # key of the bibliography: what the papers of the five sources are 
     "yu2019computation": "CR-PSGD",
 }
 NAMED = re.compile(r"(Theorem|Lemma|Corollary|Proposition|Remark|Definition|Fact)s? (\d+(?:\.\d+)*)")
-ORDER = ("holds", "holds, slack", "holds, loose", "vacuous", "undecided", "refuted")
+ORDER = ("holds", "holds, slack", "holds, loose", "order consistent", "vacuous", "undecided", "refuted")
 
 
 def theorems(results: Any) -> dict[tuple[str, str], list[Verification]]:

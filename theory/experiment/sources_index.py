@@ -35,8 +35,8 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
 # From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.
-ORDER = ("fails", "undecided", "in part", "vacuous", "loose", "slack", "holds")
-OF_CLAIM = {"refuted": "fails", "holds, slack": "slack", "holds, loose": "loose"}
+ORDER = ("fails", "undecided", "in part", "vacuous", "order", "loose", "slack", "holds")
+OF_CLAIM = {"refuted": "fails", "holds, slack": "slack", "holds, loose": "loose", "order consistent": "order"}
 RELATIONS = ("as printed", "with another constant", "ordering", "shown", "not ours")
 UNJUDGED = {"shown": "shown, not judged", "not ours": "not ours"}
 SAYS = ("measured", "because", "reason")  # what we say ourselves: numbers are from records
@@ -192,6 +192,8 @@ def in_words(relation: str, status: str, refuted: bool = False) -> str:
     if status in ("fails", "undecided"):
         words = {"fails": "does not hold"}.get(status, status)
     else:
+        if status == "order":
+            return f"{relation}: order consistent" if relation.startswith("with") else "order consistent"
         part, how = (" in part", "") if status == "in part" else ("", "" if status == "holds" else f", {status}")
         words = f"holds{part}" + (f" {relation}" if relation.startswith("with") else "") + how
     return f"ordering {words}" if relation == "ordering" else words

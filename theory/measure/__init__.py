@@ -20,6 +20,8 @@ from .intervals import (
     mean_interval,
     paired_interval,
     ratio_interval,
+    share_interval,
+    student_interval,
 )
 from .lossless import Deflated, empirical_entropy, zlib_bits
 from .monte_carlo import Moments, moments
@@ -55,6 +57,8 @@ __all__ = [
     "moments",
     "paired_interval",
     "ratio_interval",
+    "share_interval",
+    "student_interval",
     "worst_vectors",
     "zlib_bits",
 ]

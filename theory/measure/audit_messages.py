@@ -105,7 +105,8 @@ def _entropy_bits(c: Any, d: int, v: Any, seed: int) -> tuple[Interval, float | 
                 gaps.append(steps)
             else:
                 raw += bits_for(d) * piece.size
-    return mean_interval(wire_bits), (_entropy(levels) + _entropy(gaps) + raw) / MESSAGES if known else None
+    entropy = (_entropy(levels) + _entropy(gaps) + raw) / MESSAGES if known else None
+    return mean_interval(wire_bits, certain=True), entropy
 
 
 def audit_wire(c: Any, d: int, name: str, v: np.ndarray, row: InputRow, seed: int) -> tuple[Wire, list[str]]:

@@ -1,8 +1,10 @@
 """Confidence intervals.
 
-The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms. The intervals from the central
-limit theorem use Student's quantiles and need a few hundred samples that are not too skewed; :func:`bernstein_interval`
-holds for every sample size if the range is known.
+The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
+sample: `share_interval` (Clopper and Pearson) for counts and `bernstein_interval` for a known range hold for every
+number of samples; `mean_interval`, for everything else, is as wide as skewed samples need it, and states a lower level
+where there are too few of them.  `student_interval` is the textbook's, for samples that are nearly normal.
+`tests/measure/test_coverage.py` measures how often each of them misses.
 """
 
 from __future__ import annotations
@@ -16,9 +18,21 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 
-__all__ = ["LEVEL", "Interval", "bernstein_interval", "mean_interval", "paired_interval", "ratio_interval"]
+__all__ = [
+    "LEVEL",
+    "Interval",
+    "bernstein_interval",
+    "mean_interval",
+    "paired_interval",
+    "ratio_interval",
+    "share_interval",
+    "student_interval",
+]
 
 LEVEL = 1.0 - 1e-6
+SKEWED = 8.0  # squared skewness of chi-square with one degree of freedom, for which the levels below were measured
+STATED = ((24, 1e-2), (100, 1e-4), (400, 1e-5), (1600, 1e-6))  # with fewer samples: how often an interval may miss
+CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are one number and rounding
 
 
 class Interval(NamedTuple):
@@ -103,8 +117,11 @@ def _checked(samples: Any, level: float, least: int = 2) -> np.ndarray:
     return samples
 
 
-def mean_interval(samples: Any, level: float = LEVEL) -> Interval:
-    """Interval for the mean of independent samples, by the central limit theorem.
+def student_interval(samples: Any, level: float = LEVEL) -> Interval:
+    """Student's interval for the mean of independent samples that are nearly normal.
+
+    Of skewed samples it misses far more often than it says: at 1 - 10^-6 one in 400 times for 24 squares of normal
+    numbers.
 
     Parameters
     ----------
@@ -119,13 +136,105 @@ def mean_interval(samples: Any, level: float = LEVEL) -> Interval:
 
     Examples
     --------
-    >>> mean_interval([1.0, 2.0, 3.0], level=0.95)  # 2 +- 4.303 / sqrt(3)
+    >>> student_interval([1.0, 2.0, 3.0], level=0.95)  # 2 +- 4.303 / sqrt(3)
     Interval(estimate=2.0, low=-0.484, high=4.484, level=0.95, samples=3)
     """
     samples = _checked(samples, level)
     mean = float(samples.mean())
     half = quantile(level, samples.size - 1) * float(samples.std(ddof=1)) / math.sqrt(samples.size)
     return Interval(mean, mean - half, mean + half, level, samples.size)
+
+
+def constant(samples: np.ndarray) -> bool:
+    """Whether all samples are the same number, up to rounding."""
+    return bool(np.ptp(samples) <= CONSTANT * np.max(np.abs(samples)))
+
+
+def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> Interval:
+    """Interval for the mean of independent samples that may be skewed.
+
+    The union of Student's interval and of the one whose statistic is corrected for the skewness of the samples.
+
+    Parameters
+    ----------
+    samples : array_like, shape (n,)
+        Independent samples.
+    level : float
+        Probability that the interval holds the mean.
+    certain : bool
+        What is the same in all samples is the same in every draw: then the interval is that number.
+
+    Returns
+    -------
+    Interval
+        Its ``level`` is lower where there are too few samples for what was asked: 0.99 below 24 of them, 1 - 10^-4
+        below 100, 1 - 10^-5 below 400 and 1 - 10^-6 below 1,600; more are needed, in proportion to its square, if the
+        skewness is above that of a squared normal number, 2.8.  If all samples are the same number, and that is not
+        ``certain``, it reaches from -inf to inf: what was not seen may have any size; only a known range helps.
+
+    Notes
+    -----
+    P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992: sqrt(n) (mean - mu)/s is corrected by the
+    monotone cubic g(w) = w + a w^2 + a^2 w^3/3 + a/2 with a = skewness/(3 sqrt(n)).
+
+    Examples
+    --------
+    >>> mean_interval([1.0, 2.0, 3.0], level=0.95)  # symmetric: Student's 2 +- 4.303 / sqrt(3)
+    Interval(estimate=2.0, low=-0.484, high=4.484, level=0.95, samples=3)
+    >>> mean_interval([0.0, 0.0, 0.0])[:3]
+    (0.0, -inf, inf)
+    """
+    samples = _checked(samples, level)
+    n, plain = samples.size, student_interval(samples, level)
+    if constant(samples):
+        return plain if certain else plain._replace(low=-math.inf, high=math.inf)
+    skewness = 0.0
+    if n > 2:
+        centred = samples - plain.estimate
+        skewness = float(np.mean(centred**3) / np.mean(centred**2) ** 1.5) * math.sqrt(n * (n - 1)) / (n - 2)
+    enough = n * min(1.0, SKEWED / skewness**2) if skewness else n
+    stated = min([level, *(1.0 - misses for below, misses in STATED if enough < below)])
+    a = skewness / (3.0 * math.sqrt(n))
+    if abs(a) < 1e-9:
+        return plain._replace(level=stated)
+    unit, q = float(samples.std(ddof=1)) / math.sqrt(n), quantile(level, n - 1)
+    low, high = (plain.estimate - unit * (np.cbrt(1.0 + 3.0 * a * (w - 0.5 * a)) - 1.0) / a for w in (q, -q))
+    return Interval(plain.estimate, min(plain.low, float(low)), max(plain.high, float(high)), stated, n)
+
+
+def share_interval(outcomes: Any, level: float = LEVEL) -> Interval:
+    """Interval for a probability, from independent outcomes, valid for every n.
+
+    Parameters
+    ----------
+    outcomes : array_like of bool, shape (n,)
+        Whether it happened.
+    level : float
+        Probability that the interval holds the probability.
+
+    Returns
+    -------
+    Interval
+
+    Notes
+    -----
+    C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial",
+    Biometrika 26, 1934.
+
+    Examples
+    --------
+    >>> share_interval(np.zeros(500, bool))[:3]  # not once in 500: at most 1 - (half of 10^-6)^(1/500)
+    (0.0, 0.0, 0.0286)
+    """
+    from scipy.special import betaincinv
+
+    outcomes = _checked(outcomes, level)
+    known = bool(np.all((outcomes == 0.0) | (outcomes == 1.0)))
+    require(known, "outcomes", "other numbers", "0 and 1, or False and True")
+    n, count, tail = outcomes.size, int(outcomes.sum()), 0.5 * (1.0 - level)
+    low = float(betaincinv(count, n - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, n - count, 1.0 - tail)) if count < n else 1.0
+    return Interval(count / n, low, high, level, n)
 
 
 def bernstein_interval(samples: Any, low: float, high: float, level: float = LEVEL) -> Interval:
@@ -191,8 +300,8 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
 
     Examples
     --------
-    >>> ratio_interval([20.0, 22.0, 24.0], [10.0, 11.0, 12.0])[:3]
-    (2.0, 2.0, 2.0)
+    >>> ratio_interval([19.0, 22.0, 25.0], [10.0, 11.0, 12.0], level=0.9)[:3]
+    (2.0, 1.85, 2.15)
     """
     top, bottom = _checked(numerators, level), _checked(denominators, level)
     require(top.size == bottom.size, "denominators", bottom.size, f"as many as numerators, {top.size}")
@@ -201,11 +310,13 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     require(abs(mean) > 4.0 * noise, "denominators", f"mean {mean:.3g} +- {noise:.3g}", "a mean away from 0")
     ratio = float(top.mean() / mean)
     centred = mean_interval((top - ratio * bottom) / mean, level)
-    return Interval(ratio, ratio + centred.low, ratio + centred.high, level, top.size)
+    return Interval(ratio, ratio + centred.low, ratio + centred.high, centred.level, top.size)
 
 
 def paired_interval(first: Any, second: Any, level: float = LEVEL) -> Interval:
-    """Interval for the mean of first - second over pairs, such as two methods on the same random numbers.
+    """Student's interval for the mean of first - second over pairs, such as two methods on the same random numbers.
+
+    A difference of two numbers of the same kind is less skewed than either.
 
     Parameters
     ----------
@@ -220,9 +331,9 @@ def paired_interval(first: Any, second: Any, level: float = LEVEL) -> Interval:
 
     Examples
     --------
-    >>> paired_interval([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])[:3]
-    (1.0, 1.0, 1.0)
+    >>> paired_interval([1.0, 3.0, 5.0], [0.0, 1.0, 2.0], level=0.95)[:3]  # 2 +- 4.303 / sqrt(3)
+    (2.0, -0.484, 4.484)
     """
     first, second = _checked(first, level), _checked(second, level)
     require(first.size == second.size, "second", second.size, f"as many as first, {first.size}")
-    return mean_interval(first - second, level)
+    return student_interval(first - second, level)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..compressors.base import new_symbols, payload_bits, quantize, restore, state_size
 from ..compressors.closed_forms import check
+from ..compressors.numpy_function import FunctionCompressor
 from ..core import kernel, require
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
@@ -62,6 +63,11 @@ def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, ta
         e = out - v
         part[:, 0], part[:, 1], part[:, 2] = (e * e).sum(axis=1), (out * out).sum(axis=1), e @ v
         part[1::2, 3], part[:, 4] = (e[::2] * e[1::2]).sum(axis=1), np.count_nonzero(out, axis=1)
+
+
+def _one_by_one(c: FunctionCompressor) -> Callable[..., Any]:
+    """A compressor of a Python function as a function that draws many messages."""
+    return lambda v, samples, rng: np.array([c.apply(v, int(rng.integers(2**63))) for _ in range(samples)])
 
 
 class Moments(NamedTuple):
@@ -122,7 +128,8 @@ def moments(
     ----------
     c : compressor or function
         Its state, if it has one, is reset for every draw.  A function ``c(v, samples, rng)`` returns that many messages
-        as rows, drawn with a ``numpy.random.Generator``.
+        as rows, drawn with a ``numpy.random.Generator``.  What :func:`theory.compressor` made of a function counts no
+        bits, either.
     v : array_like, shape (d,)
         A vector of finite numbers, not zero.
     samples : int
@@ -157,6 +164,8 @@ def moments(
     require(samples >= 2, "samples", samples, "an integer, at least 2")
     if not callable(c):
         check(c, v.size)
+    if isinstance(c, FunctionCompressor):
+        c = _one_by_one(c)
     table = np.empty((samples + samples % 2, len(COLUMNS)))
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
     if callable(c):

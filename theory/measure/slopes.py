@@ -43,8 +43,8 @@ def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None
     Examples
     --------
     >>> x = np.array([1.0, 2.0, 4.0, 8.0])
-    >>> loglog_slope(x, [3 / x, 5 / x])[:3]
-    (-1.0, -1.0, -1.0)
+    >>> loglog_slope(x, [3 / x, 4 / x + 0.01, 5 / x], level=0.9)[:3]
+    (-0.996, -1.001, -0.99)
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     require(y.ndim == 2 and y.shape[0] >= 2, "y", y.shape, "(replicas, points), at least two replicas")
@@ -60,4 +60,5 @@ def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None
     weights = centred / np.dot(centred, centred)
     slope = float(np.dot(weights, np.log(mean)))
     moves = mean_interval((y / mean) @ weights, level)  # their mean is sum(weights) = 0
-    return Interval(slope, slope + moves.low - moves.estimate, slope + moves.high - moves.estimate, level, y.shape[0])
+    low, high = (slope + end - moves.estimate for end in (moves.low, moves.high))
+    return Interval(slope, low, high, moves.level, y.shape[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory.measure import mean_interval
+from theory.measure import student_interval
 
 from .figure_style import colours
 
@@ -58,7 +58,7 @@ def marks(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None, **look: An
     ----------
     x : array_like
     y : sequence of float or of intervals
-        With ``estimate``, ``low`` and ``high``, as returned by `theory.measure.mean_interval`.
+        With ``estimate``, ``low`` and ``high``, as returned by `theory.measure.student_interval`.
     k : int or None
         Index of colour and mark; None is a grey cross.
     label : str, optional
@@ -83,7 +83,7 @@ def measured(x: ArrayLike, samples: Any, k: Any = 0, label: str | None = None) -
     k : int
     label : str, optional
     """
-    return marks(x, [mean_interval(column, 0.99) for column in np.transpose(samples)], k, label)
+    return marks(x, [student_interval(column, 0.99) for column in np.transpose(samples)], k, label)
 
 
 def exact(x: ArrayLike, y: Any, k: Any = 0, label: str | None = None) -> Thing:

@@ -103,7 +103,7 @@ def errors_of(vectors, samples: int = 64, seed: int = 0) -> list[Measured]:
         chosen.append(("natural", 9, Natural(), lambda v: bounds.natural_variance_exact(v) / (v @ v)))
         for name, width, c, predicted in chosen:
             found = moments(c, v, samples, seed=int(key(seed, place, name, width)), wire_dtype=np.float32)
-            error = mean_interval(found.error / found.squared_norm, 0.99)
+            error = mean_interval(found.error / found.squared_norm, 0.99, certain=True)
             bits = open_frame(encode(c, v, 0)).payload_bits / v.size
             rows.append(Measured(place, name, width, bits, *error[:3], float(predicted(v))))
     return rows

@@ -11,7 +11,7 @@ from .. import bounds
 from ..cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_k
 from ..compressors import QSGD, TopK
 from ..core.random import key
-from ..measure import mean_interval
+from ..measure import student_interval
 from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
 
@@ -85,7 +85,7 @@ def order_statistics(name: str, times, ks, rounds: int, seed: int) -> list[Order
     waits, _ = race(times, workers=WORKERS, fastest=WORKERS, rounds=rounds, seed=seed)
     found = []
     for k in ks:
-        interval = mean_interval(waits[:, k - 1], LEVEL)
+        interval = student_interval(waits[:, k - 1], LEVEL)
         heavy = isinstance(times, Pareto) and math.isinf(
             bounds.pareto_order_variance(WORKERS, k, shape=times.shape, scale=times.scale)
         )
@@ -157,7 +157,7 @@ def biased(k: int, replicas: int, seed: int) -> tuple[list[Biased], dict]:
             seed=seed,
             record_every=rounds,
         )
-        interval = mean_interval(result.last[:, 0], LEVEL).scaled(1.0 / (1.0 - left))
+        interval = student_interval(result.last[:, 0], LEVEL).scaled(1.0 / (1.0 - left))
         found.append(Biased(weights, k, interval.estimate, interval.half, float(predicted), float(TARGETS.mean())))
     return found, curves
 

@@ -101,7 +101,7 @@ def _(context):
 
         def delta(level, found=found[first:], batch=batch):
             """By the least of the rounds' means of B_D, whose intervals all hold together."""
-            mean = min(mean_interval(1.0 + 1.0 / r, 1.0 - (1.0 - level) / len(found)) for r in found)
+            mean = min(mean_interval(1.0 + 1.0 / r, 1.0 - (1.0 - level) / len(found), certain=True) for r in found)
             return Interval(
                 (batch - 1) / mean.estimate, (batch - 1) / mean.high, (batch - 1) / mean.low, level, replicas
             )

@@ -64,7 +64,7 @@ def settled(context, batch, length, rounds, d=1000) -> tuple[Any, dict[str, Any]
     of=bounds.minibatch_smooth,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):
@@ -73,7 +73,7 @@ def _(context):
     yield upper("mean ||grad F||^2 in the stationary law, B=8, T=320", 2.0 * found[:-1].mean(axis=0), bound)
     yield checked
     given = {"batch": 4, "step": 0.005}  # from afar, with short steps and little noise
-    found = path(context, quadratic(np.ones(100), covariance=1e-4), np.full(100, 0.1), **given, rounds=75, replicas=20)
+    found = path(context, quadratic(np.ones(100), covariance=1e-4), np.full(100, 0.1), **given, rounds=75, replicas=24)
     more = {"smoothness": 1.0, "gap": found[0, 0], "second_moment": 1.01, "batch_bound": 1.01}
     bound = bounds.minibatch_smooth(300, **given, **more)
     yield upper("mean ||grad F||^2 from afar, B=4, T=300", 2.0 * found[:-1].mean(axis=0), bound)
@@ -87,7 +87,7 @@ def _(context):
     of=bounds.minibatch_pl,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):
@@ -114,7 +114,7 @@ def _(context):
     of=bounds.minibatch_convex,
     subject=sums,
     mutants={"steps three times as large": thrice, "step gamma for the mean of the batch": not_scaled},
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step", "batch.convex.exact"),
 )
 def _(context):
@@ -143,7 +143,7 @@ def _(context):
     of=bounds.minibatch_strongly_convex,
     subject=sums,
     mutants=MUTANTS,
-    certificate="composition",
+    lemmas=("minibatch.step",),
     see=("minibatch.step",),
 )
 def _(context):

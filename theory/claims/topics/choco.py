@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def times(factor: float):
 
 @claim(
     "choco.gossip",
-    certificate="composition",
+    lemmas=("choco.lemma",),
     of=functools.partial(bounds.choco_rate, form="derived"),
     subject=bounds.choco_gamma,
     mutants={
@@ -46,9 +47,49 @@ def _(context):
             yield lower(label, float(gained), bounds.choco_rate(W.gap, kept, form="derived"))
 
 
+def worst_round(values, s: float, gamma: float) -> float:
+    """Largest E_{t+1}/E_t over all states, where C(v) = (1 - s) v: a matrix for each mode of (x - mean, x - xhat)."""
+    move = gamma * (np.asarray(values)[:-1] - 1.0)
+    rounds = [np.array([[1.0 + m, -m], [s * m, s * (1.0 - m)]]) for m in move]
+    return max(float(np.linalg.norm(each, 2)) ** 2 for each in [*rounds, np.array([[s]])])  # of the mean only x - xhat
+
+
+@claim(
+    "choco.lemma",
+    of=bounds.choco_lemma_factor,
+    subject=(1.0, 1.0),
+    mutants={"half of the consensus step": (0.5, 1.0), "messages with the opposite sign": (1.0, -1.0)},
+)
+def _(context):
+    shorter, sign = context.subject
+    for graph, workers, times in ((Complete(), 4, 1.0), (Complete(), 4, 4.0), (Hypercube(), 8, 1.0), (Ring(), 8, 1.0)):
+        W = mixing(graph, workers)
+        gamma = times * float(bounds.choco_gamma(W.gap, W.beta, 1.0))
+        slowest = np.linalg.eigh(W.matrix)[1][:, [-2]]
+        label = f"{type(graph).__name__}, N={workers}, gamma={gamma:.3g}"
+        method = ChocoGossip(Identity(), graph, gamma=shorter * gamma)
+        result = context.run64(method, flat(1), label, workers=workers, steps=1, record_every=1, x0=slowest)
+        factor = bounds.choco_lemma_factor(W.gap, W.beta, 1.0, gamma)
+        yield upper(f"a run in full precision, {label}", float(result.consensus[1] / result.consensus[0]), factor)
+    for graph, workers in GRAPHS[:4]:
+        W = mixing(graph, workers)
+        values = np.linalg.eigvalsh(W.matrix)
+        for kept in (0.3, 0.01):
+            gamma = float(bounds.choco_gamma(W.gap, W.beta, kept))
+            for step in (gamma, 1.0):
+                errors = 1.0 - sign * (1.0 - math.sqrt(1.0 - kept))
+                largest = worst_round(values, errors, shorter * step)
+                label = f"any state, {type(graph).__name__}, N={workers}, delta={kept:g}, gamma={step:.3g}"
+                yield upper(label, largest, bounds.choco_lemma_factor(W.gap, W.beta, kept, step))
+
+
 @claim(
     "choco.gossip.quoted",
-    refuted="quoted",
+    refuted="in print",
+    quote=r"[...] and the consensus stepsize from (Koloskova et al., 2019), $\gamma := \frac{\rho^2\delta}{16\rho + "
+    r"\rho^2 + 4\beta^2 + 2\rho\beta^2 - 8\rho\delta}$ with $\beta = \|I - W\|_2 \in [0,2]$ [...] where $c := "
+    r"\frac{\rho^2\delta}{82}$ denotes the convergence rate of the underlying consensus averaging scheme of (Koloskova "
+    r"et al., 2019).",
     of=bounds.choco_gossip,
     subject="quoted",
     see=("choco.gossip",),

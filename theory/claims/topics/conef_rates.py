@@ -10,7 +10,7 @@ from ... import bounds
 from ...compressors import BALANCED, FIXED, FRESH, QSGD, RandK
 from ...methods import NoFeedback, ParallelSGD
 from ...problems import saturating_quadratic
-from .. import assumption, claim, equality, identity, lower, upper
+from .. import assumption, certain, claim, equality, identity, lower, upper
 from .contractive import ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
 from .contractive_variants import improved
 from .feedback import unchanging
@@ -76,7 +76,7 @@ COMPOSITIONS = (
 
 def trained(context, feedback, theta, composed, rule=unchanging):
     """The checks of a theorem on ConEF: runs on a quadratic that saturates, its assumptions, and its lemmas."""
-    eta, steps, replicas = 0.1, 100, context.samples(24, 8)
+    eta, steps, replicas = 0.1, 100, context.samples(96, 24)
     problem = saturating_quadratic(np.ones(D), covariance=0.001)
     second, start = problem.steepest + problem.noise, np.full(D, 3.0**-0.5)
     method = ParallelSGD(RandK(K), step=rule(eta), feedback=feedback)
@@ -100,7 +100,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 
 @claim(
     "conef.theorem",
-    certificate="composition",
+    lemmas=("conef.identity", "conef.memory.bound", "ef.descent"),
     of=bounds.conef,
     subject=(unchanging, composed),
     mutants={
@@ -124,7 +124,7 @@ def composed_in_parts(version, steps, *, theta, residual, **given):
 
 @claim(
     "conef.improved.theorem",
-    certificate="composition",
+    lemmas=("conef.improved", "conef.theorem"),
     of=bounds.conef,
     subject=(unchanging, composed_in_parts),
     mutants={
@@ -199,7 +199,7 @@ def _(context):
         compressor, size = context.subject(s, 40)
         worst = bounds.qsgd_variance_attained(size, compressor.s) if kind == "worst" else None
         found = context.moments(compressor, context.normal(size) if worst is None else worst, samples, s, kind)
-        kappa = residual * (1.0 + found.error / found.squared_norm)
+        kappa = certain(residual * (1.0 + found.error / found.squared_norm))
         label = f"kappa, {s} levels, {kind} bucket of 40"
         yield lower(label, kappa, 1.0) if s == 4 else upper(label, kappa, bound)
     yield upper("its bound, 16 levels, against 1", float(bound), 1.0)

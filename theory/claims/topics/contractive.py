@@ -13,7 +13,7 @@ from ...compressors import BALANCED, FIXED, FRESH, Bernoulli, CountSketch, RandK
 from ...methods import ContractiveErrorFeedback, ParallelSGD
 from ...methods.schedules import InverseTime, step_size
 from ...problems import function, quadratic
-from .. import claim, equality, lower, upper
+from .. import certain, claim, equality, lower, upper
 from ..mutants.shared import Scaling
 from .feedback import beyond_the_frontier, constant_gradient, unchanging
 
@@ -159,7 +159,7 @@ def _(context):
         )
         yield equality(f"E e_t^2, {where}", found, bound)
         yield upper(f"the same, by Minkowski's inequality, {where}", found, weaker)
-        yield equality(f"E g^2, {where}", squared, 1.0)
+        yield equality(f"E g^2, {where}", certain(squared), 1.0)
     how = {"steps": 12, "replicas": context.samples(4000, 500)}
     result = repeat(context, held(6, BALANCED), unchanging(ETA), constant_gradient(D), "random-k", **how)
     bound = bounds.conef_memory(variance(6, BALANCED), RESIDUAL, ETA, float(D))

@@ -15,7 +15,7 @@ from ...compressors import Identity
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import gradient, proximal, quadratic, saturating_quadratic, value
-from .. import assumption, claim, identity, rate, upper
+from .. import assumption, claim, identity, limit, upper
 from ..laws import loglog_rate
 
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
@@ -77,7 +77,7 @@ def _(context):
     subject={},
     mutants={"steps a hundred times too small": {"step": 1.0 / 400.0, "rho": 1.001}},
     see=("catalyst.progress", "cr-psgd.bound"),
-    certificate="composition",
+    lemmas=("catalyst.progress", "cr-psgd.bound"),
 )
 def _(context):
     workers, samples, noise = 4, 256, 0.05
@@ -85,7 +85,7 @@ def _(context):
     batches, gap = bounds.growing_batches(inner, np.sqrt(2.0)), 0.5 * STEEP**2 / (1.0 + STEEP**2)
     known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, workers=workers, gap=gap)
     found = outcomes(
-        context, workers=workers, samples=samples, noise=noise, runs=context.samples(16, 8), **context.subject
+        context, workers=workers, samples=samples, noise=noise, runs=context.samples(96, 24), **context.subject
     )
     x = np.linspace(0.0, 3.0, 3001)
     slope = x / (1.0 + x**2) ** 2
@@ -115,26 +115,28 @@ def _(context):
     of=bounds.catalyst,
     subject=lambda samples, workers: (samples, workers, 0.1),
     mutants={
-        "a budget that is the same for all": lambda samples, workers: (16, 1, 0.1),
+        "a budget that is the same for all": lambda samples, workers: (1024, 1, 0.1),
         "the same noise for all workers": lambda samples, workers: (samples, workers, 0.1 * workers),
     },
     see=("catalyst.theorem",),
 )
 def _(context):
+    known = {"start": 0.2, "runs": context.samples(48, 24), "copies": 25}
+
     def found(T, N):
         samples, workers, noise = context.subject(T, N)
-        return outcomes(context, workers=workers, samples=samples, noise=noise, start=0.2, runs=context.samples(16, 8))
+        return outcomes(context, workers=workers, samples=samples, noise=noise, **known)
 
     def bound(T, N):
         outer, inner = bounds.catalyst_budget(T, N)
         return bounds.catalyst(outer, bounds.growing_batches(inner, 2**0.5), lipschitz=1, variance=1, workers=N, gap=1)
 
-    cells = {cell: found(*cell) for cell in ((16, 1), (16, 4), (64, 4))}
-    for name, x, other in (("N T, T/N=16", (16, 256), (64, 4)), ("N, T=16", (1, 4), (16, 4))):
-        yield loglog_rate(f"slope in {name}", x, [cells[16, 1], cells[other]], -0.5, 0.25)
+    cells = {cell: found(*cell) for cell in ((1024, 1), (1024, 4), (4096, 4))}
+    for name, x, other in (("N T, T/N=1024", (1024, 16_384), (4096, 4)), ("N, T=1024", (1, 4), (1024, 4))):
+        yield loglog_rate(f"slope in {name}", x, [cells[1024, 1], cells[other]], -0.5)
     for name, one, other in (("T", (2**16, 4), (2**28, 4)), ("N", (2**24, 1), (2**24, 64))):
         slope = math.log(bound(*other) / bound(*one)) / math.log(math.prod(other) / math.prod(one))
-        yield rate(f"slope of the bound in {name}", slope, -0.5, 0.05)
+        yield limit(f"slope of the bound in {name}", slope, -0.5, 0.05)
 
 
 @claim(
@@ -172,7 +174,7 @@ def _(context):
     for problem, start in ((quadratic(np.ones(d), covariance=noise / d), 0.2), (saturating, STEEP)):
         known: dict[str, Any] = dict(workers=workers, steps=steps, x0=np.full(d, start), record_every=1)
         means = []
-        for r in range(context.samples(40, 16)):
+        for r in range(context.samples(96, 24)):
             history = context.run(method, problem, r, f"{start:.3g}", **known).history
             means.append(np.mean(history["gradient_norm"][:-1] ** 2))
         gap = value(problem, np.full(d, start))

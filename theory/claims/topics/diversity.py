@@ -185,7 +185,7 @@ def _(context):
     yield lower("the least of all matrices, d=80", found[:, -1].min(), certain, trivial=1.0)
     yield lower("mean, d=80, n=320", found[:, -1], bounds.random_features_batch_bound(320, 80))
     yield lower("mean, d=80, printed c = 1/4", found[:, -1], bounds.random_features_batch_bound(320, 80, "printed"))
-    yield "the tolerance of the slope leaves room for sigma_max, which is below its limit by about d^(-2/3)"
+    yield "the slope is not yet 1 because of sigma_max, which is below its limit by about d^(-2/3)"
 
 
 @claim(

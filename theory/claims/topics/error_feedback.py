@@ -87,7 +87,7 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
 
 @claim(
     "ef.nonconvex",
-    certificate="composition",
+    lemmas=("ef.identity", "ef.memory.paper", "ef.descent"),
     of=bounds.ef_sgd,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
@@ -101,7 +101,7 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     see=("ef.descent", "ef.memory.paper", "ef.nonconvex.sharp", "ef.identity"),
 )
 def _(context):
-    d, k, gamma, steps, replicas = 10, 5, 0.05, 300, context.samples(24, 6)
+    d, k, gamma, steps, replicas = 10, 5, 0.05, 300, context.samples(96, 24)
     problem, start = saturating_quadratic(np.ones(d), covariance=0.02), np.full(d, 1.0 / math.sqrt(3.0))
     found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, steps=steps, replicas=replicas)
     known: dict[str, Any] = dict(delta=bounds.top_k_contraction(d, k), lipschitz=lipschitz(problem), step=gamma)
@@ -169,7 +169,7 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
 
 @claim(
     "ef.nonconvex.variance",
-    certificate="composition",
+    lemmas=("ef.identity", "ef.memory.step", "ef.descent"),
     of=bounds.ef_sgd_variance,
     subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
     mutants={
@@ -188,7 +188,7 @@ def _(context):
     delta, L = bounds.top_k_contraction(d, k), lipschitz(problem)
     known = dict(lipschitz=L, variance=problem.noise, gap=value(problem, start))
     gamma = delta / (4.0 * L * math.sqrt(1.0 - delta))
-    options = dict(steps=steps, replicas=context.samples(24, 6), workers=workers)
+    options = dict(steps=steps, replicas=context.samples(96, 24), workers=workers)
     found = mean_squared_gradient(context, context.subject(k, gamma), problem, start, **options)
     bound = bounds.ef_sgd_variance(steps, delta=delta, step=gamma, workers=workers, **known)
     first = float(np.sum((problem.diagonal * start) ** 2))

@@ -41,7 +41,7 @@ def _(context):
     delta, found = 1.0 - missing**2, []
     quoted: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, second_moment=1.0, reading="quoted")
     method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
-    for r in range(context.samples(16, 8)):
+    for r in range(context.samples(96, 24)):
         options: dict[str, Any] = dict(steps=steps, x0=np.zeros(d), seed=int(key(context.stream(), r)))
         path = context.iterates(method, function(_huber, _bounded_gradient, d), **options)
         found.append(np.mean(np.clip(path[:-1], -1.0, 1.0) ** 2))

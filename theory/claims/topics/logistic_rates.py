@@ -13,7 +13,7 @@ from ...measure import mean_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Last, Polynomial, Suffix, Uniform
 from ...problems import gradient, lipschitz, logistic, max_lipschitz, second_moment, solve, value
-from .. import assumption, claim, upper
+from .. import assumption, certain, claim, upper
 from ..checks import SURE
 from .sgd_averages import schedule, telescoped
 
@@ -60,7 +60,7 @@ def largest(context, problem, step, steps, *path, x0=None, centred=False):
 
 def top(context, samples):
     """The upper end of a mean's interval, wider than those of the checks: a constant that the theorems may assume."""
-    return mean_interval(samples, SURE).high
+    return mean_interval(samples, SURE, certain=True).high
 
 
 def level_set(context, problem, result):
@@ -89,7 +89,7 @@ def _(context):
         if T < STEPS:
             found = largest(context, problem, step, T, T)
             second = top(context, found)
-            yield assumption(f"largest E||g_t||^2, l2={l2:g}, T={T}", found, second)
+            yield assumption(f"largest E||g_t||^2, l2={l2:g}, T={T}", certain(found), second)
         known, start = {"mu": l2, "second_moment": second}, float(result.history["f"][0] - best.fun)
         bound = bounds.sgd_inverse_time(T, **known)
         yield upper(f"E||x_T - x*||^2, l2={l2:g}, T={T}", squares(result.last, best), bound)
@@ -111,7 +111,7 @@ def averages(steps, mu):
 @claim(
     "logistic.averages",
     of=bounds.sgd_average,
-    certificate="composition",
+    lemmas=("sgd.average",),
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01},
 )
@@ -128,7 +128,7 @@ def _(context):
             if T < STEPS:
                 found = largest(context, problem, taken, T, T, name, x0=x0)
                 known["second_moment"] = top(context, found)
-                yield assumption(f"largest E||g_t||^2, {label}", found, known["second_moment"])
+                yield assumption(f"largest E||g_t||^2, {label}", certain(found), known["second_moment"])
             general = bounds.sgd_average(schedule(step, T), schedule(average, T), **known)
             whole = telescoped(step, average, gaps[:-1], squares(result.last, best))
             yield upper(f"mean gap and what x_T leaves, {label}", whole, general)

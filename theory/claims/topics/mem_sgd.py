@@ -128,7 +128,7 @@ def composed(steps, form, *, d, k, alpha, shift, mu, lipschitz, second_moment, d
 
 @claim(
     "memsgd.theorem",
-    certificate="composition",
+    lemmas=("memsgd.iterate", "memsgd.memory", "memsgd.recursion", "ef.identity"),
     of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
     mutants={

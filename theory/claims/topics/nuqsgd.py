@@ -168,10 +168,10 @@ compressor_law(
     partial(NUQSGD, norm=math.inf),
     at=[
         (
-            one_beside(1000, (1.25, 0.5**3)[s == 3] / (2.0 * (1.0 + bounds.nuqsgd_inf_variance(1000, s, ratio)))),
+            one_beside(d, twice / (2.0 * (1.0 + bounds.nuqsgd_inf_variance(d, s, ratio)))),
             {"s": s, "ratio": ratio},
         )
-        for s, ratio in ((3, 0.5), (4, 0.25))
+        for d, s, ratio, twice in ((1000, 3, 0.5, 0.5**3), (1000, 4, 0.25, 1.25), (2, 2, 0.5, 1.5))
     ],
     formula=lambda v, s, ratio: bounds.nuqsgd_inf_variance(v.size, s, ratio),
     of=bounds.nuqsgd_inf_variance,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import NUQSGD, Elias
-from .. import claim, upper
+from .. import certain, claim, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian, spike
 from .nuqsgd import FEWER, MAXIMUM, ROUNDED, ZERO
 
@@ -58,8 +58,8 @@ def _(context):
     ):
         v = vector.make(context)
         found = context.moments(context.subject(s), v, context.samples(400, 100), s, v.size, wire_dtype=np.float32)
-        bound = bounds.nuqsgd_code_length(v.size, s)
-        yield upper(f"bits, {vector.label}, s={s}", found.bits, bound, trivial=32 * v.size if v.size > 1 else None)
+        bound, trivial = bounds.nuqsgd_code_length(v.size, s), 32 * v.size if v.size > 1 else None
+        yield upper(f"bits, {vector.label}, s={s}", certain(found.bits), bound, trivial)
 
 
 @claim(

@@ -50,7 +50,7 @@ compressor_law(
     of=bounds.qsgd_variance,
     at=[
         (equal_magnitudes(1024), {"s": 4}),
-        (half_odd(1000, 20), {"s": 20}),
+        (half_odd(1000, 20), {"s": 20}, "equality", "certain"),
         (gaussian(1000), {"s": 4}, "upper"),
         (gaussian(1000, 3), {"s": 4}, "upper"),
     ],
@@ -63,7 +63,7 @@ compressor_law(
     "qsgd.variance.paper",
     QSGD,
     of=partial(bounds.qsgd_variance, form="paper"),
-    at=[(equal_magnitudes(1024), {"s": s}, "upper") for s in (1, 4, 32)],
+    at=[(equal_magnitudes(1024), {"s": s}, "upper", "certain") for s in (1, 4, 32)],
     mutants=INVERSE,
     see=("qsgd.variance",),
 )

@@ -59,7 +59,7 @@ def largest_mean_gap(inner: int, *, step, lipschitz, mu, omega, workers) -> Frac
 
 @claim(
     "qsvrg.factor",
-    certificate="composition",
+    lemmas=("qsvrg.second-moment",),
     of=bounds.qsvrg_factor,
     subject=(1.0, partial(QSGD, LEVELS)),
     mutants={
@@ -76,7 +76,7 @@ def _(context):
         known = {"lipschitz": L, "mu": mu, "omega": omega(make(), D)}
         eta, inner = float(bounds.qsvrg_step(L, known["omega"])), bounds.qsvrg_inner(**known)
         epoch = VarianceReduced(make(), Constant(eta), anchor, share * full)
-        options = {"workers": workers, "steps": inner, "replicas": context.samples(64, 16)}
+        options = {"workers": workers, "steps": inner, "replicas": context.samples(96, 24)}
         gap = context.run64(epoch, problem, workers, x0=y, **options).funs - least
         start = float(context.run(epoch, problem, x0=y, workers=1, steps=1).history["f"][0] - least)
         factor = bounds.qsvrg_factor(inner, step=eta, workers=workers, **known)
@@ -94,7 +94,7 @@ def _(context):
 
 @claim(
     "qsvrg.rate",
-    certificate="composition",
+    lemmas=("qsvrg.factor",),
     of=bounds.qsvrg_factor,
     subject=(1.0, 1.0),
     mutants={"steps a hundredth as large": (0.01, 1.0), "a hundredth of the steps": (1.0, 0.01)},

@@ -50,7 +50,7 @@ def hardest(omega: float, steps: int, workers: int = N) -> tuple[Any, dict]:
 def train(context, compressor, problem, step: float, steps: int, workers: int = N):
     """Runs of parallel SGD from distance 1; the result is the mean of x_1, ..., x_T."""
     method = ParallelSGD(compressor, step=Constant(step), average=Suffix(1))
-    options = {"workers": workers, "steps": steps + 1, "replicas": context.samples(96, 16), "record_every": steps + 1}
+    options = {"workers": workers, "steps": steps + 1, "replicas": context.samples(96, 24), "record_every": steps + 1}
     return context.run(method, problem, x0=np.full(D, 1.0 / math.sqrt(D)), wire_dtype=np.float32, **options)
 
 
@@ -90,7 +90,6 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
 
 @claim(
     "qsgd.step",
-    certificate="composition",
     of=partial(bounds.quantized_sgd_convex, form="same step"),
     subject=(1.0, QSGD_4[0], 4),
     mutants={
@@ -107,7 +106,6 @@ for name, (make, omega) in {"qsgd": QSGD_4, "nuqsgd": NUQSGD_1}.items():
     @claim(
         f"{name}.convergence",
         of=bounds.quantized_sgd_convex,
-        certificate="composition",
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},
     )
@@ -117,7 +115,7 @@ for name, (make, omega) in {"qsgd": QSGD_4, "nuqsgd": NUQSGD_1}.items():
 
 @claim(
     "qsgd.bits-to-accuracy",
-    certificate="composition",
+    lemmas=("qsgd.convergence", "qsgd.elias-length"),
     of=bounds.quantized_sgd_bits,
     subject=(1.0, QSGD_4[0]),
     mutants={

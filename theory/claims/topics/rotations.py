@@ -12,7 +12,7 @@ from ... import bounds
 from ...compressors import LloydMax, Rotated, ScaledSign, Sign, compress, eden, encode
 from ...core.random import key
 from ...wire import open_frame
-from .. import claim, equality, identity, upper
+from .. import certain, claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .sign import spike
 
@@ -114,7 +114,7 @@ def _(context):
     row, three = hadamard(64)[37] / 1.0, np.eye(64)[:3].sum(axis=0)
     for name, v in (("a row of H", row), ("three equal entries", three), *_vectors(context, 64)[1:]):
         error, _ = sampled(context, context.subject(), v, samples, name)
-        yield upper(f"error, {name}, d=64", error, 1.0 - bounds.hadamard_sign_contraction(64))
+        yield upper(f"error, {name}, d=64", certain(error), 1.0 - bounds.hadamard_sign_contraction(64))
 
 
 # --- the unbiased scale -----------------------------------------------------------------------------------------------

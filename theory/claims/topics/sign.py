@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import product
 
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bucketed, ScaledSign, Sign, encode, majority_vote
+from ...compressors import Bucketed, ScaledSign, Sign, TwoScaleSign, encode, majority_vote
 from ...wire import open_frame
 from .. import claim, equality, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
+from ..mutants import Messages
 from ..mutants.sign import WrongSign
 
 L2 = partial(ScaledSign, 2)
@@ -41,9 +43,9 @@ def same(label, measured, predicted):
     return identity(label, measured, predicted, tolerance=1e-9)
 
 
-def errors(context, formula, rule=same):
+def errors(context, formula, rule=same, inputs=INPUTS):
     """Checks of the relative error at some vectors."""
-    for vector in INPUTS:
+    for vector in inputs:
         v = vector.make(context)
         yield rule(f"error, {vector.label}", relative_error(context, v), formula(v))
 
@@ -93,12 +95,56 @@ def _(context):
     "sign.l2.contraction",
     of=bounds.l2_sign_error,
     subject=L2,
-    refuted="reading",
+    refuted="question",
     see=("sign.l2.error", "sign.contraction"),
 )
 def _(context):
     for d in (10_000, 100):
         yield upper(f"error, one spike, d={d}", relative_error(context, spike(d)), 1.0)
+
+
+def skewed(context) -> np.ndarray:
+    """A third of the entries negative, and five times as large."""
+    return np.abs(context.normal(1000)) * np.where(np.arange(1000) % 3 == 0, -5.0, 1.0)
+
+
+SKEWED = Input("a third negative and larger, d=1000", skewed)
+
+
+def WrongTwoScales(where=np.greater_equal, scale=np.mean) -> Messages:
+    """Signs with two scales, divided or averaged otherwise."""
+
+    def wrong(v, samples, rng):
+        side = where(v, 0.0)
+        parts = [np.where(kept, scale(v[kept]) if kept.any() else 0.0, 0.0) for kept in (side, ~side)]
+        return np.tile(sum(parts), (samples, 1))
+
+    return wrong
+
+
+WRONG_SCALES = {
+    "one scale": ScaledSign,
+    "the scales are medians": partial(WrongTwoScales, scale=np.median),
+    "all that are not 0 share one scale": partial(WrongTwoScales, np.not_equal),
+}
+
+
+@claim("sign.two-scale.error", of=bounds.two_scale_sign_error, subject=TwoScaleSign, mutants=WRONG_SCALES)
+def _(context):
+    yield from errors(context, bounds.two_scale_sign_error, inputs=(*INPUTS, SKEWED))
+
+
+@claim(
+    "sign.two-scale.contraction",
+    of=bounds.two_scale_sign_contraction,
+    subject=TwoScaleSign,
+    mutants={"the scales are twice the means": partial(WrongTwoScales, scale=lambda side: 2.0 * np.mean(side))},
+)
+def _(context):
+    for d in (4, 100, 1000):
+        error = relative_error(context, -spike(d))
+        yield same(f"error, one positive entry, d={d}", error, 1.0 - bounds.two_scale_sign_contraction(d))
+    yield from errors(context, lambda v: 1.0 - bounds.two_scale_sign_contraction(v.size), upper, (*INPUTS, SKEWED))
 
 
 @claim(
@@ -117,9 +163,9 @@ def _(context):
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-def sent(v, bucket: int) -> int:
+def sent(v, bucket: int, sign=ScaledSign) -> int:
     """The payload of an encoded message."""
-    return open_frame(encode(Bucketed(ScaledSign(), bucket), v, 0)).payload_bits
+    return open_frame(encode(Bucketed(sign(), bucket), v, 0)).payload_bits
 
 
 @claim(
@@ -127,9 +173,9 @@ def sent(v, bucket: int) -> int:
     of=partial(bounds.bucketed_bits, bits=1),
     subject=sent,
     mutants={
-        "64 bits of scales a bucket, as the paper counts": lambda v, m: sent(v, m) + 32 * math.ceil(v.size / m),
-        "one scale for all buckets": lambda v, m: sent(v, v.size),
-        "the last bucket is filled up": lambda v, m: sent(np.resize(v, m * math.ceil(v.size / m)), m),
+        "32 bits more a bucket": lambda v, m, sign: sent(v, m, sign) + 32 * math.ceil(v.size / m),
+        "scales for all buckets together": lambda v, m, sign: sent(v, v.size, sign),
+        "the last bucket is filled up": lambda v, m, sign: sent(np.resize(v, m * math.ceil(v.size / m)), m, sign),
     },
     measured_by="the package's run",
 )
@@ -137,10 +183,10 @@ def _(context):
     zeros = Input("zeros, d=64", lambda context: np.zeros(64))
     for vector in (*INPUTS, zeros, gaussian(10_000)):
         v = vector.make(context)
-        for bucket in (64, 8192):
-            bits = context.subject(v, bucket)
-            predicted = bounds.bucketed_bits(v.size, bucket, 1)
-            yield identity(f"bits, {vector.label}, m={bucket}", bits, predicted, tolerance=0.0)
+        for bucket, (scales, sign) in product((64, 8192), enumerate((ScaledSign, TwoScaleSign), 1)):
+            bits = context.subject(v, bucket, sign)
+            predicted = bounds.bucketed_bits(v.size, bucket, 1, floats=scales)
+            yield identity(f"bits, {vector.label}, m={bucket}, scales {scales}", bits, predicted, tolerance=0.0)
 
 
 def vote(vectors) -> int:

@@ -75,7 +75,7 @@ compressor_law(
     at=[
         (gaussian(60), {"width": 10, "hash": 0}, "lower"),
         (gaussian(60), {"width": 10, "hash": BALANCED}),
-        (equal_magnitudes(60), {"width": 30, "hash": BALANCED}),
+        (equal_magnitudes(60), {"width": 30, "hash": BALANCED}, "equality", "certain"),
     ],
     formula=lambda v, width, hash: bounds.linear_variance_bound(v.size, width),
     samples=64_000,
@@ -144,10 +144,10 @@ def _(context):
     width, failure = bounds.count_sketch_tail(1.0)
     found = context.moments(sketch(width), np.array([0.0, 1.0]), context.samples(64_000, 16_000))
     far = found.error > 1.0 - 1e-9  # the error is that of v_0 = 0 alone
-    yield equality("share that is far off, v=(0, 1), e=1, one row", far.astype(float), failure)
+    yield equality("share that is far off, v=(0, 1), e=1, one row", far, failure)
     v, samples = np.r_[0.0, context.normal(200)], context.samples(2000, 600)
     for rows in (1, 17):
         width, failure = bounds.count_sketch_tail(0.5, rows)
         sent = (compress(sketch(width, rows), v, key(context.stream(rows), i)) for i in range(samples))
-        far = np.array([abs(values[0]) >= 0.5 * np.linalg.norm(v) for values in sent], float)
+        far = np.array([abs(values[0]) >= 0.5 * np.linalg.norm(v) for values in sent])
         yield upper(f"share that is far off, Gaussian, d=201, e=1/2, rows {rows}", far, failure)

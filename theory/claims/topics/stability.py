@@ -113,7 +113,7 @@ def _(context):
     of=bounds.sgd_stability,
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
-    certificate="composition",
+    lemmas=("stability.round",),
     see=("stability.round", "stability.linear"),
 )
 def _(context):
@@ -147,7 +147,7 @@ def regularized(mu, sign, rows=1):
         "half of the l2 term": lambda mu, sign: regularized(0.5 * mu, sign),
         "data that differ in two rows": lambda mu, sign: regularized(mu, sign, rows=2),
     },
-    certificate="composition",
+    lemmas=("stability.round.strongly-convex",),
     see=("stability.round.strongly-convex", "stability.linear"),
 )
 def _(context):
@@ -170,7 +170,7 @@ def _(context):
     of=bounds.generalization_gap,
     subject=sums,
     mutants={"steps a quarter longer": lambda batch, step: sums(batch, 1.25 * step), "thrice as long": thrice},
-    certificate="composition",
+    lemmas=("stability.logistic",),
     see=("stability.logistic", "stability.linear"),
 )
 def _(context):

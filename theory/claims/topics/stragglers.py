@@ -117,7 +117,7 @@ def _(context):
         speeds, predicted = context.subject(np.array(RATES)), bounds.inclusion_probabilities(k, RATES)
         chosen = race(times, fastest=k, speeds=speeds, seed=context.stream(k), **known)[1]
         for i in (0, 3):
-            yield equality(f"P(worker {i} counts), k = {k}", (chosen == i).any(axis=1).astype(float), predicted[i])
+            yield equality(f"P(worker {i} counts), k = {k}", (chosen == i).any(axis=1), predicted[i])
 
 
 @claim(

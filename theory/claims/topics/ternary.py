@@ -13,7 +13,7 @@ from ...measure import Interval, mean_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import quadratic
-from .. import claim, equality, upper
+from .. import certain, claim, equality, upper
 from ..laws import equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, WrongRounding
 
@@ -106,7 +106,7 @@ def _(context):
         found = context.moments(context.subject(v), v, context.samples(8_000, 2_000), vector.label)
         variance, most = bounds.ternary_l2_variance(v.size), bounds.ternary_nonzeros(v.size)
         if vector == spike(400):
-            yield equality(f"variance, {vector.label}", found.variance, 0.0)
+            yield equality(f"variance, {vector.label}", certain(found.variance), 0.0)
             continue
         rule = equality if vector.label.startswith("equal") else upper
         yield rule(f"variance, {vector.label}", found.variance, variance)
@@ -155,7 +155,7 @@ def typical_factor(d: int, norm: float, draws: int = 64) -> float:
 )
 def _(context):
     dimensions = (16, 64, 256) if context.quick else (16, 64, 256, 1024)
-    replicas, taken = GROUP * context.samples(24, 20), []
+    replicas, taken = GROUP * context.samples(48, 24), []
     for d in dimensions:
         compressor, factor = context.subject(d)
         taken.append(iterations_taken(context.run, compressor, factor, d, replicas)[0])
@@ -163,6 +163,10 @@ def _(context):
     factors = np.array([bounds.ternary_iterations(d) for d in dimensions])
     slope = np.polyfit(np.log(given), np.log(factors), 1)[0]
     yield loglog_rate("slope of iterations in d", given, taken, slope, 0.05)
+    for d, factor in zip(dimensions, factors, strict=True):  # run and prediction have the factor in common
+        flat = equal_magnitudes(d).make(context)
+        second = context.moments(context.subject(d)[0], flat, context.samples(8_000, 2_000), "flat", d).second
+        yield equality(f"E||Q(v)||^2/||v||^2, equal magnitudes, d={d}", second, factor)
     yield (
         f"iterations until the mean of {GROUP} replicas of ||x||^2 is {ACCURACY:g} (from {START:g}):"
         f" {', '.join(f'{np.mean(t):.1f}' for t in taken)}; tolerance 0.05: gradients become less flat on the way"

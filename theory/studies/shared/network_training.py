@@ -15,7 +15,7 @@ from ...cluster.run import DIVERGED, run
 from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
-from ...measure import mean_interval
+from ...measure import student_interval
 from ...methods import LinearSketchFeedback
 from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
@@ -287,7 +287,7 @@ def interval(samples) -> str:
     samples = np.asarray(samples, float)
     if samples.size < 2:
         return _number(float(samples.mean()))
-    found = mean_interval(samples, LEVEL)
+    found = student_interval(samples, LEVEL)
     return f"{_number(found.estimate)} ± {_number(found.half)}"
 
 
@@ -302,7 +302,7 @@ def percent(row: Trained) -> str:
     last = 100.0 * row.accuracy[:, -1].astype(float)
     if last.size < 2:
         return f"{last.mean():.1f}"
-    half = f"{mean_interval(last, LEVEL).half:.1f}"
+    half = f"{student_interval(last, LEVEL).half:.1f}"
     return f"{last.mean():.1f} ± {'< 0.05' if half == '0.0' else half}"
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import require
-from ...measure import Interval, mean_interval
+from ...measure import Interval, student_interval
 from ...measure.intervals import exactly, quantile
 
 LEVEL = 0.95  # of intervals over the seeds
@@ -210,7 +210,7 @@ def _difference(mine, theirs, level: float):
     if min(first.size, second.size) < 2:
         return OPEN
     require(first.shape == second.shape, "theirs", second.shape, f"as many seeds as mine, {first.shape}")
-    return mean_interval(first - second, level)
+    return student_interval(first - second, level)
 
 
 def _independent(mine: Spread, theirs: Spread, level: float) -> Interval:
