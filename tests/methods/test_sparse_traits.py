@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import re
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
