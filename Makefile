@@ -5,6 +5,7 @@
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
 #   make test-full            everything measured again, from an empty cache, and what takes long by nature: claims in full, ...
+#   make test-versions        the core's tests with the lowest and newest NumPy, Numba and SciPy, and every Python there is
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
 #   make keep                 measure again what changed, and keep the evidence (docs/evidence, tests/kept.jsonl)
 #   make check                the quick loop: fast tests and ruff
@@ -33,7 +34,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times newcomer figures test test-full cold keep check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets times newcomer figures test test-full test-versions cold keep check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -61,6 +62,9 @@ COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CAC
 
 test-full: $(STAMP)-test
 	$(COLD) && $(PYTEST) -m "" --afresh $(ARGS)
+
+test-versions:
+	$(PYTHON) tests/versions.py $(ARGS)
 
 cold: $(STAMP)-test
 	@$(COLD) && \

@@ -31,7 +31,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     run = make_run(setup, mpi.Ranks(comm))
     machines.in_turn(comm, lambda: Driver(run))
     Driver(run).advance(0, 1)
-    exchange = run.transport.gathering(run, run.phases["up"])
+    exchange = run.transport.gathering(run, run._phases["up"])
     _, *calls = list_calls(run, lambda run: exchange.list())  # what follows packing
     pieces, clock, spent = merged(calls), np.empty(2, np.int64), np.zeros(4, np.int64)
     message, sizes, lengths = exchange.message, exchange.mine, exchange.sizes.copy()

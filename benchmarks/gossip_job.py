@@ -35,7 +35,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
     machines.in_turn(comm, lambda: Driver(run))
     Driver(run).advance(0, 1)
     W = run.mixing(graph)
-    exchange = run.once(("neighbourhood", "up"), lambda: Neighbourhood(run.transport, run, run.phases["up"], W))
+    exchange = run.once(("neighbourhood", "up"), lambda: Neighbourhood(run.transport, run, run._phases["up"], W))
     _, *calls = list_calls(run, lambda run: exchange.list())  # what follows packing
     pieces, clock, spent = merged(calls), np.empty(2, np.int64), np.zeros(4, np.int64)
     near = run.transport.neighbours(exchange.sources, exchange.destinations)

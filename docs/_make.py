@@ -6,7 +6,7 @@
 ``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out; its
                     verdicts and numbers are computed (``theory.experiment.sources_index``)
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
-                    counts of verdicts and the orderings that do not hold
+                    counts of verdicts and the orderings that do not hold, ``atlas.md`` from kept solutions and evidence
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ TOPICS = [
     ("methods", "Methods"),
     ("cluster", "The cluster"),
     ("measure", "Measuring"),
+    ("worst", "Worst cases"),
     ("claims", "Claims"),
     ("plots", "Figures"),
     ("core.random", "Random streams"),
@@ -168,6 +169,7 @@ def everything() -> None:
     sources()
     write(DOCS / "_generated" / "api.md", api())
     write(DOCS / "_generated" / "claims.md", claims())
+    write(DOCS / "_generated" / "atlas.md", atlas())
 
 
 def write(path: Path, text: str) -> None:
@@ -192,6 +194,16 @@ def lectures() -> None:
             pages = sorted(path.stem for path in sources.values() if path.name != "README.md")
             text += "\n".join(["", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *pages, "```", ""])
         write(folder / name, text)
+
+
+# --- the atlas ------------------------------------------------------------------------------------------------------
+
+
+def atlas() -> str:
+    """The table of the atlas, with links to claims."""
+    from theory.experiment.atlas import atlas_rows, table
+
+    return table(atlas_rows(), lambda id: f"[`{id}`](#{claim_target(id)})") + "\n"
 
 
 # --- API ------------------------------------------------------------------------------------------------------------

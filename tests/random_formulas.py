@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 import theory.bounds
 from theory.bounds.closed_form import Value
 from theory.claims import find_claim
-from theory.claims.branches import compiled, definition, picks, ways_of
-from theory.claims.checks import Context, Measurement
-from theory.claims.evidence import EFFORTS, Evidence
-from theory.claims.judgement import judge, overall
-from theory.claims.related import related, unclaimed, unevaluated
+from theory.claims.branch_coverage import compiled, definition, parts, picks, ways_of
+from theory.claims.checks import EFFORTS, Context, Measurement
+from theory.claims.evidence import Evidence
+from theory.claims.judgement import CONSISTENT, judge, overall
+from theory.claims.several_results import related, unclaimed, unevaluated
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import read_evidence
 from theory.reporting.dependencies import ROOT
@@ -44,6 +44,7 @@ from theory.reporting.dependencies import ROOT
 INFRASTRUCTURE = ("closed_form", "domains", "theorems", "symbols", "bibliography")
 SAID = ("require", "positive", "non_negative", "whole", "number", "below_frontier")  # of domains, not of formulas
 HIT = "__hit__"
+ROUNDING = 1e-9  # numbers as small as this guard against rounding, or are 0: without them a formula is the same
 
 
 class Wrong(NamedTuple):
@@ -101,9 +102,15 @@ def _places(node: ast.AST) -> Iterator[ast.expr]:
         yield from _places(child)
 
 
+def _guards(value: Any) -> bool:
+    return not isinstance(value, (int, float)) or abs(value) <= ROUNDING
+
+
 def _instead(node: ast.expr, counts: set[str]) -> Iterator[tuple[str, ast.expr]]:
     """What may stand in place of an expression."""
     if isinstance(node, ast.BinOp):
+        if any(isinstance(one, ast.Constant) and _guards(one.value) for one in (node.left, node.right)):
+            return
         if isinstance(node.op, (ast.Add, ast.Sub)):
             turned = ast.Sub() if isinstance(node.op, ast.Add) else ast.Add()
             yield "sign of a sum", ast.BinOp(node.left, turned, node.right)
@@ -194,7 +201,7 @@ def executing(function: FunctionType, evidence: dict[str, Evidence]) -> list[str
     """The claims that execute a function, those of it first, then the quickest."""
     file = Path(inspect.getfile(function)).relative_to(ROOT).as_posix()
     ids = [id for id, one in evidence.items() if function.__name__ in one.executed.get(file, ())]
-    ids += [id for id in evidence if find_claim(id).formula == function.__name__ and id not in ids]
+    ids += [id for id in evidence if id not in ids and function in parts(find_claim(id).of)]
     ids = [id for id in ids if not find_claim(id).refuted]
     return sorted(ids, key=lambda id: (find_claim(id).formula != function.__name__, evidence[id].seconds))
 
@@ -266,7 +273,7 @@ def _least(predicted: Any, smaller: tuple[str, ...]) -> float | None:
 
 def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], left: set[str]) -> tuple[str, str]:
     """What becomes of a wrong formula, as `main` prints it, and by what."""
-    evaluated, moved, reasons = False, [], []
+    evaluated, moved, reasons = False, list[str](), dict[str, str]()
     with in_place(wrong) as hits:
         ids = executing(wrong.function, evidence)
         for id in ids:
@@ -278,20 +285,22 @@ def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], l
             except Exception as error:
                 return "noticed", f"{id}: {type(error).__name__}: {str(error)[:70]}"
             verdict = overall(found)
-            if verdict not in ("holds", "vacuous"):
+            if verdict not in ("holds", "vacuous", CONSISTENT):
                 return "noticed", f"{id}: {verdict}"
             evaluated = evaluated or bool(hits)
             truth = evidence[id].truth.checks
             if len(truth) != len(found) or any(map(_moved, truth, found)):
                 moved.append(id)
-                reasons.append(_within(id, truth, found, results))
+                reasons[id] = _within(id, truth, found, results)
     listed = sorted(ways_to(wrong) & left)
     if wrong.function.__name__ in unclaimed(list(results.values())):
         return "disclosed", "no claim is about this formula"
     if listed:
         return "disclosed", f"not evaluated: {listed[0]}"
-    if moved and all(reasons):
-        return "disclosed", f"within what would pass: {'; '.join(reasons)[:200]}"
+    own = [id for id in moved if find_claim(id).formula == wrong.function.__name__]
+    said = [reasons[id] for id in own or moved]  # the claims that are about the formula say what they are blind to
+    if said and all(said):
+        return "disclosed", f"within what would pass: {'; '.join(said)[:200]}"
     where = "evaluated" if evaluated else "not evaluated"
     return "neither", f"{where} by {len(ids)} claims, numbers changed in {', '.join(moved) or 'none'}"
 

@@ -1,6 +1,6 @@
 """The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
 
-from . import bounds, claims, cluster, compressors, core, data, measure, methods, plots, problems, wire  # noqa: F401
+from . import bounds, claims, cluster, compressors, core, data, measure, methods, plots, problems, wire, worst  # noqa: F401
 from .bounds import optimal_ratio
 from .claims import explain, grade, list_claims, verify
 from .cluster import (
@@ -84,6 +84,7 @@ from .methods import (
     DCDPSGD,
     DPSGD,
     ECDPSGD,
+    EF21,
     LAMB,
     Adam,
     AllGather,
@@ -176,6 +177,7 @@ from .problems import (
     value,
 )
 from .wire import WireError
+from .worst import worst_case
 
 __version__: str
 
@@ -205,6 +207,7 @@ __all__ = [
     "DenseStepWarning",
     "DropConnect",
     "ECDPSGD",
+    "EF21",
     "Edges",
     "Elias",
     "EntropyCoded",
@@ -356,4 +359,6 @@ __all__ = [
     "value",
     "verify",
     "wilson_data",
+    "worst",
+    "worst_case",
 ]

@@ -205,3 +205,27 @@ def test_every_condition_that_a_formula_is_given_is_checked():
     assert sorted(texts) == ["0 <= largest <= shape", "shape > 0"]
     with pytest.raises(TypeError, match="names an argument"):
         domain(area, ["1 < 2"])
+
+
+EXAMPLES = {"int": 2, "float": 0.5}
+
+
+def test_beside_an_array_a_number_is_one_number():
+    """What a formula computes of an array it sums: an array in the place of a number would be summed in silence."""
+    tried = 0
+    for one_of in (getattr(bounds, name) for name in bounds.__all__):
+        if not inspect.isfunction(one_of) or not any(one.array for one in one_of.domain.arguments):
+            continue
+        arguments = {one.name: one for one in one_of.domain.arguments}
+        wanted = [n for n, p in one_of.domain.signature.parameters.items() if p.default is p.empty]
+        given = {n: [0.25, 0.5] if arguments[n].array else EXAMPLES.get(arguments[n].kind, 0.5) for n in wanted}
+        for one in arguments.values():
+            if one.number:
+                with pytest.raises(ValueError, match=rf"^{one.name}: got array\(\[1, 2\]\), allowed: "):
+                    one_of(**(given | {one.name: np.array([1, 2])}))
+                tried += 1
+    assert tried > 60
+
+
+def test_formulas_of_numbers_alone_still_take_arrays():
+    assert np.allclose(bounds.top_k_contraction(np.array([4, 8]), 2), [0.5, 0.25])

@@ -18,6 +18,7 @@ from theory.claims.base import REGISTRY
 from theory.claims.laws import compressor_law, gaussian
 from theory.experiment.cli import main
 from theory.experiment.ledger_page import command
+from theory.reporting.files import FileRefused
 
 FILE = ROOT / "docs" / "examples" / "dealt_coordinates.py"
 PAGE = ROOT / "docs" / "add-a-claim.md"
@@ -172,7 +173,7 @@ def test_what_is_no_file_of_claims_is_refused(own, tmp_path):
 
 def test_a_file_that_fails_leaves_nothing_behind(own):
     path = own("half.py", PARITY.format(id="parity.even", factor=2) + "\nraise RuntimeError('no time')\n")
-    with pytest.raises(RuntimeError, match="no time"):
+    with pytest.raises(FileRefused, match=r"cannot be run: RuntimeError: no time \(line \d+\)"):
         load_claims(path)
     assert "parity.even" not in list_claims() and "half" not in sys.modules
     assert load_claims(own("half.py")) == ["parity.even"]

@@ -15,7 +15,7 @@ from theory.bounds.closed_form import TRIALS, at_source, formula, total
 from theory.claims import claim, equality, exit_code, find_claim, identity, ledger, rate, upper, verify
 from theory.claims.base import REGISTRY
 from theory.claims.evidence import from_line, measured, same_numbers, to_line
-from theory.claims.related import related, unclaimed
+from theory.claims.several_results import related, unclaimed
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import read_evidence
 from theory.measure import Interval

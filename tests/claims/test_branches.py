@@ -11,8 +11,8 @@ from theory import bounds
 from theory.bounds.closed_form import formula
 from theory.claims import claim, identity, verify
 from theory.claims.base import REGISTRY
-from theory.claims.branches import branches, watched
-from theory.claims.related import related, unevaluated
+from theory.claims.branch_coverage import branches, watched
+from theory.claims.several_results import related, unevaluated
 
 
 def _larger(x: float) -> float:

@@ -23,6 +23,7 @@ from theory.claims import (
     find_claim,
     identity,
     ledger,
+    limit,
     list_claims,
     lower,
     rate,
@@ -149,6 +150,15 @@ RULES = [
     (rate("", interval(-1.05, -0.95), -1.0, 0.1), "holds"),
     (rate("", interval(-1.2, -0.95), -1.0, 0.1), "undecided"),
     (rate("", interval(-0.6, -0.5), -1.0, 0.1), "refuted"),
+    (rate("", interval(-0.98, -0.92), -1.0, 0.1), "order consistent"),  # without the exponent
+    (rate("", interval(-1.15, -0.95), -1.0, 0.2), "undecided"),  # with -1.1, too
+    (rate("", interval(-0.43, -0.402), -0.5, 0.25), "order consistent"),  # nearer to -1/3 than a rate may be
+    (rate("", interval(-0.385, -0.355), -0.5, 0.25), "order consistent"),
+    (rate("", interval(-0.93, -0.85), -1.0, 0.1), "undecided"),
+    (rate("", interval(-1.06, -0.95), -1.0, 0.05), "undecided"),  # asked for more
+    (limit("", -0.999, -1.0, 0.05), "holds"),
+    (limit("", -0.9, -1.0, 0.05), "refuted"),
+    (equality("", Interval(0.0, -math.inf, math.inf, samples=9), 0.0), "undecided"),
 ]
 
 

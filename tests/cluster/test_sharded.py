@@ -84,6 +84,8 @@ class Trusting(NamedTuple):
 
     beyond: int = 0
 
+    by_coordinate = True  # in one process, where the slice is the whole
+
     def check(self, problem, d):
         require(d != 7, "d", d, "another")
 
@@ -112,7 +114,7 @@ def test_layers_lie_within_the_slice():
 def test_a_slice_has_its_own_end():
     method = th.ParallelSGD(step=th.Constant(0.1), server=th.Sharded(Trusting()))
     run = make_run(prepare(method, th.quadratic(np.ones(6), covariance=0.0), workers=3, steps=1), Memory())
-    run.workers_here, run.first_here = 1, 1  # as on the second of three ranks
+    vars(run).update(workers_here=1, first_here=1)  # as on the second of three ranks
     part = Shard(run)
     assert (part.low, part.high, part.d) == (2, 4, 2) and part.x.shape == (1, 1, 2)
     with pytest.raises(ValueError, match="layers: .* divide the 2 coordinates"):

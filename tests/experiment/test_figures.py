@@ -180,6 +180,25 @@ def test_figures_and_tables_are_drawn_from_the_record(tmp_path, capsys):
     assert (tmp_path / "study-ternary-dimension.png").read_bytes() != drawn
 
 
+def test_a_configuration_of_ones_own_leaves_a_record_to_draw_from(monkeypatch, tmp_path, capsys):
+    """Of a study of the package its record in the folder is enough; to measure again, its file is needed."""
+    monkeypatch.setattr(ternary, "collect", lambda quick, seed: found(40.0 + seed))
+    file, flags = tmp_path / "mine.toml", ["--figures", str(tmp_path)]
+    file.write_text('study = "ternary-dimension"\nseed = 10\n')
+    assert main(["run", "--config", str(file), *flags]) == 0
+    drawn = (tmp_path / "study-mine.png").read_bytes()
+    for name in ("study-mine", "mine", str(file)):
+        (tmp_path / "study-mine.png").unlink()
+        assert main(["figures", name, "--tables", *flags]) == 0
+        assert (tmp_path / "study-mine.png").read_bytes() == drawn and "100.0 (45 to" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main(["figures", "study-mine", "--fresh", *flags])
+    assert "--fresh needs the configuration: figures FILE.toml" in capsys.readouterr().err
+    file.write_text('study = "ternary-dimension"\nseed = 0\n')
+    assert main(["figures", str(file), "--fresh", *flags]) == 0
+    assert read_record(record_path(tmp_path, "study-mine")).how["seed"] == 0
+
+
 @pytest.fixture
 def counted(monkeypatch):
     """Two figures that count how often they are measured."""

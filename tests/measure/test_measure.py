@@ -16,6 +16,7 @@ from theory.measure import (
     moments,
     paired_interval,
     ratio_interval,
+    student_interval,
 )
 from theory.measure.crossings import reached
 
@@ -36,7 +37,7 @@ def test_bernstein_interval_covers_even_rare_events():
     rng = np.random.default_rng(1)
     rare = [(rng.random(500) < 0.004).astype(float) for _ in range(TRIALS)]
     assert covered((bernstein_interval(x, 0, 1, level=0.9) for x in rare), 0.004) >= 0.9
-    assert covered((mean_interval(x, level=0.9) for x in rare), 0.004) < 0.9  # what the other one is not made for
+    assert covered((student_interval(x, level=0.9) for x in rare), 0.004) < 0.9  # what the other one is not made for
     with pytest.raises(ValueError, match="^samples: "):
         bernstein_interval([0.5, 1.5], 0, 1)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -233,13 +232,13 @@ class Astray(NamedTuple):
 @pytest.mark.parametrize(
     "what, told",
     [
-        ("forgets", "keep: got 0.0, allowed: on sparse rows a number other than 0"),
-        ("doubles", "x: got 'Velocity', allowed: on sparse rows a message, or of the model and its velocity the other"),
-        ("scales the memory", "keep: got 0.5, allowed: 1 for these sparse rows"),
+        ("forgets", "keep: got 0.0, allowed: on sparse rows with a velocity, a number other than 0"),
+        ("doubles", "x: got .*, allowed: on sparse rows run.x"),
+        ("scales the memory", r"x: got .run.memory\(\).*, allowed: on sparse rows run.x"),
     ],
 )
 def test_sums_that_sparse_rows_do_not_have_are_refused(what, told):
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+    with pytest.raises((ValueError, TypeError), match=f"^{told}"):
         th.run(sgd(server=Astray(what), **EF), LINEAR["few"], **KEYWORDS)
 
 
@@ -291,7 +290,7 @@ def test_a_server_that_breaks_its_promise_is_refused():
 
 def test_what_a_server_cannot_do_is_said_by_its_class():
     class Vote(Cautious):
-        with_memory = by_coordinate = False
+        with_memory = False  # and nothing of its coordinates, so that it is not divided
 
     with pytest.raises(ValueError, match="with a memory"):
         sgd(server=Vote(0.5), **EF)

@@ -18,7 +18,7 @@ from theory.core import kernel
 from theory.core.random import derive
 from theory.core.settings import digest
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
-from theory.data import load_data
+from theory.data import Dataset, load_data, make_dataset
 from theory.problems import base, margins
 from theory.problems import matrix as mx
 from theory.problems.base import value_and_gradient
@@ -133,7 +133,7 @@ def test_duplicates_are_summed_and_the_callers_matrix_is_left_alone():
 def test_indices_outside_the_matrix_are_refused():
     S = sp.csr_array(np.eye(3))
     S.indices[1] = 7
-    with pytest.raises(ValueError, match="indices"):
+    with pytest.raises(ValueError, match="X: got the column index 7, allowed: 0 to 2"):
         mx.as_matrix(S)
 
 
@@ -601,7 +601,7 @@ EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
         (lambda: th.ridge((EYE, SIGNS), np.nan), "l2: got nan"),
         (lambda: th.ridge((EYE, SIGNS), np.inf), "l2: got inf"),
         (lambda: th.ridge((EYE, SIGNS), "0.1"), "l2: got '0.1', allowed: a number"),
-        (lambda: th.logistic((EYE, [0, 1, 1]), 0.1), "labels 0, 1"),
+        (lambda: th.logistic(Dataset(EYE, np.array([0.0, 1, 1]), "own", "binary"), 0.1), "labels 0, 1"),
         (lambda: th.logistic((EYE, [1, 1, 1]), 0.1), "one class only"),
         (lambda: th.logistic((EYE, [1, 2, 3]), 0.1), "3 different labels"),
         (lambda: th.logistic((EYE, [1, -1]), 0.1), "3 rows, but labels of shape"),
@@ -664,3 +664,28 @@ def test_a_problem_with_another_array_for_each_row_is_not_taken_apart():
         weights: np.ndarray
 
     assert rows_between(Weighted(np.eye(3), np.ones(3), np.ones(3)), 0, 2) is None
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1, 1], [False, True, True], ["no", "yes", "yes"], np.array(["a", "b", "b"], object)]
+)
+def test_two_labels_are_mapped_and_the_problem_says_so(labels):
+    problem = th.logistic((EYE, labels), 0.1)
+    assert problem.b.tolist() == [-1.0, 1.0, 1.0] and problem.name == "data"
+    first, second = ("'no'", "'yes'") if "no" in list(labels) else ("'a'", "'b'") if "a" in list(labels) else (0, 1)
+    assert problem.notes == (f"labels {first} and {second} are read as -1 and +1 (1 and 2 rows)",)
+    assert th.logistic((EYE, SIGNS), 0.1).notes == ()
+    kept = make_dataset(EYE, labels, "own")
+    assert kept.notes == problem.notes and th.logistic(kept, 0.1).notes == kept.notes
+    assert th.softmax((EYE, labels), 0.1).b.tolist() == [0, 1, 1]
+
+
+def test_targets_are_not_mapped():
+    assert th.ridge((EYE, [0, 1, 1]), 0.1).b.tolist() == [0.0, 1.0, 1.0] and th.ridge((EYE, [0, 1, 1]), 0.1).notes == ()
+
+
+def test_a_matrix_that_was_changed_is_not_changed_again():
+    S = sp.csr_array(np.eye(3))
+    S.indices, S.data = np.array([0, 1, 2, 9, 9], np.int32), np.array([1.0, 1, 1, 7, 7])  # two that no row has
+    problem = th.logistic((S, SIGNS), 0.1)
+    assert problem.A.data.size == 3 and S.data.size == 5 and np.isfinite(th.value(problem, np.ones(3)))

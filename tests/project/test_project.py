@@ -195,6 +195,7 @@ ROOMS = [
     "cluster",
     "reporting",
     "measure",
+    "worst",
     "claims",
     "plots",
     "studies",

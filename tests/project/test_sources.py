@@ -151,7 +151,7 @@ def test_the_verdict_is_the_weakest_of_the_evidence():
     assert JUDGED[REFUTED.key].verdict == "refuted as printed"
     right = [key for key in REFUTED.evidence if "printed" not in key]
     assert judged(REFUTED._replace(evidence=right), RECORDS).verdict == "holds"
-    order = ("fails", "undecided", "in part", "vacuous", "loose", "slack", "holds")
+    order = ("fails", "undecided", "in part", "vacuous", "order", "loose", "slack", "holds")
     for one in JUDGED.values():
         if one.evidence and one.entry.relation not in ("shown", "not ours"):
             assert one.status == min((piece.status for piece in one.evidence), key=order.index)

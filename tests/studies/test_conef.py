@@ -77,6 +77,11 @@ def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000
     )
 
 
+def test_a_run_that_diverged_costs_more_than_all_and_takes_no_other_with_it():
+    row = outcome("m", success=False)._replace(accuracy=np.array([0.9, math.nan, 0.8]))
+    assert row.cost.tolist() == [-0.9, math.inf, -0.8]
+
+
 def test_the_best_step_has_the_least_loss_of_those_that_came_to_their_end():
     rows = [outcome("a", step=0.25, loss=0.5), outcome("a", step=1.0, loss=0.2), outcome("a", step=4.0, success=False)]
     rows += [outcome("b", step=4.0, success=False), outcome("b", step=1.0, success=False)]

@@ -184,6 +184,17 @@ def test_dcd_is_held_to_the_threshold_of_its_graph():
     assert made.limit_statement([rows[0]._replace(losses=math.inf * SEEDS)], []).verdict == "fails"
 
 
+def test_one_seed_that_diverges_is_not_yet_divergence():
+    some = np.array([1.0, math.inf, 1.0])
+    row, good = outcome(made.DCD, "rand 10 %", math.inf, omega=9.0, losses=some), outcome(made.CHOCO, "rand 10 %", 1.0)
+    assert made.limit_statement([row], []).verdict == "undecided"
+    swept = [one._replace(losses=some) if one.method == made.ECD else one for one in sweep(1.0, math.inf, 1.0)]
+    said = {one.id: one.verdict for one in made.table_statements(swept)}
+    assert said["ecd-diverges"] == "undecided"
+    assert made.far(row, good) == made.alike(row, good) == made.alike(good, row) == "undecided"
+    assert made.far(good, row) == "fails"  # whatever the third seed does, the first is not far worse
+
+
 def test_a_row_that_diverges_is_shown_as_such():
     table = page.published_table("p", [outcome(made.DCD, "rand 10 %", math.inf, omega=9.0)])
     (line,) = (line for line in table.rows if line[0] == "rand 10 %")

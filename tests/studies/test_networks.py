@@ -47,6 +47,13 @@ def row(method="m", end=0.5, accuracy=0.9, *, step=1.0, spread=0.001, group="g",
     return Trained("digits", group, method, step, counts, 8 * counts, loss, held, accuracies, 4.0, 0, success)
 
 
+def ended(one, *seeds):
+    """The same, but these seeds diverge."""
+    loss = one.loss.copy()
+    loss[list(seeds), -1] = np.inf
+    return one._replace(loss=loss, success=False)
+
+
 # --- data and training ------------------------------------------------------------------------------------------------
 
 
@@ -88,6 +95,7 @@ def test_training_takes_the_best_step_with_all_seeds(task):
     assert best["digits", "SGD"].step == 0.3 and best["digits", "SGD"].bits == 32.0
     assert not best["digits", "wild"].success and math.isinf(best["digits", "wild"].end)
     assert training.percent(best["digits", "wild"]) == "diverged with every step"
+    assert np.isinf(best["digits", "wild"].loss[:, -1]).all()  # the record tells which runs diverged
     assert training.step_text(best["digits", "SGD"], (0.01, 0.3)) == "0.3*"
     assert training.step_text(best["digits", "SGD"], (0.01, 0.3, 1.0), 0.1) == "0.03"
 
@@ -116,9 +124,15 @@ def test_differences_at_equal_seeds_decide():
     noisy = bad._replace(accuracy=bad.accuracy[::-1] + np.float32(0.05) * np.arange(-2, 3, dtype=np.float32)[:, None])
     assert not_worse(noisy, good, 0.0) == "undecided"
     assert not_worse(row(end=0.2), row(end=0.3), 0.0, "loss") == "holds"
-    failed = row(success=False)
+    failed = ended(row(), *range(SEEDS))
     assert not_worse(failed, good, 1.0) == "fails" and not_worse(good, failed, -1.0) == "holds"
     assert not_worse(failed, failed, 1.0) == "undecided"
+    assert not_worse(row(success=False, seeds=1), good, 1.0) == "fails"  # no step was short enough
+    one = ended(good, 2)
+    assert not_worse(one, bad, 0.0) == not_worse(bad, one, -0.06) == "undecided"  # one of five decides nothing
+    assert training.percent(one) == f"diverged in 1 of {SEEDS} runs"
+    unknown = row(success=False)  # records that do not tell which of them did
+    assert not_worse(unknown, good, 1.0) == not_worse(good, unknown, 1.0) == "undecided"
     assert not_worse(row(seeds=1), row(accuracy=0.1, seeds=1), 0.0) == "undecided"
 
 
@@ -247,7 +261,7 @@ def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
     assert [text for text, how in verdicts(LAMB=row("LAMB", end=0.6)).items() if how != "holds"] == [
         "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76)."
     ]
-    failed = verdicts(**{"1_bit_Adam": row("1-bit Adam", success=False)})
+    failed = verdicts(**{"1_bit_Adam": ended(row("1-bit Adam"), *range(SEEDS))})
     assert [text for text, how in failed.items() if how == "fails"] == [
         "1-bit Adam is at most one point below Adam (both with eps 1e-8)."
     ]

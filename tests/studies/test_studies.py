@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import types
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from theory.experiment import ConfigurationError
 from theory.experiment.cli import main
 from theory.measure import moments
 from theory.methods.schedules import step_size
+from theory.plots import new_figure
 from theory.reporting.figure_records import read_record, record_path
 from theory.reporting.json_values import from_json, to_json
 from theory.reporting.progress import track
@@ -132,6 +134,26 @@ def test_who_never_comes_there_is_said_to(small):
 )
 def test_the_best_step_is_found(steps, best):
     assert bits.best_step(lambda e, cap: steps(e), 1000) == best
+
+
+def test_a_search_for_a_step_says_nothing_of_those_that_are_too_long(small):
+    """After it they warn again."""
+
+    def steps_at(e, cap):
+        plan = th.ParallelSGD(th.Identity(), step=th.Constant(2.0**e / th.lipschitz(small)))
+        return th.run(plan, small, workers=1, steps=2, seed=e).fun
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", th.LongStepWarning)
+        bits.best_step(steps_at, 2, first=8, low=7)
+        with pytest.raises(th.LongStepWarning):
+            steps_at(6, 2)
+
+
+def test_seeds_that_never_get_there_are_counted():
+    row = bits.Cost("p", "m", 1.0, np.array([5.0, math.inf]), np.array([50.0, math.inf]), math.nan, 0.0, 0.0)
+    cells = bits._table("p", [row, row._replace(steps=row.steps[1:]), row._replace(steps=row.steps[:1])]).rows
+    assert [one[2] for one in cells] == ["1 of 2 never", "never", "5"]
 
 
 def test_verdicts_follow_the_numbers():
@@ -726,7 +748,7 @@ def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
         (tmp_path / f"{name}.toml").write_text(f'study = "echo"\nk = {k}\n', encoding="utf-8")
     monkeypatch.setattr(files, "SHIPPED", tmp_path)
     monkeypatch.setattr(theory.plots, "save_figure", lambda figure, path: [path])
-    monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: None))
+    monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: new_figure()[0]))
     pages = {}
     for first in (["study", "echo-two"], ["run", "--config", "echo-two"]):
         page = tmp_path / f"{first[0]}.md"

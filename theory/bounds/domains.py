@@ -5,7 +5,7 @@ first operand that is a bare name.  ``"one of first, second"`` wants exactly one
 (``ArrayLike``) a condition must hold everywhere, and all are finite numbers; ``vector(v)``, ``increasing(v)``,
 ``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``symbols.SYMBOLS``) holds
 wherever the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come
-from annotations.
+from annotations.  Where an argument is an array, what is computed of it is summed, so that a number is one number.
 """
 
 from __future__ import annotations
@@ -238,12 +238,13 @@ class Domain(NamedTuple):
             return
         bound.apply_defaults()
         values = dict(bound.arguments)
+        alone = any(one.array for one in self.arguments)  # what is computed of an array is summed: of one number alone
         for argument in self.arguments:
             value = values[argument.name]
             if value is None and argument.optional:
                 continue
             if argument.number:
-                self._number(argument, value)
+                self._number(argument, value, alone)
             elif argument.array:
                 values[argument.name] = self._array(argument, value)
         each = [(argument, one) for argument in self.arguments for one in argument.conditions]
@@ -266,9 +267,11 @@ class Domain(NamedTuple):
         return found
 
     @staticmethod
-    def _number(argument: Argument, value: Any) -> None:
-        allowed = argument.conditions[0].said(argument.integer) if argument.conditions else "a number"
-        scalar = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+    def _number(argument: Argument, value: Any, alone: bool) -> None:
+        what = "an integer" if argument.integer else "a number"
+        allowed = next((one.said(argument.integer) for one in argument.conditions if one.limits), what)
+        several = isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and (value.ndim == 0 or not alone)
+        scalar = (isinstance(value, Real) and not isinstance(value, bool)) or several
         require(scalar, argument.name, value, allowed)
         if argument.integer and not isinstance(value, Integral):
             require(bool(np.all(np.asarray(value) % 1 == 0)), argument.name, value, allowed)

@@ -171,7 +171,8 @@ def two_workers_feedback_rate(delta: float, first: tuple[float, float], second: 
     K_2), C = s^2 (1 + 2s + r (K_1 + s K_2)), S_i = L_i + mu_i, D_i = L_i - mu_i, K_1 = (D_2^2 S_1 + D_1^2 S_2)/(S_1 S_2
     (S_1 + S_2)), K_2 = (D_1 + D_2)^2/(S_1 + S_2)^2.
     Kind: tight, a conjecture. It is attained where L_1/mu_1 = L_2/mu_2, by quadratics in one dimension; elsewhere the
-    best instance that is known, with the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is below.
+    best instance for all steps that is known, with the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is
+    below, and what worst cases of a few steps lose in a step lies between.
     Latex: \rho^3-B\rho^2+C\rho-s^4=0
     Attained: L_1/mu_1 = L_2/mu_2: quadratics in one dimension, all with C(v) = (1 + s) v
     Proof: None. With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate is

@@ -9,7 +9,7 @@ from .claim_list import make_callable as _make_callable
 from .files import load_claims
 from .grading import Grade, grade
 from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
-from .related import Verifications
+from .several_results import Verifications
 from .verification import Verification, verify
 from .wrong_formulas import Blind, blind_spots, formula_mutants
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from ..bounds.closed_form import Value, at_source
 from ..measure import Interval, exactly
-from .at_source import AtSource, try_at_source
 from .base import Claim
-from .branches import watched
+from .branch_coverage import watched
 from .checks import EFFORTS, Check, Context, Measurement
 from .judgement import overall
+from .source_trials import AtSource, try_at_source
 
 __all__ = ["Attempt", "Evidence", "EvidenceDamaged", "from_line", "measured", "same_numbers", "to_line"]
 
@@ -275,7 +275,10 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
 def _caught(one: Evidence) -> Any:
     """What is noticed at the source; the words of an error may differ."""
     found = one.source
-    return found and (found.calls, found.alone, {name: found.notices(name) for name in found.verdicts})
+    if found is None:
+        return None
+    caught: dict[str, bool] = {name: found.notices(name) for name in found.verdicts}
+    return found.calls, found.alone, caught
 
 
 def _numbers(check: Check) -> list[float]:

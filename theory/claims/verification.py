@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from .at_source import noticed
 from .base import REGISTRY, Claim, find_claim
-from .branches import branches
+from .branch_coverage import branches
 from .checks import EFFORTS, LEVEL, Check
 from .display import checks_table, formula
 from .display import verdict as verdict_html
 from .evidence import Evidence, measured
 from .judgement import ATTAINED, CONSISTENT, graded, judge, overall, resolves
 from .proofs.proof_list import Checked, certificate, secured
+from .several_results import Verifications, related
+from .source_trials import noticed
 from .wrong_formulas import Blind
-
-if TYPE_CHECKING:
-    from .related import Verifications
 
 
 def _certificate(claim: Claim, checks: tuple[Check, ...], blind: Blind | None) -> str:
@@ -307,8 +305,6 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     if not isinstance(id, (str, Claim)):
         # all must be known before one is measured
         claims = [one if isinstance(one, Claim) else find_claim(one) for one in id]
-        from .related import Verifications, related
-
         return Verifications(related(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims))
     claim = id if isinstance(id, Claim) else find_claim(id)
     return judged(claim, measured(claim, seed=seed, quick=quick, data=data))
@@ -327,7 +323,7 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
     -------
     Verification
     """
-    truth, wrong_formulas, blind = evidence.truth, {}, None
+    truth, wrong_formulas, blind = evidence.truth, dict[str, bool](), None
     verdict, headline = overall(truth.checks), truth.checks[0]
     proved = certificate(claim.id)
     fates = {}

@@ -11,38 +11,84 @@ from typing import Any
 import numpy as np
 
 from ..core import require
-from ..core.bound_calls import EXCHANGE, Call, Owners, bind
+from ..core.bound_calls import EXCHANGE, Call, Owners, arrays_in, bind, pinned
+from ..core.handles import Handle, inside
+from ..methods.messages import SymbolRows
 from ..methods.rates import Column, Rate, Rates
 
-__all__ = ["Calls", "in_round", "is_always", "list_calls", "trace_calls"]
+__all__ = ["Calls", "identity", "in_round", "is_always", "list_calls", "named", "real", "trace_calls"]
 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
+NUMBERS = (int, float, np.integer, np.floating)
+CHANGED = "an array whose shape, strides or dtype was changed in place"
+ARRAY = np.ndarray
+INNER = (float, int, Column, SymbolRows)  # without arrays that a round function could change
 KEPT = 4096  # maximum number of cached calls; a round function that makes new arrays in every round would fill memory
 
 
 class Calls:
-    """Dispatch of the operations that a round function calls."""
+    """Dispatch of the operations that a round function calls.
+
+    What a round function can reach is looked at before a kernel gets it: handles are those of this run, arrays have the
+    shape that the run knows, and numbers are numbers.
+    """
 
     replicas: int
     d: int
     rates: Rates
     active: Owners
     heard: Owners
+    _fixed: frozenset[str] = frozenset()  # attributes that a round function cannot replace
 
     def __init__(self) -> None:
         self._copies: set[int] = set()  # arrays with a row for every worker, by their ids
         self._made: dict[Any, Any] = {}  # cache of `once`: the same line gives the same object in every round
         self._bound: dict[Any, Call] = {}  # cache of calls, by operation and arguments
+        self._handles: dict[int, Handle] = {}  # those that this run has made, by their ids
+        self._layouts: dict[int, tuple] = {}  # of the arrays that were made with the run, by their ids
+        self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
         self._zeroed: tuple = ()  # what `set` made 0 last, and the length of the list then
         self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed and value is not vars(self).get(name):  # run.x *= 2 assigns run.x itself
+            raise AttributeError(f"run.{name}: got another value, allowed: none; operations change what is in it")
+        super().__setattr__(name, value)
+
+    def _fix(self) -> None:
+        """From now on attributes are not replaced, and arrays have the shapes that they have."""
+        for array in (a for value in vars(self).values() for a in arrays_in(inside(value))):
+            self._fix_layout(array)
+        self._fixed = frozenset(name for name in vars(self) if not name.startswith("_")) - {"listing", "tracing"}
+
+    def _fix_layout(self, array: np.ndarray) -> None:
+        self._layouts[id(array)] = identity(array)
+        self._pins += array, *pinned(array)
+
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""
+        return self._once(("own", key), make)
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+    def _handle(self, cls: Callable[[Any], Handle], content: Any) -> Any:
+        """A handle of this run."""
+        made = cls(content)
+        self._handles[id(made)] = made
+        return made
+
+    def _inside(self, name: str, handle: Any) -> Any:
+        """What one of the run's handles stands for; anything but a handle is returned as it is."""
+        if not isinstance(handle, Handle):
+            return handle
+        mine = self._handles.get(id(handle)) is handle
+        require(mine, name, f"{type(handle).__name__} that this run has not made", "what the run itself returns")
+        return inside(handle)
 
     def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation for these owners, by default the active workers, or list it for later."""
@@ -50,13 +96,29 @@ class Calls:
             self.tracing.append((_stack_of_text(), type(operation).__name__))
             return
         owners = owners or self.active
-        key = (type(operation), id(owners), *(a if isinstance(a, (int, float)) else id(a) for a in operation))
-        if key not in self._bound:
-            self._check_rows(operation, owners)
+        key = (type(operation), id(owners), *map(identity, operation))
+        call = self._bound.get(key)
+        if call is None:
+            call = self._bind(operation, owners)
             if len(self._bound) >= KEPT:
                 self._bound.clear()
-            self._bound[key] = bind(operation, self.replicas, owners)  # which keeps the arguments alive, and their ids
-        self._do(self._bound[key])
+            self._bound[key] = call  # which keeps the arguments alive, and their ids
+        self._do(call)
+
+    def _bind(self, operation: Any, owners: Owners) -> Call:
+        self._check_rows(operation, owners)
+        told, inner, pins = type(operation).__name__, [], []
+        for name, value in zip(operation._fields, operation, strict=True):
+            if type(value) not in INNER:
+                for array in arrays_in(value):
+                    known = self._layouts.get(id(array))
+                    same = known is None or known == identity(array)
+                    require(same, f"{told}: {name}", CHANGED, "the shape and dtype that the run made")
+                    pins += [] if known else pinned(array)
+            inner.append(self._inside(f"{told}: {name}", value))
+        call = bind(type(operation)(*inner), self.replicas, owners)
+        call.given = operation, tuple(map(identity, operation)), pins
+        return call
 
     def python(self, function: Callable[[int], None], name: str, kind: int = EXCHANGE) -> None:
         """The same for a Python function of the round number."""
@@ -85,21 +147,35 @@ class Calls:
         return made
 
     def _column(self, scale: Any) -> Column:
-        if not isinstance(scale, Rate):
-            number = isinstance(scale, (int, float, np.number))
-            require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
-            scale = self.rates.constant(float(scale))
-        return scale.column()
+        scale = self._scale(scale)
+        return (scale if isinstance(scale, Rate) else self.rates.constant(scale)).column()
+
+    def _scale(self, scale: Any) -> Rate | float:
+        """A scale that a round function has given, or an exception."""
+        if isinstance(scale, Rate):
+            require(scale.belongs_to(self.rates), "scale", "a rate of another run", "a number, or a rate of this run")
+            return scale
+        number = isinstance(scale, NUMBERS)
+        require(number, "scale", type(scale).__name__, "a number, or a rate such as run.eta", TypeError)
+        return float(scale)
+
+    def _takes(self, operation: Any, name: str, content: Any) -> bool:
+        """Whether an operation takes what a handle stands for as rows."""
+        return False
 
     def _check_rows(self, operation: Any, owners: Owners) -> None:
         """Reject arrays that are not rows of these owners: kernels check no bounds."""
         several, shared = owners.index.size, type(operation).shared
         for name, rows in zip(operation._fields, operation, strict=True):
-            if name not in ROWS or hasattr(rows, "_fields"):  # sparse rows: only the run makes them
+            if name not in ROWS:
                 continue
             told = f"{type(operation).__name__}: {name}"
-            floats = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
-            require(floats, told, type(rows).__name__, "an array of floats, such as run.rows(name) gives", TypeError)
+            if isinstance(rows, Handle) and self._takes(operation, name, self._inside(told, rows)):
+                continue
+            plain = type(rows) is np.ndarray  # a subclass may say anything of its shape
+            require(plain, told, type(rows).__name__, "an array of floats, such as run.rows(name) gives", TypeError)
+            floats = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative
+            require(floats, told, f"dtype {rows.dtype}", "an array of floats, float64 or float32", TypeError)
             counts = (several, 1) if name in shared else (several,)
             shapes = [(self.replicas, n, self.d) for n in dict.fromkeys(counts)]
             require(rows.shape in shapes, told, f"shape {rows.shape}", f"shape {' or '.join(map(str, shapes))}")
@@ -116,6 +192,27 @@ class Calls:
                 "rows of the workers here",
                 "run.copies(name), which has those of all workers, or the model",
             )
+
+
+def identity(value: Any) -> Any:
+    """What a call is known by: of an array also its layout, which a round function may change in place."""
+    kind = type(value)
+    if kind is ARRAY:  # a dtype is one object, and its hash takes longer
+        return id(value), value.shape, value.strides, id(value.dtype)
+    return value if kind is float or kind is int else id(value)
+
+
+def real(name: str, value: Any, allowed: str = "a number", accept: Callable[[float], bool] = lambda v: v == v) -> float:
+    """A number that an operation takes, as a float; NaN is refused."""
+    require(isinstance(value, NUMBERS), name, value, allowed, TypeError)
+    require(accept(float(value)), name, value, allowed)
+    return float(value)
+
+
+def named(name: str, value: Any) -> str:
+    """A name that a round function gives to something."""
+    require(isinstance(value, str), name, value, "a string", TypeError)
+    return value
 
 
 def trace_calls(run: Calls, text: Callable[[Any], object], t: int = 0) -> tuple[list[tuple], list[tuple]]:
@@ -161,9 +258,18 @@ def list_calls(run: Calls, text: Callable[[Any], object]) -> list[Call]:
     run.listing = []
     try:
         text(run)
+        for call in run.listing:
+            _check_unchanged(call)
         return run.listing
     finally:
         run.listing = None
+
+
+def _check_unchanged(call: Call) -> None:
+    """Reject an array whose layout was changed in place after it was given to an operation."""
+    operation, before, _ = call.given or ((), (), ())
+    for name, value, known in zip(getattr(operation, "_fields", ()), operation, before, strict=True):
+        require(known == identity(value), f"{call.name}: {name}", CHANGED, "the shape and dtype that it had")
 
 
 @contextlib.contextmanager
@@ -180,7 +286,7 @@ def is_always(rate: Any, number: float) -> bool:
     """Whether a rate equals this number in every step."""
     if isinstance(rate, Rate):
         return rate.constant == number
-    return isinstance(rate, (int, float, np.number)) and bool(rate == number)
+    return isinstance(rate, NUMBERS) and bool(rate == number)
 
 
 def _stack_of_text() -> tuple:

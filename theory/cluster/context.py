@@ -17,15 +17,16 @@ import numpy as np
 from ..compressors.base import shares_stream
 from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
+from ..core.handles import read_only, writable
 from ..core.random import derive, generator
-from ..core.settings import digest
+from ..core.settings import digest, is_whole
 from ..methods.gradients import Draw, Gradient
 from ..methods.messages import ABSENT, COUNTERS, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
-from .calls import in_round, is_always
+from .calls import CHANGED, identity, in_round, is_always
 from .exchange import Phase
 from .graph_rows import GraphRows
 from .rows import check_apart
@@ -79,21 +80,22 @@ class Run(GraphRows):
         self._keys = np.empty((len(PURPOSES), replicas, self.workers_here), np.uint64)
         self.sampling_keys, self._rounding_keys, self.noise_keys, _ = self._keys
         self._named: dict[tuple[int, str], np.ndarray] = {}  # keys for a second use of a purpose, by name
-        self.sent = self.array("sent", (replicas, COUNTERS), np.int64)
+        self.sent = self._array("sent", (replicas, COUNTERS), np.int64)
         self.rates = Rates(setup.method.local_steps)
         self.eta = self.rates.steps(setup.method.step)
         self.eta_sent, self.eta_received = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
         order = new_order(setup.shards, here)
-        self.order = np.zeros((replicas, *order.shape), order.dtype)
+        self.order = read_only(np.zeros((replicas, *order.shape), order.dtype))
         self._rows = np.zeros((replicas, self.workers_here, int(setup.batches.max())), np.int64)
         self.x = self._make_model()
         self.restart(replica)
+        self._fix()
 
     def _make_model(self) -> Vector:
         x, self.mean = self.vector(".x"), self.vector(".mean")  # names that no round function will choose
-        self.total = self.array("total", x.shape[:2], np.float64)
+        self.total = self._array("total", x.shape[:2], np.float64)
         return x
 
     def _start_model(self) -> None:
@@ -131,9 +133,9 @@ class Run(GraphRows):
         fill_stream_keys(self.setup.purposes, replica, self.first_here, self._keys)
         for purpose, name in self._named:
             self._fill_named(purpose, name)
-        for phase in self.phases.values():
+        for phase in self._phases.values():
             self._fill_keys(phase, replica)
-        self.replica = replica
+        vars(self)["replica"] = replica
 
     def _fill_keys(self, phase: Phase, replica: int) -> None:
         """Fill in the keys of a phase: each worker's own, or worker 0's for all; the model is an extra worker."""
@@ -170,7 +172,7 @@ class Run(GraphRows):
 
         The others neither send nor receive messages, and means are over the active workers.
         """
-        known = isinstance(clients, (int, np.integer)) and 1 <= clients <= self.workers
+        known = is_whole(clients) and 1 <= clients <= self.workers
         require(known, "clients", clients, f"an integer from 1 to {self.workers}, the number of workers")
         self._some_act()
         self.python(lambda t: self._choose(clients, t), "choose", OTHER)
@@ -184,8 +186,9 @@ class Run(GraphRows):
 
     def act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
         """Activate the workers ``chosen[t]`` in round t, in increasing order, with their ``weights``."""
-        fitting = getattr(weights, "shape", None) == (self.workers,)
+        fitting = isinstance(weights, np.ndarray) and weights.shape == (self.workers,) and weights.dtype.kind in "iuf"
         require(fitting, "weights", getattr(weights, "shape", weights), f"an array of shape ({self.workers},)")
+        require(isinstance(chosen, (list, tuple, np.ndarray)), "chosen", chosen, "a list of the workers of each round")
         self._some_act()
         self.python(lambda t: self._act_as_given(chosen, weights, t), "act", OTHER)
 
@@ -209,7 +212,7 @@ class Run(GraphRows):
     def _act(self, chosen: np.ndarray, weights: np.ndarray) -> None:
         here = chosen[(chosen >= self.first_here) & (chosen < self.first_here + self.workers_here)] - self.first_here
         for owners, index in ((self.heard, chosen), (self.active, here)):
-            owners.index[: index.size], owners.count[0] = index, index.size
+            owners.become(index)
         self.weight[:] = 0.0
         self.weight[chosen] = weights
 
@@ -220,6 +223,8 @@ class Run(GraphRows):
         self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
 
     def _some_act(self) -> None:
+        for name, array in (("run.weight", self.weight), ("run.setup.batches", self.setup.batches)):
+            require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
         require(
             self.replicas == 1,
             "replicas",
@@ -229,7 +234,7 @@ class Run(GraphRows):
         require(self.links is None, "graph", self._graph, "without choosing workers: the mean would move")
         self._chooses = True
         self._check_average()
-        for phase in self.phases.values():
+        for phase in self._phases.values():
             self._check_all_send(phase)
 
     def _check_all_send(self, phase: Phase) -> None:
@@ -261,12 +266,12 @@ class Run(GraphRows):
 
     def set_gradient(self, g: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Set g = scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
-        self.set(g, at, scale * self.l2)
+        self.set(g, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
     def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
         """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
-        self.add(p, at, scale * self.l2)
+        self.add(p, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(p, at=at, scale=scale)
 
     def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
@@ -277,9 +282,10 @@ class Run(GraphRows):
         check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
         if not same_batch:
-            shards, all_here = self.setup.shards, self.once("all", self._all)[0]
+            shards, all_here = self.setup.shards, self._once("all", self._all)[0]
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
-            self.call(Draw(shards, self.order, self.sampling_keys, self.first_here, size, before, batch), owners)
+            order, keys = writable(self.order), self.sampling_keys
+            self.call(Draw(shards, order, keys, self.first_here, size, before, batch), owners)
         self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager
@@ -300,7 +306,7 @@ class Run(GraphRows):
 
     def shard(self) -> Shard:
         """The operations on the slices of the model that the workers here keep."""
-        return self.once("shard", lambda: Shard(self))
+        return self._once("shard", lambda: Shard(self))
 
     def gather_slices(self) -> None:
         """Gather the slices of the model, each from the worker that keeps it."""
@@ -343,7 +349,9 @@ class Run(GraphRows):
     def _mean_of(self, rows: np.ndarray, total: float) -> np.ndarray:
         """The mean of all workers' rows, divided by ``total``."""
         shape = (self.replicas, 1, self.d)
-        sums, out = self.once(("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype)))
+        sums, out = self._once(
+            ("mean of", id(rows)), lambda: (np.empty(shape, rows.dtype), np.empty(shape, self.dtype))
+        )
         self.transport.combine(self, rows, sums, 0, self.d, False)
         out[:] = sums / total
         return out
@@ -351,20 +359,20 @@ class Run(GraphRows):
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
         """The weighted sum of the iterates of each worker here, and the sum of the weights."""
         shape = (self.replicas, self.workers_here, self.d)
-        return self.array("sums", shape, np.float64), self.array("sums, weights", shape[:2], np.float64)
+        return self._array("sums", shape, np.float64), self._array("sums, weights", shape[:2], np.float64)
 
 
 @contextlib.contextmanager
 def after_rounds(run: Run, t: int) -> Iterator[None]:
     """Context in which operations are executed at once, after t rounds, for all workers."""
-    active, heard, weight = run.active, run.heard, run.weight.copy()
-    run.active, run.heard = run.once("all", run._all)
+    acting, weight = {"active": run.active, "heard": run.heard}, run.weight.copy()
+    vars(run).update(zip(acting, run._once("all", run._all), strict=True))
     run.weight[:] = run.setup.shards.weight
     try:
         with in_round(run, t):
             yield
     finally:
-        run.active, run.heard = active, heard
+        vars(run).update(acting)
         run.weight[:] = weight
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .. import bounds
 from ..compressors.identity import Identity
 from ..core import require
+from ..core.arguments import whole_number
 from ..core.random import key
 from ..core.result import Result
 from ..methods.schedules import Constant, GrowingBatch
@@ -124,8 +125,8 @@ def catalyst(
     (0.5, True)
     """
     y = start_at(problem, x0)
-    good = record_every is None or (isinstance(record_every, (int, np.integer)) and record_every >= 1)
-    require(good, "record_every", record_every, "an integer, at least 1")
+    if record_every is not None:
+        whole_number("record_every", record_every)
     L = lipschitz(problem)
     theta = bounds.catalyst_theta(L) if theta is None else float(theta)
     require(theta > L, "theta", theta, f"a number above L = {L:g}, so that the proximal problems are convex")

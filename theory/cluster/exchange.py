@@ -12,6 +12,8 @@ from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
 from ..core.bound_calls import Owners
+from ..core.handles import Handle, inside, read_only
+from ..core.settings import constructed
 from ..methods.compression_error import CompareMessages, RestoreMessages
 from ..methods.messages import (
     BITS,
@@ -36,12 +38,10 @@ from ..methods.messages import (
 )
 from ..methods.types import Scale, Vector
 from ..wire.frame import header_template, overhead
-from .calls import is_always
+from .calls import is_always, named
 from .rows import Rows, same_setting
 
-COMPRESSED = "what run.compress returns"
-
-__all__ = ["Exchange", "Messages", "Phase", "Stored"]
+__all__ = ["Exchange", "Heard", "Message", "Messages", "Phase", "Stored"]
 
 
 class Phase(NamedTuple):
@@ -71,21 +71,56 @@ class Phase(NamedTuple):
     up: bool
 
 
-class Messages(NamedTuple):
+class Heard(NamedTuple):
     """Received messages: their symbols, weights and senders."""
 
+    name: str
     compressor: Any
     symbols: SymbolRows
     weight: np.ndarray
     senders: Owners
 
 
-class Stored(NamedTuple):
+class Kept(NamedTuple):
     """Vectors that are stored in the messages of a compressor."""
 
     compressor: Any
     packed: Packed
     keys: tuple[np.ndarray, np.ndarray]
+
+
+class _OfCompressor(Handle):
+    """What was compressed; the run keeps it."""
+
+    __slots__ = ()
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor."""
+        return inside(self).compressor
+
+
+class Message(_OfCompressor):
+    """Q(p), a message for each worker; what `Run.compress` returns."""
+
+    __slots__ = ()
+
+    @property
+    def symbols(self) -> SymbolRows:
+        """The symbols, in arrays that can only be read."""
+        return SymbolRows(*map(read_only, inside(self).symbols))
+
+
+class Messages(Message):
+    """The messages that were received; what `Run.gather`, `Run.reduce`, `Run.hear` and `Run.broadcast` return."""
+
+    __slots__ = ()
+
+
+class Stored(_OfCompressor):
+    """Vectors that are stored in the messages of a compressor; what `Run.stored` returns."""
+
+    __slots__ = ()
 
 
 class Exchange(Rows):
@@ -116,8 +151,9 @@ class Exchange(Rows):
 
     def __init__(self, *rows: Any) -> None:
         super().__init__(*rows)
-        self.phases: dict[str, Phase] = {}
+        self._phases: dict[str, Phase] = {}
         self._compressors: dict[str, Any] = {}  # of the phases, as given in the round function
+        self._one = np.ones(1)  # the weight of a single message
         self._compressed: tuple = ()  # what was compressed last, and places in the list: see _in_one_pass
 
     def _apply(self, compressor: Any, P: Vector, keys: np.ndarray, name: str) -> tuple[Any, Vector]:
@@ -127,22 +163,25 @@ class Exchange(Rows):
         """
         if not isinstance(compressor, FunctionCompressor):
             return compressor, P
-        values = self.array(f"{name} values", (*keys.shape, self.d), self.dtype)
+        values = self._array(f"{name} values", (*keys.shape, self.d), self.dtype)
         self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
         return WIRE, values
 
-    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Phase:
+    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Message:
         """Q(p), a message for each worker; `add` with the scale -1 subtracts it from p.
 
         ``reduce``: the messages will be summed before they are decoded.  Every exchange of a round is a ``phase`` with
         its own name; in the phase "down" the model sends to all workers.
         """
-        made = self.once(("phase", phase), lambda: self._phase(phase, compressor, reduce))
-        same = same_setting(compressor, self._compressors[phase]) and reduce == (made.high > made.low)
-        require(same, "phase", phase, f"another name: {self._compressors[phase]} uses this one")
+        name = named("phase", phase)
+        message = self._once(("phase", name), lambda: self._handle(Message, self._phase(name, compressor, reduce)))
+        made = inside(message)
+        same = same_setting(compressor, self._compressors[name]) and reduce == (made.high > made.low)
+        require(same, "phase", name, f"another name: {self._compressors[name]} uses this one")
+        compressor = self._compressors[name]
         owners = self.active if made.up else self.single
         if not made.up and self.transport.rank > 0:
-            return made  # rank 0 compresses for all models
+            return message  # rank 0 compresses for all models
         self.call(Keys(made.keys, made.round_keys), owners)
         if made.numbers.shape[2]:
             self._combine_numbers(made, p)
@@ -157,7 +196,7 @@ class Exchange(Rows):
             self.call(Measure(compressor, made.symbols, *counted, made.lengths, self.sent, column), owners)
         fused = source is p and type(compressor) in quantize_rest.table and not watched
         self._compressed = (id(made), id(p), place, len(self._listed())) if fused else ()
-        return made
+        return message
 
     def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
         """Set y = scale x, or y = 0 if x is the number 0; x is one of the vectors or messages of `add`.
@@ -165,13 +204,14 @@ class Exchange(Rows):
         With ``minus`` y = scale x - minus.  If y is what `stored` gave, C(x) is stored there.
         """
         if isinstance(y, Stored):
+            kept = self._inside("y", y)
             require(is_always(scale, 1.0), "scale", scale, "1 where a compressed vector is stored")
             require(minus is None, "minus", minus, "None where a compressed vector is stored")
-            base, keys = y.keys
+            base, keys = kept.keys
             self.call(Keys(base, keys))
-            compressor, source = self._apply(y.compressor, x, keys, "stored")
-            self.call(Store(compressor, y.packed, source, keys))
-        elif isinstance(x, (Phase, Messages, Stored)):
+            compressor, source = self._apply(kept.compressor, x, keys, "stored")
+            self.call(Store(compressor, kept.packed, source, keys))
+        elif isinstance(x, (Message, Stored)):
             super().set(y, 0.0)
             self.add(y, x, scale)
             if minus is not None:
@@ -198,7 +238,7 @@ class Exchange(Rows):
         With ``minus`` y = y + x - minus; with ``weights`` y_i = y_i + scale (the sum over j of weights[i, j] x_j), for
         each row i of all workers or models, and all rows j of x.
         """
-        if not isinstance(x, (Phase, Messages, Stored)):
+        if not isinstance(x, (Message, Stored)):
             super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
             return
         require(
@@ -207,24 +247,29 @@ class Exchange(Rows):
             (minus, weights),
             "None and None where x is a message",
         )
+        content = self._inside("x", x)
         self.scale(y, keep)
-        if isinstance(x, Messages):
-            self._add_received(y, x, scale)
-        elif isinstance(x, Stored):
-            compressor = WIRE if isinstance(x.compressor, FunctionCompressor) else x.compressor
-            self.call(AddStored(compressor, x.packed, y, self._column(scale)))
-        elif not (is_always(scale, -1.0) and self._in_one_pass(x, y)):
-            each = x.up and (not isinstance(y, np.ndarray) or y.shape[1] == x.keys.shape[1])
-            require(each, "y", f"shape {getattr(y, 'shape', ())}", f"a vector for each of {x.keys.shape[1]} senders")
-            weight = self.once("ones", lambda: np.ones(self.workers_here))
-            self.call(Accumulate(x.compressor, x.symbols, y, self._column(scale), weight, x.first))
+        if isinstance(content, Heard):
+            self._add_received(y, content, scale)
+        elif isinstance(content, Kept):
+            compressor = WIRE if isinstance(content.compressor, FunctionCompressor) else content.compressor
+            self.call(AddStored(compressor, content.packed, y, self._column(scale)))
+        elif not (is_always(scale, -1.0) and self._in_one_pass(content, y)):
+            self._add_own(y, content, scale)
 
-    def _add_received(self, y: Vector, received: Messages, scale: Scale) -> None:
+    def _add_own(self, y: Vector, phase: Phase, scale: Scale) -> None:
+        """Add each worker's own message."""
+        each = phase.up and (not isinstance(y, np.ndarray) or y.shape[1:2] == phase.keys.shape[1:2])
+        require(each, "y", f"shape {getattr(y, 'shape', ())}", f"a vector for each of {phase.keys.shape[1]} senders")
+        weight = self._once("ones", lambda: np.ones(self.workers_here))
+        self.call(Accumulate(phase.compressor, phase.symbols, y, self._column(scale), weight, phase.first))
+
+    def _add_received(self, y: Vector, received: Heard, scale: Scale) -> None:
         """Add the mean of the messages; or each to its sender's row, if y has copies."""
         copies = id(y) in self._copies
         single = copies or not isinstance(y, np.ndarray) or not (self.own_models and id(y) in self._models)
         require(single, "y", "a vector of each worker", "one beside the model, or run.copies(name)")
-        weight = self.once("ones of all", lambda: np.ones(self.workers)) if copies else received.weight
+        weight = self._once("ones of all", lambda: np.ones(self.workers)) if copies else received.weight
         self.call(
             Accumulate(received.compressor, received.symbols, y, self._column(scale), weight, 0), received.senders
         )
@@ -244,12 +289,12 @@ class Exchange(Rows):
     def _watch(self, phase: Phase, p: Vector) -> None:
         """Measure the compression error in the rounds that are watched."""
         shape = (self.replicas, self.workers_here, self.d)
-        restored = self.array("restored", shape, self.dtype)
+        restored = self._array("restored", shape, self.dtype)
         self.call(RestoreMessages(phase.compressor, phase.symbols, restored, self.watched, phase.first))
         self.call(CompareMessages(p, restored, self.watched, self.errors))
 
     def _phase(self, name: str, compressor: Any, reduce: bool) -> Phase:
-        self._check_compressor(compressor)
+        compressor = self._checked(compressor)
         require(not reduce or name != "down", "reduce", reduce, "False in the phase 'down', in which one sends")
         self._compressors[name] = compressor
         c = WIRE if isinstance(compressor, FunctionCompressor) else compressor
@@ -271,7 +316,7 @@ class Exchange(Rows):
 
         symbols, total = messages(rows), messages(1 if reduce else 0)
         combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
-        states = self.array(f"{name} states", (R, here, int(state_size(c, d))), np.float64)
+        states = self._array(f"{name} states", (R, here, int(state_size(c, d))), np.float64)
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(
@@ -291,17 +336,18 @@ class Exchange(Rows):
             up,
         )
         self._check_all_send(phase)
-        self.phases[name] = phase
+        self._phases[name] = phase
         self._fill_keys(phase, self.replica)
         return phase
 
-    def _check_compressor(self, compressor: Any) -> None:
-        """Check a compressor that `run` did not check: a second one."""
-        require(
-            quantize.implements(type(compressor)), "compressor", compressor, "a compressor, such as TopK(10)", TypeError
-        )
+    def _checked(self, compressor: Any) -> Any:
+        """A compressor that `run` did not check: a second one."""
+        known = quantize.implements(type(compressor))
+        require(known, "compressor", compressor, "a compressor, such as TopK(10)", TypeError)
+        compressor = constructed(compressor)
         check_parts("compressor", compressor)
         check(compressor, self.d)
+        return compressor
 
     def _combine_numbers(self, p: Phase, P: Vector) -> None:
         maximum, n = bool(opening_is_maximum(p.compressor)), p.numbers.shape[2]
@@ -314,59 +360,66 @@ class Exchange(Rows):
             self.call(Propose(p.compressor, P, p.states, p.round_keys, p.room, p.numbers, self.sent, 0), self.single)
             self.call(Settle(p.compressor, p.states, p.numbers, self.d), self.single)
 
-    def gather(self, phase: Phase) -> Messages:
+    def _sent(self, message: Any) -> Phase:
+        """The phase of what `compress` has returned."""
+        known = isinstance(message, Message) and not isinstance(message, Messages)
+        require(known, "messages", type(message).__name__, "what run.compress returns", TypeError)
+        return self._inside("messages", message)
+
+    def _received(self, phase: Phase, symbols: SymbolRows, weight: np.ndarray, senders: Owners) -> Messages:
+        heard = Heard(phase.name, phase.compressor, symbols, weight, senders)
+        return self._once(("heard", phase.name), lambda: self._handle(Messages, heard))
+
+    def gather(self, message: Message) -> Messages:
         """Gather the messages of all workers at every worker."""
-        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
+        phase = self._sent(message)
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         require(self.links is None, "graph", "run.gather", "run.hear: on a graph workers hear their neighbours alone")
         self.transport.gather(self, phase)
-        return self.once(
-            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
-        )
+        return self._received(phase, phase.symbols, self.weight, self.heard)
 
-    def broadcast(self, phase: Phase) -> Messages:
+    def broadcast(self, message: Message) -> Messages:
         """Send the model's message to every worker."""
+        phase = self._sent(message)
         require(not phase.up, "phase", phase.name, "'down', in which the model sends")
         self.transport.broadcast(self, phase)
-        return self.once(
-            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, np.ones(1), self.single)
-        )
+        return self._received(phase, phase.symbols, self._one, self.single)
 
-    def reduce(self, phase: Phase) -> Messages:
+    def reduce(self, message: Message) -> Messages:
         """The mean of the messages of all workers, as one message."""
+        phase = self._sent(message)
         self._first(phase, REDUCED)
         self.transport.combine(self, phase.symbols.value, phase.total.value, phase.low, phase.high, False)
         if phase.numbers.shape[2]:
             self.call(Learn(phase.compressor, phase.states, phase.total, self.d))
-        return self.once(
-            ("heard", phase.name), lambda: Messages(phase.compressor, phase.total, np.ones(1), self.single)
-        )
+        return self._received(phase, phase.total, self._one, self.single)
 
-    def scatter(self, phase: Phase) -> Messages:
+    def scatter(self, message: Message) -> Messages:
         """The same, of which only the values of the slices here are known: those of the coordinates, one by one."""
+        phase = self._sent(message)
         self._first(phase, SCATTERED)
         each = (phase.low, phase.high) == (0, self.d) and isinstance(phase.compressor, Identity)
         require(each, "compressor", phase.compressor, "Identity(), whose values are the coordinates, to be scattered")
         self.transport.scatter(self, phase.symbols.value, phase.total.value, phase.low, phase.high)
-        return self.once(
-            ("heard", phase.name), lambda: Messages(phase.compressor, phase.total, np.ones(1), self.single)
-        )
+        return self._received(phase, phase.total, self._one, self.single)
 
     def _first(self, phase: Phase, column: int) -> None:
         """Take what all messages have in common from the first, and count the values that are summed."""
-        require(isinstance(phase, Phase), "messages", type(phase).__name__, COMPRESSED, TypeError)
         require(phase.high > phase.low, "phase", phase.name, "one that was compressed with reduce=True")
         bits = 8 * phase.symbols.value.itemsize * (phase.high - phase.low) * self.workers
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
 
     def stored(self, name: str, compressor: Any) -> Stored:
         """A vector for each local worker, stored as the compressor's messages; initially 0."""
-        self._check_compressor(compressor)
-        shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
-        payload, bits = self.array(name, shape, np.uint8), self.array(f"{name}, bits", shape[:2], np.int64, -1)
-        packed = self.once(
-            ("packed", name), lambda: Packed(payload, bits, new_symbols(compressor, self.d, self.wire), np.empty(0))
-        )
-        made = self.once(("stored", name), lambda: Stored(compressor, packed, self._memory_keys(name)))
-        require(same_setting(compressor, made.compressor), "name", name, f"another one: {made.compressor} uses this")
+        made = self._once(("stored", named("name", name)), lambda: self._kept(name, compressor))
+        mine = inside(made).compressor
+        require(same_setting(compressor, mine), "name", name, f"another one: {mine} uses this")
         return made
+
+    def _kept(self, name: str, compressor: Any) -> Stored:
+        compressor = self._checked(compressor)
+        shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
+        payload = self._array(f"{name}, stored", shape, np.uint8)
+        bits = self._array(f"{name}, stored bits", shape[:2], np.int64, -1)
+        packed = Packed(payload, bits, new_symbols(compressor, self.d, self.wire), np.empty(0))
+        return self._handle(Stored, Kept(compressor, packed, self._memory_keys(name)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..core import require
 from ..methods.graphs import Mixing, mixing
 from ..methods.messages import CountLinks
 from ..methods.types import Scale, Vector
-from .exchange import Exchange, Messages, Phase
+from .exchange import Exchange, Message, Messages
 from .rows import same_setting
 
 __all__ = ["GraphRows"]
@@ -42,34 +42,32 @@ class GraphRows(Exchange):
         """The mixing matrix of a graph; from here on workers hear only their neighbours."""
         if self.links is None:
             require(self.own_models, "models", "one", "'workers' on a graph: each has a model of its own")
-            self._graph, self.links = graph, mixing(graph, self.workers)
+            self._graph, vars(self)["links"] = graph, mixing(graph, self.workers)
             self._listen()
         require(same_setting(graph, self._graph), "graph", graph, f"one for all exchanges of a round: {self._graph}")
-        return self.links
+        return cast(Mixing, self.links)
 
     def _listen(self) -> None:
         """Restrict what is heard here to the workers of this process and their neighbours."""
         if self.links is not None:
             require(not self._chooses, "graph", self._graph, "without choosing workers: the mean would move")
             known = np.flatnonzero(self.links.hears[self.first_here : self.first_here + self.workers_here].any(axis=0))
-            self.heard.index[: known.size], self.heard.count[0] = known, known.size
+            self.heard.become(known)
 
-    def hear(self, phase: Phase, W: Mixing) -> Messages:
+    def hear(self, message: Message, W: Mixing) -> Messages:
         """Send every worker the messages of its neighbours, and its own."""
-        require(isinstance(phase, Phase), "messages", type(phase).__name__, "what run.compress returns", TypeError)
+        phase = self._sent(message)
         require(W is self.links, "W", type(W).__name__, "what run.mixing(graph) returns")
         require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
         self.transport.hear(self, phase, W)
-        hearers = self.once("hearers", lambda: W.hears.sum(axis=0) - 1)
+        hearers = self._once("hearers", lambda: W.hears.sum(axis=0) - 1)
         self.call(CountLinks(phase.lengths, hearers, self.sent, phase.frame, self.first_here))
-        return self.once(
-            ("heard", phase.name), lambda: Messages(phase.compressor, phase.symbols, self.weight, self.heard)
-        )
+        return self._received(phase, phase.symbols, self.weight, self.heard)
 
     def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
         super()._add_weighted(y, x, scale, weights)
         if self.links is not None:  # on a rank, the copies of others are not up to date
-            self.once(("weights", id(weights)), lambda: self._check_heard(weights))
+            self._once(("weights", id(weights)), lambda: self._check_heard(weights))
 
     def _check_heard(self, weights: np.ndarray) -> np.ndarray:
         heard = self.links is not None and not weights[~self.links.hears].any()

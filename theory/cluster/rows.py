@@ -14,9 +14,9 @@ from ..methods.rows import Combine, Difference, Mix, Project, Vote
 from ..methods.types import Scale, Setup, Vector
 from ..problems.layer_slices import check_layers
 from ..problems.layer_slices import layers as layers_of
-from .calls import Calls, is_always
+from .calls import CHANGED, Calls, identity, is_always, named, real
 
-__all__ = ["Rows", "check_apart", "same_setting"]
+__all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
 
 
 class Rows(Calls):
@@ -41,39 +41,52 @@ class Rows(Calls):
         self.workers, self.d, self.wire, self.dtype = setup.workers, setup.d, setup.wire, setup.x0.dtype
         self.active, self.heard, self.single = Owners.first(workers_here), Owners.first(self.workers), Owners.first(1)
         self._models: set[int] = set()  # arrays with one row per model, by their ids
-        self._arrays: dict[str, tuple[np.ndarray, Any]] = {}
+        self._arrays: dict[tuple[str, bool], tuple[np.ndarray, Any]] = {}  # see _array
 
     # --- arrays ----------------------------------------------------------------------------------------------------
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
-        if name not in self._arrays:
-            self._arrays[name] = np.full(shape, start, dtype), start
-        made = self._arrays[name][0]
+        return self._array(named("name", name), shape, dtype, start, own=True)
+
+    def _array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, own: bool = False
+    ) -> np.ndarray:
+        """The same; ``own``: of a round function, whose names are not those of the run."""
+        if (name, own) not in self._arrays:
+            self._arrays[name, own] = np.full(shape, start, dtype), start
+            self._fix_layout(self._arrays[name, own][0])
+        made = self._arrays[name, own][0]
+        require(self._layouts[id(made)] == identity(made), name, CHANGED, "the shape and dtype that it had")
         same = made.shape == tuple(shape) and made.dtype == dtype
         require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
         return made
 
     def rows(self, name: str) -> np.ndarray:
         """A vector for each local worker, kept from round to round, shape (replicas, workers, d); initially 0."""
-        return self.array(f"{name}, workers here", (self.replicas, self.workers_here, self.d), self.dtype)
+        return self._array(
+            f"{named('name', name)}, workers here", (self.replicas, self.workers_here, self.d), self.dtype
+        )
 
     def vector(self, name: str) -> Any:
         """A vector beside each local model, shape (replicas, models, d); initially 0."""
-        made = self.array(f"{name}, models", (self.replicas, self.models, self.d), self.dtype)
+        made = self._array(f"{named('name', name)}, models", (self.replicas, self.models, self.d), self.dtype)
         self._models.add(id(made))
         return made
 
     def copies(self, name: str, start: Any = 0) -> np.ndarray:
         """Local copies of a vector of each worker, shape (replicas, workers, d); initially ``start``."""
-        made = self.array(f"{name}, all workers", (self.replicas, self.workers, self.d), self.dtype, start)
+        made = self._array(
+            f"{named('name', name)}, all workers", (self.replicas, self.workers, self.d), self.dtype, start
+        )
         self._copies.add(id(made))
         return made
 
     def own(self, copies: np.ndarray) -> np.ndarray:
         """The rows of the local workers in ``copies``."""
-        require(id(copies) in self._copies, "copies", type(copies).__name__, "what run.copies(name) gave")
-        return self.once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
+        mine = id(copies) in self._copies and self._layouts.get(id(copies)) == identity(copies)
+        require(mine, "copies", type(copies).__name__, "what run.copies(name) gave")
+        return self._once(("own", id(copies)), lambda: copies[:, self.first_here : self.first_here + self.workers_here])
 
     def _of(self, Y: Vector) -> Owners:
         """The owners of the rows that an operation on Y touches: active workers, local or all, or the models."""
@@ -132,7 +145,8 @@ class Rows(Calls):
 
     def scale(self, y: Vector, factor: Scale) -> None:
         """Multiply: y = factor y."""
-        self._sum(y, factor, y, 0.0)
+        if not is_always(factor, 1.0):
+            self._sum(y, factor, y, 0.0)
 
     def _sum(self, y: Vector, keep: Scale, x: Vector, scale: Scale) -> None:
         if not (is_always(keep, 1.0) and is_always(scale, 0.0)):
@@ -160,11 +174,11 @@ class Rows(Calls):
 
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
-        self.call(Project(x, radius), self._of(x))
+        self.call(Project(x, check_radius(radius)), self._of(x))
 
     def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
-        self.call(Moments(of, m, v, beta1, beta2), self._of(of))
+        self.call(Moments(of, m, v, real("beta1", beta1), real("beta2", beta2)), self._of(of))
 
     def divide(
         self, u: Vector, m: Vector, *, by_root_of: Vector, eps: float, unbias: tuple[float, float] = (0.0, 0.0)
@@ -173,7 +187,10 @@ class Rows(Calls):
 
         In round t, m is first divided by 1 - beta1**(t + 1) and v by 1 - beta2**(t + 1): ``unbias`` has both factors.
         """
-        self.call(Adapt(u, m, by_root_of, *unbias, eps), self._of(u))
+        pair = isinstance(unbias, tuple) and len(unbias) == 2
+        require(pair, "unbias", unbias, "the two factors (beta1, beta2)", TypeError)
+        first, second = (real("unbias", factor) for factor in unbias)
+        self.call(Adapt(u, m, by_root_of, first, second, real("eps", eps)), self._of(u))
 
     def rescale_layers(
         self, u: Vector, x: Vector, *, layers: Any = None, low: float = 0.0, high: float = np.inf
@@ -184,8 +201,13 @@ class Rows(Calls):
         is where one of the norms is 0.
         """
         ends = tuple(part.stop for part in check_layers(layers_of(self.problem) if layers is None else layers, self.d))
-        edges = self.once(("edges", ends), lambda: np.array([0, *ends], np.int64))
-        self.call(Trust(u, x, edges, low, high), self._of(u))
+        edges = self._once(("edges", ends), lambda: np.array([0, *ends], np.int64))
+        self.call(Trust(u, x, edges, real("low", low), real("high", high)), self._of(u))
+
+
+def check_radius(radius: Any) -> float:
+    """The radius of a ball, or an exception."""
+    return real("radius", radius, "a number, at least 0", lambda r: r >= 0.0)
 
 
 def _is_zero(x: Any) -> bool:

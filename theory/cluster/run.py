@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
+from ..core.arguments import flag
 from ..core.bound_calls import CODING, EXCHANGE, GRADIENT
 from ..core.result import Result
 from ..core.settings import digest
@@ -159,6 +160,8 @@ def run(
     >>> th.run(method, problem, workers=2, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
+    flag("fast", fast)
+    require(callback is None or callable(callback), "callback", callback, "a function", TypeError)
     setup = prepare(
         method,
         problem,

@@ -9,15 +9,16 @@ import numpy as np
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
+from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
+from ..core.handles import read_only
 from ..core.random import key
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
-from ..methods.graphs import mixing
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
-from ..methods.sampling import Shards, make_shards
-from ..methods.schedules import LARGEST_BATCH, Suffix, batch_size
+from ..methods.sampling import Shards, drawn, make_shards
+from ..methods.schedules import Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
@@ -94,17 +95,19 @@ def prepare(
         TypeError,
     )
     for name, number in (("workers", workers), ("replicas", replicas)):
-        require(isinstance(number, (int, np.integer)) and number >= 1, name, number, "an integer, at least 1")
+        whole_number(name, number, high=MANY)
     for name, number in (("steps", steps), ("samples", samples), ("record_every", record_every)):
-        good = number is None or (isinstance(number, (int, np.integer)) and number >= 1)
-        require(good, name, number, "an integer, at least 1")
+        if number is not None:
+            whole_number(name, number)
+    flag("compression_error", compression_error)
     require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
-    dtype, wire_dtype = np.dtype(dtype), np.dtype(wire_dtype)
-    for name, kind in (("dtype", dtype), ("wire_dtype", wire_dtype)):
-        require(kind in (np.float32, np.float64), name, kind, "float32 or float64")
-    fitting = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
+    dtype, wire_dtype = float_type("dtype", dtype), float_type("wire_dtype", wire_dtype)
+    fitting = is_whole(seed) and 0 <= int(seed) < 2**64
     require(fitting, "seed", seed, "an integer from 0 to 2**64 - 1")
     batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
+    evaluated = workers * drawn(batches, steps)
+    what = f"{steps}, with {workers} workers {evaluated:.3g} gradients"
+    require(evaluated <= MOST, "steps", what, "up to 2**53 gradients of all workers together")
     rounds = steps // method.local_steps
     known = comm is None or hasattr(comm, "Get_size")
     require(known, "comm", comm, "None, or a communicator of mpi4py", TypeError)
@@ -119,7 +122,7 @@ def prepare(
     check_server(method.server, problem, d)
     if rank == 0:
         warn_if_unstable(rule, method.compressor, d)
-    x0 = np.ascontiguousarray(initial_point(problem, int(seed)) if x0 is None else x0, dtype)
+    x0 = np.ascontiguousarray(initial_point(problem, int(seed)) if x0 is None else real_array("x0", x0), dtype)
     several = getattr(method, "models", "one") == "workers"
     each = several and x0.shape == (workers, d)
     allowed = f"shape ({d},)" + f" or ({workers}, {d})" * several
@@ -143,11 +146,13 @@ def prepare(
         check_single_message(method, d)
     l2, whole = float(regularization(problem)), method.compress == "full"
     every = -(-record_every // method.local_steps) if record_every else max(1, rounds // RECORDS)
+    rows_of_history = rounds // every + 1
+    require(rows_of_history <= MANY, "record_every", record_every, f"steps such that the history has up to {MANY} rows")
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
     kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
-    if hasattr(method, "stores"):  # a method of one's own may have a graph and not say what it stores
-        kept = stored_bytes(method, mixing(method.graph, int(workers)), d, 8 * dtype.itemsize)
+    if hasattr(method, "stores"):  # a method of one's own need not say what it stores
+        kept = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
@@ -156,6 +161,9 @@ def prepare(
     if compression_error:
         last = records[records > 0]
         watched[last - 1] = np.arange(records.size - last.size, records.size)
+    batches, purposes, records, watched = map(read_only, (batches, purposes, records, watched))
+    rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
+    shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
     return Setup(
         method,
         problem,
@@ -202,9 +210,8 @@ def _growing(batch: Any, steps: Any, samples: Any) -> list[int]:
     spent = 0
     while len(sizes) < steps if samples is None else spent <= samples:
         size = batch_size(batch, len(sizes))
-        whole = isinstance(size, (int, np.integer)) and size >= 1
         require(
-            whole and (size <= LARGEST_BATCH or samples is not None),
+            is_whole(size) and size >= 1 and (size <= LARGEST_BATCH or samples is not None),
             "batch",
             f"{size!r} at step {len(sizes)}",
             f"integers from 1 to {LARGEST_BATCH}",

@@ -41,19 +41,25 @@ class Shard(Rows):
         self.whole, self.d = self.high - self.low == run.d, self.high - self.low
         self._run, self.rates, self.single, self.active = run, run.rates, run.single, run.active
         self.x = self._part(run.x)
+        self._fix()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)
 
     def _part(self, vectors: np.ndarray) -> np.ndarray:
         """The coordinates of this shard in vectors of the model."""
-        part = self.once(("part", id(vectors)), lambda: vectors[:, :, self.low : self.high])
+        part = self._once(("part", id(vectors)), lambda: vectors[:, :, self.low : self.high])
         self._models.add(id(part))
         return part
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
+    def _array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, own: bool = False
+    ) -> np.ndarray:
         """The array of this name, which the run restarts."""
-        return self._run.array(f"{name}, slice", shape, dtype, start)
+        made = self._run._array(f"{name}, slice", shape, dtype, start, own)
+        if id(made) not in self._layouts:
+            self._fix_layout(made)
+        return made
 
     def call(self, operation: Any, owners: Owners | None = None) -> None:
         """Execute an operation, or list it where the run lists its own."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..compressors.identity import Identity
 from ..core import generic, kernel, require, setting
+from ..core.arguments import is_whole, real_array
 from ..core.bound_calls import OTHER
 from ..core.random import derive, key, uniform
 from ..core.result import Result
@@ -155,7 +156,7 @@ def _all_times(times: Any, speeds: Any, stream: np.uint64, out: np.ndarray) -> N
 
 
 def _speeds(speeds: Any, workers: int) -> np.ndarray:
-    speeds = np.ones(workers) if speeds is None else np.asarray(speeds, float)
+    speeds = np.ones(workers) if speeds is None else real_array("speeds", speeds)
     require(speeds.shape == (workers,), "speeds", f"shape {speeds.shape}", f"shape ({workers},)")
     good = bool(np.isfinite(speeds).all() and (speeds > 0).all())
     require(good, "speeds", float(speeds.min()), "finite numbers above 0")
@@ -164,7 +165,7 @@ def _speeds(speeds: Any, workers: int) -> np.ndarray:
 
 def _count(low: int, high: float = math.inf, **numbers: Any) -> None:
     for name, number in numbers.items():
-        good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and low <= number <= high
+        good = is_whole(number) and low <= number <= high
         require(good, name, number, f"an integer, at least {low}" + (f", at most {high}" if high < 2**62 else ""))
 
 

@@ -22,6 +22,7 @@ from .. import bounds
 from ..compressors.closed_forms import omega
 from ..compressors.qsgd import QSGD
 from ..core import require
+from ..core.arguments import whole_number
 from ..core.random import key
 from ..core.result import Result
 from ..methods.custom import method
@@ -142,9 +143,9 @@ def qsvrg(
     L, mu = max_lipschitz(problem), strong_convexity(problem)
     require(n > 0, "problem", problem, "a mean of n functions: its gradients are evaluated twice")
     require(mu > 0.0, "problem", f"mu = {mu:g}", "a strongly convex one: give it an l2 term")
-    require(isinstance(epochs, (int, np.integer)) and epochs >= 1, "epochs", epochs, "an integer, at least 1")
-    good = inner is None or (isinstance(inner, (int, np.integer)) and inner >= 1)
-    require(good, "inner", inner, "an integer, at least 1")
+    whole_number("epochs", epochs)
+    if inner is not None:
+        whole_number("inner", inner)
     compressor = QSGD(math.isqrt(d - 1) + 1) if compressor is None else compressor
     inner = bounds.qsvrg_inner(L, mu, omega(compressor, d)) if inner is None else inner
     eta = float(bounds.qsvrg_step(L, omega(compressor, d)) if step is None else step)

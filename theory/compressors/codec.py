@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import kernel, require
+from ..core.arguments import as_given, float_type, is_whole, whole_number
 from ..wire.descriptor import WireError
 from ..wire.frame import header_template, message_size, open_frame, overhead, seal
 from .base import (
@@ -24,13 +25,14 @@ from .base import (
     state_size,
     unpack,
 )
+from .checks import check_compressor
 from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
 
 __all__ = ["compress", "decode", "encode"]
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
-ROOM = 16  # numbers that a foreign message may allocate per coordinate of max_d
+ROOM = 16  # numbers that a foreign message may allocate per coordinate that the receiver allows
 SPARE_ROOM = 2**20  # and in addition: a sketch does not shrink with its vector
 
 
@@ -51,14 +53,12 @@ def _enter(c: Any, v: Any, wire_dtype: Any) -> np.ndarray:
     """Validate vector and compressor; return the vector as a contiguous array."""
     require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
     check_parts("c", c)
-    try:
-        v = np.asarray(v)
-    except ValueError:
-        raise ValueError("v: got rows of different lengths, allowed: an array of one dimension") from None
+    v = as_given("v", v)
     allowed = "an array of float32 or float64 (convert with np.asarray(v, float))"
-    require(v.dtype in DTYPES, "v", v.dtype.name, allowed, TypeError)
+    got = v.dtype.name if v.dtype.isnative else f"{v.dtype.name}, its bytes in another order,"
+    require(v.dtype in DTYPES, "v", got, allowed, TypeError)
     require(v.ndim == 1, "v", f"{v.ndim} dimensions", "an array of one dimension (flatten with v.ravel())")
-    require(np.dtype(wire_dtype) in DTYPES, "wire_dtype", wire_dtype, "float32 or float64")
+    float_type("wire_dtype", wire_dtype)
     require(v.size > 0, "v", f"shape {v.shape}", "at least one number")
     check(c, v.size)
     v = np.ascontiguousarray(v)
@@ -69,7 +69,7 @@ def _enter(c: Any, v: Any, wire_dtype: Any) -> np.ndarray:
 
 def _stream(key: Any) -> np.uint64:
     """Validate the key of a stream of random numbers."""
-    fitting = isinstance(key, (int, np.integer)) and not isinstance(key, bool) and 0 <= int(key) < 2**64
+    fitting = is_whole(key) and 0 <= int(key) < 2**64
     require(fitting, "key", key, "an integer from 0 to 2**64 - 1, such as theory.key(seed, 'rounding')")
     return np.uint64(key)
 
@@ -122,7 +122,7 @@ def compress(
     if out is None:
         out = np.empty_like(v)
     fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
-    require(fitting, "out", out, f"a contiguous array of {v.dtype} of length {v.size}")
+    require(fitting and out.flags.writeable, "out", out, f"a contiguous, writable array of {v.dtype}, length {v.size}")
     symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
     compress_into(c, np.zeros(state_size(c, v.size)), v, stream, symbols, out)
     _fits(symbols, out)
@@ -198,8 +198,10 @@ def _room(c: Any, d: int) -> int:
     return max([here, *(_room(inner, d) for inner in c if capacity.implements(type(inner)))])
 
 
-def _admit(c: Any, d: int, max_d: int) -> None:
+def _admit(c: Any, d: int, max_d: int, exact: bool = False) -> None:
     """Check the frame of a foreign message before anything is allocated for it."""
+    if exact and d != max_d:
+        raise WireError(f"message: for a vector of length {d}, allowed: the receiver's d = {max_d}")
     if d > max_d:
         raise WireError(f"message: for a vector of length {d}, allowed: up to max_d = {max_d}")
     try:
@@ -211,15 +213,26 @@ def _admit(c: Any, d: int, max_d: int) -> None:
         raise WireError(f"message: its compressor needs {room} numbers, too many for max_d = {max_d}")
 
 
-def decode(message: Any, max_d: int = 10**7, dtype: DTypeLike = np.float64) -> np.ndarray:
+def decode(
+    message: Any,
+    d: int | None = None,
+    *,
+    compressor: Any = None,
+    max_d: int = 10**6,
+    dtype: DTypeLike = np.float64,
+) -> np.ndarray:
     """Decode a message into its vector.
 
     Parameters
     ----------
     message : bytes-like
         From any source: it is validated before use.
+    d : int, optional
+        The length of the vector that the receiver expects; a message for another length is refused.
+    compressor : compressor, optional
+        The one that the receiver expects; a message of another is refused, and nothing is compiled for it.
     max_d : int
-        The longest vector that is accepted.
+        Without ``d``: the longest vector that is accepted.  What a message says alone never makes room for more.
     dtype : dtype
         Of the result: float64, or float32, which takes half the time and memory.
 
@@ -231,27 +244,33 @@ def decode(message: Any, max_d: int = 10**7, dtype: DTypeLike = np.float64) -> n
     Raises
     ------
     WireError
-        If the message is truncated, altered or foreign, or its vector is longer than ``max_d``.
+        If the message is truncated, altered or foreign, or of another compressor or another length than the
+        receiver expects.
     TypeError
         If it is not bytes-like.
 
     Examples
     --------
     >>> from theory import TopK, key
-    >>> decode(encode(TopK(1), np.array([0.0, 2.0, -1.0]), key(0)))
+    >>> decode(encode(TopK(1), np.array([0.0, 2.0, -1.0]), key(0)), d=3)
     array([0., 2., 0.])
     """
-    require(np.dtype(dtype) in DTYPES, "dtype", dtype, "float32 or float64")
+    float_type("dtype", dtype)
+    stated = whole_number("max_d", max_d) if d is None else whole_number("d", d)
     try:
         message = memoryview(message).cast("B")
     except TypeError:
         raise TypeError(f"message: got {type(message).__name__}, allowed: bytes, as encode returns them") from None
-    c, d, wire_dtype, start, bits = open_frame(message)
-    _admit(c, d, max_d)
+    if compressor is not None:
+        check_compressor("compressor", compressor)
+    c, length, wire_dtype, start, bits = open_frame(message)
+    if compressor is not None and c != compressor:
+        raise WireError(f"message: of {c}, allowed: the receiver's {compressor}")
+    _admit(c, length, stated, exact=d is not None)
     buffer = np.frombuffer(message, np.uint8).copy()  # writable like all other buffers: one Numba type
-    symbols = new_symbols(c, d, np.empty(0, wire_dtype))
+    symbols = new_symbols(c, length, np.empty(0, wire_dtype))
     end = 8 * start + bits
-    out = np.empty(d, dtype)
+    out = np.empty(length, dtype)
     if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:
         raise WireError("message: its payload is not one of its compressor")
     if _first_bad(symbols.value) >= 0 or _first_bad(out) >= 0:

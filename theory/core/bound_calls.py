@@ -25,10 +25,10 @@ array([[[2., 2., 2.],
 from __future__ import annotations
 
 import functools
-import struct
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -36,7 +36,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from .argument_layout import at, check_layout, compiled_for, encoded, encoder_of
 from .compile_cache import F, kernel
+from .handles import read_only, writable
+from .numba_private import NumbaError
 
 __all__ = [
     "CODING",
@@ -45,92 +48,17 @@ __all__ = [
     "OTHER",
     "Call",
     "Owners",
+    "arrays_in",
     "at",
     "bind",
-    "compiled_for",
     "in_python",
     "operation",
+    "pinned",
     "replay",
 ]
 
 GRADIENT, CODING, EXCHANGE, OTHER = range(4)  # the kinds of calls, whose times are counted separately
 CLOCK = int(time.CLOCK_MONOTONIC)
-
-
-# --- arguments in memory --------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _encoder(tp: Any) -> tuple[Callable[[Any, list], None], str]:
-    """Memory layout of a Numba type: a function that lists the numbers of a value, and their struct format."""
-    if isinstance(tp, types.Array):
-        dimensions = tp.ndim
-
-        def array(value: np.ndarray, out: list) -> None:
-            out += (0, 0, value.size, value.itemsize, value.__array_interface__["data"][0])
-            out += value.shape
-            out += value.strides
-
-        return array, "q" * (5 + 2 * dimensions)
-    if isinstance(tp, types.BaseTuple):
-        parts = [_encoder(part) for part in tp.types]
-        encoders = [encode for encode, _ in parts]
-
-        def members(value: Any, out: list) -> None:
-            for encode, part in zip(encoders, value, strict=True):
-                encode(part, out)
-
-        return members, "".join(
-            _aligned(form) if isinstance(part, types.BaseTuple) else form
-            for part, (_, form) in zip(tp.types, parts, strict=True)
-        )
-    number = {
-        types.boolean: "?",
-        types.int64: "q",
-        types.uint64: "Q",
-        types.float64: "d",
-        types.float32: "f",
-        types.int32: "i",
-        types.uint32: "I",
-    }.get(tp)
-    if number is None:
-        raise TypeError(f"a kernel's arguments: got {tp}, allowed: arrays, numbers and NamedTuples of these")
-    return (lambda value, out: out.append(value)), number
-
-
-def _aligned(form: str) -> str:
-    """The struct format, padded at both ends to the alignment of its widest number."""
-    widest = max((c for c in form if c.isalpha() or c == "?"), key=struct.calcsize, default="")
-    return f"0{widest}{form}0{widest}" if widest else ""
-
-
-def encode(value: NamedTuple) -> np.ndarray:
-    """Encode a NamedTuple of arrays, numbers and NamedTuples as the bytes that a kernel reads.
-
-    The bytes do not own the arrays: whoever keeps the bytes must keep the NamedTuple, too.
-    """
-    return _encoded(value, *_encoder(numba.typeof(value)))
-
-
-def _encoded(value: Any, encoder: Callable[[Any, list], None], form: str) -> np.ndarray:
-    numbers: list = []
-    encoder(value, numbers)
-    room = np.zeros(struct.calcsize("@" + _aligned(form)) or 1, np.uint8)
-    struct.pack_into("@" + form, room.data, 0, *numbers)
-    return room
-
-
-@intrinsic
-def at(typing_context: Any, pointer: Any) -> Any:
-    """The NamedTuple behind a kernel's first argument."""
-    tp = pointer.dtype
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        model = context.data_model_manager[tp]
-        data = builder.bitcast(arguments[0], model.get_data_type().as_pointer())
-        return model.from_data(builder, builder.load(data, align=1))
-
-    return tp(pointer), code
 
 
 @intrinsic
@@ -190,8 +118,12 @@ class Owners(NamedTuple):
 
     @classmethod
     def first(cls, n: int) -> Owners:
-        """Numbers 0 to n - 1."""
-        return cls(np.arange(n, dtype=np.int64), np.array([n], np.int64))
+        """Numbers 0 to n - 1; a round function can only read them."""
+        return cls(read_only(np.arange(n, dtype=np.int64)), read_only(np.array([n], np.int64)))
+
+    def become(self, index: np.ndarray) -> None:
+        """Replace the owners; there are at most as many as at first."""
+        writable(self.index)[: index.size], writable(self.count)[0] = index, index.size
 
 
 class Call:
@@ -219,6 +151,7 @@ class Call:
     ):
         self.name, self.kind, self._function, self.arguments = name, kind, function, arguments
         self.addresses, self._keep = addresses, keep
+        self.given: Any = None  # what the run has to say of it
 
     def __call__(self, t: int) -> None:
         """Execute round t."""
@@ -259,15 +192,51 @@ def bind(arguments: Any, replicas: int, owners: Owners) -> Call:
         return Call(made.__name__, made.kind, function, arguments)
     kind = _kind_of(arguments)
     if kind not in _known:
-        tp = numba.typeof(arguments)
-        _known[kind] = _entry(made.kernel, tp), *_encoder(tp)
+        _known[kind] = _prepared(made, arguments)
     address, encoder, form = _known[kind]
-    data = _encoded(arguments, encoder, form)
+    data = encoded(arguments, encoder, form)
     numbers = (address, data.ctypes.data, made.kind, replicas, owners.index.ctypes.data, owners.count.ctypes.data)
     return Call(made.__name__, made.kind, None, arguments, np.array(numbers, np.int64), (data, owners))
 
 
 _known: dict[tuple, tuple] = {}  # by kinds of arguments: the kernel's address and the memory layout
+
+
+def _prepared(made: Any, arguments: Any) -> tuple:
+    """Address of the kernel for such arguments, and their memory layout."""
+    tp = numba.typeof(arguments)
+    try:
+        check_layout()
+        return _entry(made.kernel, tp), *encoder_of(tp)
+    except NumbaError as error:
+        closed = [name for name, a in zip(arguments._fields, arguments, strict=True) if _is_closed(a)]
+        if not closed:
+            raise
+        told = f"{made.__name__}: {', '.join(closed)}"
+        raise TypeError(f"{told}: got an array that is read-only, allowed: one that can be written") from error
+
+
+def _is_closed(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not value.flags.writeable
+
+
+def arrays_in(value: Any) -> Iterator[np.ndarray]:
+    """The arrays in nested tuples."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from arrays_in(part)
+
+
+def pinned(array: Any) -> Iterator[weakref.ref]:
+    """Weak references to an array and to those whose memory it shows.
+
+    While there is one, NumPy refuses to resize the array, so that its memory stays where it is.
+    """
+    while isinstance(array, np.ndarray):
+        yield weakref.ref(array)
+        array = array.base
 
 
 def _kind_of(value: Any) -> Any:
@@ -283,15 +252,6 @@ def _kind_of(value: Any) -> Any:
 def _entry(compiled: Any, tp: Any) -> int:
     """Address of the code for arguments of this type, compiled or loaded at first use."""
     return compiled_for(compiled, tp, types.int64, types.int64, types.int64)[0]
-
-
-def compiled_for(compiled: Any, behind: Any, *others: Any) -> tuple[int, Any]:
-    """Address and result type of a kernel whose first argument points to the Numba type ``behind``."""
-    signature = (cast(Any, types).CPointer(behind), *others)
-    if signature not in compiled.overloads:
-        compiled.compile(signature)
-    found = compiled.overloads[signature]
-    return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name), found.signature.return_type
 
 
 def _each(function: Callable[..., object], arguments: Any, replicas: int, owners: Owners, t: int) -> None:

@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numba
-from numba.core import ir, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
+from numba import types
 
 from .fingerprints import generics, name_of
+from .numba_private import NEWEST, OLDEST, Compiler, JITCodeLibrary, compile_result, ir, llvm
 
 __all__ = ["OPTIONS", "Recorded", "callee_of", "choices_of", "rebuild_callee", "stand_in"]
 
@@ -121,7 +119,7 @@ def rebuild_callee(target_context: Any, payload: Any) -> Any:
     )
 
 
-TRIED = (0, 61) <= numba.version_info.short <= (0, 68)
+TRIED = OLDEST <= numba.version_info.short <= NEWEST
 LITERALS = (types.IntegerLiteral, types.BooleanLiteral)
 OPTIONS: dict[str, Any] = (
     {"pipeline_class": _Compiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from numba.core import types
+from numba import types
 
 from .fingerprints import NAME
 

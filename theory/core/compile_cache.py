@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.compiler import CompileResult
 
 from .callee import Recorded, callee_of, rebuild_callee, stand_in
 from .compile_bar import when_compiling
 from .fingerprints import file_of
+from .numba_private import CompileResult
 from .private_files import cache_root
 from .stored_code import Stored, external, loaded_files
 

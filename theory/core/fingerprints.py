@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
+from numba import types
+
+from .numba_private import Dispatcher, Intrinsic
 
 __all__ = ["NAME", "PACKAGE", "Node", "code_text", "file_of", "generics", "name_of", "node", "reached", "state_of"]
 
@@ -150,7 +150,7 @@ class _Content:
             self.add((value.func, value.args, value.keywords))
         elif isinstance(value, type):
             self._class(value)
-        elif isinstance(value, _Intrinsic):
+        elif isinstance(value, Intrinsic):
             self.add(value._defn)
         elif isinstance(value, (python.FunctionType, Dispatcher)):
             plain: Any = getattr(value, "py_func", value)

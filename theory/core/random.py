@@ -17,6 +17,7 @@ from numba.extending import overload
 
 from .callee import Recorded
 from .compile_cache import force_inline, kernel, no_refcount
+from .settings import is_whole
 from .threefry import threefry2x32, threefry2x32_13
 
 __all__ = ["bits", "derive", "fill_bits", "generator", "integer", "key", "uniform"]
@@ -100,8 +101,7 @@ def derive(stream: Any, name: Any) -> np.uint64:
     True
     """
     for what, number in (("stream", stream), ("name", name)):
-        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
-        if not whole or not 0 <= int(number) < 2**64:
+        if not is_whole(number) or not 0 <= int(number) < 2**64:
             raise ValueError(f"{what}: got {number!r}, allowed: an integer from 0 to 2**64 - 1")
     return u64(_compiled_derive(u64(stream), u64(name)))  # Numba would wrap a Python int of 2**63 or more to int64
 
@@ -234,7 +234,7 @@ def key(seed: int, *path: int | str) -> np.uint64:
     for part in (seed, *path):
         if isinstance(part, str):
             name = u64(int.from_bytes(hashlib.sha256(part.encode()).digest()[:8], "little"))
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+        elif is_whole(part):
             if not 0 <= int(part) < 2**64:
                 raise ValueError(f"key: got {part}, allowed: integers from 0 to 2**64 - 1")
             name = u64(part)

@@ -50,17 +50,26 @@ def require(condition: object, name: str, got: object, allowed: str, error: type
         raise error(f"{name}: got {got!r}, allowed: {allowed}")
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is an integer, of Python or NumPy; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def _convert(name: str, hint: str, value: Any) -> Any:
     if hint.startswith("int | ") and not isinstance(value, tuple):  # a number, or a schedule of numbers
         hint = "int"
     convert = _CONVERT.get(hint)
     if convert is None or type(value) is convert:
         return value
-    if hint in ("int", "bool") and not isinstance(value, (int, np.integer, np.bool_)):
-        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-        require(whole and hint == "int", name, value, "an integer" if hint == "int" else "True or False")
+    if hint == "bool":
+        zero_or_one = is_whole(value) and value in (0, 1)
+        require(zero_or_one or isinstance(value, np.bool_), name, value, "True or False")
+    if hint == "int":
+        integral = is_whole(value) or (isinstance(value, (float, np.floating)) and float(value).is_integer())
+        require(integral, name, value, "an integer")
     if hint == "float":
-        require(isinstance(value, (int, float, np.integer, np.floating)), name, value, "a number")
+        real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        require(real, name, value, "a number")
     if hint == "str":
         require(isinstance(value, str), name, value, "a string")
     return convert(value)
@@ -157,6 +166,8 @@ def setting(cls: type[T]) -> type[T]:
         self = tuple.__new__(klass, (_convert(n, hints.get(n, ""), v) for n, v in zip(klass._fields, raw, strict=True)))
         if hasattr(klass, "domain"):
             self.domain()
+        for name, value in zip(klass._fields, self, strict=True):
+            require(type(value) is not int or -(2**63) <= value < 2**63, name, value, "an integer of 64 bits")
         return self
 
     made.__new__ = __new__
@@ -169,6 +180,21 @@ def setting(cls: type[T]) -> type[T]:
     made.__ne__ = lambda self, other: not self == other
     made.__hash__ = lambda self: hash(digest(self))
     return registers(made)
+
+
+def constructed(value: Any) -> Any:
+    """The same setting, made by its class again: what `_replace` has put into it, or into its parts, is checked.
+
+    >>> from typing import NamedTuple
+    >>> @setting
+    ... class Keep(NamedTuple):
+    ...     k: int
+    >>> constructed(Keep(3)._replace(k=4.5))
+    Traceback (most recent call last):
+        ...
+    ValueError: k: got 4.5, allowed: an integer
+    """
+    return type(value)(*map(constructed, value)) if hasattr(value, "_fields") else value
 
 
 def traits(**stated: object) -> Callable[[type[T]], type[T]]:

@@ -22,14 +22,13 @@ from typing import Any, cast
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config, types
-from numba.core.caching import NullCache
-from numba.core.serialize import dumps
+from numba import types
 
 from . import callee
 from .callee import choices_of
 from .compile_bar import tell
 from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, node, reached, state_of
+from .numba_private import NullCache, config, dumps
 from .private_files import cache_root, read, say_once, unsafe, write
 
 __all__ = ["Stored", "external", "loaded_files", "prune"]

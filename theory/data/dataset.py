@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.arguments import is_whole, squarable
+from .numbers import real_rows, text_labels
+
 __all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
 
 
@@ -157,9 +160,9 @@ class Dataset:
         >>> train.n, held_out.n
         (455, 114)
         """
-        if not 0.0 < fraction < 1.0:
+        if not isinstance(fraction, (int, float, np.floating)) or not 0.0 < fraction < 1.0:
             raise DataError(f"split: fraction is {fraction!r}; give the share of rows to train on, between 0 and 1")
-        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        if not is_whole(seed) or seed < 0:
             raise DataError(f"split: seed is {seed!r}; give a non-negative integer")
         size = round(fraction * self.n)
         if not 0 < size < self.n:
@@ -278,7 +281,7 @@ def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Data
         Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that already has the right
         form is not copied.
     y : array_like, shape (n,)
-        Two labels are mapped to -1 and +1, which is recorded in the notes.
+        Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.
     name : str
         What tables, figures and records call it.
     notes : tuple of str
@@ -291,24 +294,27 @@ def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Data
     Raises
     ------
     DataError
-        If there are no rows or no columns, the shapes do not fit, or a number is NaN or infinite.
+        If there are no rows or no columns, the shapes do not fit, an entry is no real number, is NaN, infinite or so
+        large that squares cannot be summed, or an index of a sparse matrix leads outside of it.
 
     Examples
     --------
     >>> make_dataset([[0.0, 1.0], [2.0, 0.0]], [0, 1], "two rows").notes
     ('labels 0 and 1 are read as -1 and +1 (1 and 1 rows)',)
     """
+    if not isinstance(name, str):
+        raise DataError(f"name: got {name!r}, allowed: a text, what tables and figures call the data")
+    X = real_rows(f"{name}: X", X, DataError)
     if sp.issparse(X):
-        X = sp.csr_array(X, dtype=np.float64)
         if not X.has_canonical_format:
             X = X.copy()  # never modify the caller's matrix
             X.sum_duplicates()
         values = X.data
     else:
-        X = values = np.ascontiguousarray(X, dtype=np.float64)
+        X = values = np.ascontiguousarray(X)
         if X.ndim != 2:
             raise DataError(f"{name}: X has {X.ndim} dimensions; it must be a matrix of one row for each label")
-    y = np.asarray(y, dtype=np.float64)
+    y, mapped = text_labels(f"{name}: y", y, DataError)
     if y.shape != X.shape[:1]:
         raise DataError(f"{name}: {X.shape[0]} rows, but labels of shape {y.shape}; give one label for each row")
     if 0 in X.shape:
@@ -318,9 +324,11 @@ def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Data
         bad = int(np.count_nonzero(~np.isfinite(array)))
         if bad:
             raise DataError(f"{name}: {bad} of the {what} are NaN or infinite; drop those rows or fill in a value")
+    squarable(f"{name}: X", [values], DataError)
+    squarable(f"{name}: y", [y], DataError)
     y, task, said = map_labels(y)
     view = X if sp.issparse(X) else X.view()
     if sp.issparse(X):  # new array objects over the same memory, so that the caller's stay writable
         view = sp.csr_array((X.data.view(), X.indices.view(), X.indptr.view()), shape=X.shape, copy=False)
         view.has_canonical_format = True
-    return Dataset(_frozen(view), _frozen(y.view()), name, task, (*notes, *said))
+    return Dataset(_frozen(view), _frozen(y.view()), name, task, (*notes, *mapped, *said))

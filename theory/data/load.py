@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import flag, is_whole
 from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, store_entry
 from .dataset import DataError, Dataset, make_dataset
@@ -44,7 +45,7 @@ def load_data(
         "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
         a LIBSVM file, plain, gzip or bzip2.
     n_features : int, optional
-        Number of columns of a file; by default the highest index in it.
+        Number of columns of a file; by default the highest index in it, up to 2**27.
     zero_based : bool
         Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
         is set.
@@ -68,11 +69,10 @@ def load_data(
     Dataset(digits: n=1797, d=64, dense, binary)
     """
     if n_features is not None:
-        whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
-        if not whole or not 0 < n_features <= MAX_INDEX + 1:
+        if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
             raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
         n_features = int(n_features)
-    options = {"n_features": n_features, "zero_based": bool(zero_based)}
+    options = {"n_features": n_features, "zero_based": flag("zero_based", zero_based)}
     data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)
     for note in data.notes:
         log.info("%s: %s", data.name, note)
@@ -112,22 +112,30 @@ def _raise_together(comm: Any, error: Exception | None) -> None:
 
 
 def _load(name_or_path: Any, *, n_features: Any, zero_based: Any) -> Dataset:
-    text = os.fspath(name_or_path)
-    path = Path(text).expanduser()
+    text, path = require_known(name_or_path)
     if text in NAMES:
         data = _named(text)
         if n_features not in (None, data.d):
             raise DataError(f"{text} has {data.d} columns, not {n_features}; leave n_features out (it is for files)")
         return data
-    if path.is_file():
-        return _file(path.resolve(), n_features, zero_based)
-    raise _not_found(text, path)
+    return _file(path.resolve(), n_features, zero_based)
+
+
+def require_known(name_or_path: Any) -> tuple[str, Path]:
+    """What is neither a name nor a file is refused, before anything is loaded; the text, and as a path."""
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
+    text = os.fspath(name_or_path)
+    path = Path(text).expanduser()
+    if text not in NAMES and ("\0" in text or not path.is_file()):
+        raise _not_found(text, path)
+    return text, path
 
 
 def _not_found(text: str, path: Path) -> DataError:
     """The error for neither a name nor a file, with the nearest matches."""
     names = ", ".join(f'"{name}"' for name in NAMES)
-    if path.is_dir():
+    if "\0" not in text and path.is_dir():
         files = sorted(p.name for p in path.iterdir() if p.is_file())
         return DataError(f"{text} is a folder; give a file in it ({', '.join(files[:8]) or 'it has none'})")
     if os.sep in text or path.suffix:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import math
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,18 @@ from .dataset import DataError
 from .svmlight_kernel import BAD_LABEL, BAD_PAIR, BAD_VALUE, FINE, INDEX_BELOW, INDEX_PAST, NOT_FINITE, parse
 
 BLOCK = 1 << 22  # bytes read at a time
+LONGEST_LINE = 1 << 25  # bytes
+ALWAYS = 1 << 26  # bytes that any archive may expand to
+EXPANSION = 100  # text compresses to a twentieth; an archive that expands to more than this was made to fill memory
 MAX_INDEX = 2**31 - 2
+INFERRED = 2**27  # columns; more must be stated, since every vector is as long
 
 
-def _open(path: Path) -> Any:
-    """Open the file, decompressed according to its content, not its name."""
+def _archive(path: Path) -> Any:
+    """What opens a compressed file, by its content and not its name; None for a plain one."""
     with path.open("rb") as file:
         head = file.read(8)
-    if head.startswith(b"\x1f\x8b"):
-        return gzip.open(path, "rb")
-    if head.startswith(b"BZh"):
-        return bz2.open(path, "rb")
-    return path.open("rb")
+    return gzip.open if head.startswith(b"\x1f\x8b") else bz2.open if head.startswith(b"BZh") else None
 
 
 def _sniff(path: Path, head: bytes) -> None:
@@ -71,8 +72,9 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
             "load it with zero_based=True; otherwise correct it"
         )
     if what == INDEX_PAST:
-        limit = f"n_features = {last + 1}" if last < MAX_INDEX else "2^31 - 2, the most that is supported"
-        return DataError(f"{where}: the index in {token!r} is past {limit}; raise n_features or correct the file")
+        inferred = f"{INFERRED} columns, the most that are inferred; state n_features"
+        limit = inferred if last + 1 == INFERRED else f"n_features = {last + 1}; raise n_features"
+        return DataError(f"{where}: the index in {token!r} is past {limit} or correct the file")
     if what == NOT_FINITE:
         return DataError(f"{where}: {token!r} is NaN or infinite; drop the row or fill in a value")
     found = {BAD_LABEL: "a label", BAD_PAIR: "index:value", BAD_VALUE: "a number after the colon"}[what]
@@ -87,16 +89,27 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
 def _blocks(path: Path) -> Any:
     """Blocks of whole lines, each ending in a newline."""
     rest = b""
-    first = True
+    first, line, size = True, 0, 0
     try:
-        with _open(path) as file:
+        archive = _archive(path)
+        most = math.inf if archive is None else max(EXPANSION * path.stat().st_size, ALWAYS)
+        with path.open("rb") if archive is None else archive(path, "rb") as file:
             while chunk := file.read(BLOCK):
                 if first:
                     _sniff(path, chunk[:4096])
                     first = False
+                size += len(chunk)
+                if size > most:
+                    raise DataError(
+                        f"{path}: the archive expands to more than {EXPANSION} times its size; decompress it yourself "
+                        "if you trust it"
+                    )
                 cut = chunk.rfind(b"\n") + 1
+                line += chunk.count(b"\n")
                 if cut == 0:
                     rest += chunk
+                    if len(rest) > LONGEST_LINE:
+                        raise DataError(f"{path}, line {line + 1}: longer than {LONGEST_LINE} bytes, the most allowed")
                     continue
                 yield rest + chunk[:cut]
                 rest = chunk[cut:]
@@ -122,7 +135,7 @@ def read_svmlight(
     ----------
     path : path-like
     n_features : int, optional
-        Number of columns; by default the highest index.
+        Number of columns; by default the highest index, which may then be up to 2**27.
     zero_based : bool
         Whether indices count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this is set:
         guessing from the indices that occur could shift two parts of one data set against each other.
@@ -152,7 +165,7 @@ def read_svmlight(
     """
     path = Path(path)
     base = 0 if zero_based else 1
-    last = MAX_INDEX if n_features is None else n_features - 1
+    last = INFERRED - 1 if n_features is None else n_features - 1
     parts, lines, entries, highest, tidy, empty = [], 0, 0, -1, True, True
     for block in _blocks(path):
         empty = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ..core.arguments import is_whole
 from ..core.random import key
 from .dataset import DataError, Dataset, make_dataset
 
@@ -49,7 +50,7 @@ def wilson_data(rows: int, seed: int = 0) -> tuple[Dataset, Dataset]:
     >>> train
     Dataset(wilson: n=100, d=1200, nnz=604, binary)
     """
-    if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 2:
+    if not is_whole(rows) or rows < 2:
         raise DataError(f"wilson_data: rows is {rows!r}; give an integer, at least 2")
     n = 2 * int(rows)
     rng = np.random.default_rng(int(key(seed, "wilson")))

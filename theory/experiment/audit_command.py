@@ -90,9 +90,9 @@ def why_not_compiled(c: Any, d: int, error: Any) -> str:
     """
     import numpy as np
     from numba import typeof
-    from numba.core.errors import NumbaError
 
     from ..compressors.base import accumulate, capacity, new_symbols, pack, payload_bits, quantize, unpack
+    from ..core.numba_private import NumbaError
 
     v, place, part = np.linspace(-1.0, 1.0, d), "", capacity
     try:
@@ -224,8 +224,7 @@ def _show(
 
 def _one(given):
     """The audit of one compressor, or a string that explains why it does not compile."""
-    from numba.core.errors import NumbaError
-
+    from ..core.numba_private import NumbaError
     from ..measure import audit
 
     (c, timed), inputs, d, seed, quick = given

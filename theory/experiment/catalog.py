@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..reporting.files import nearest
 from .method_files import is_file, method_of_file, named_in
-from .method_names import is_written
+from .method_names import is_written, written_method
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
 
@@ -70,13 +70,14 @@ def find(name: str) -> Entry:
         number = int(written) if written is not None and written != "k" else written
         if "B" in family and isinstance(number, int) and not 2 <= number <= 16:
             raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
-        if number == 0:
-            raise UnknownName(f"method {name!r}: got K = 0, allowed: 1 to the dimension of the data")
+        if isinstance(number, int) and not 0 < number < 2**31:
+            raise UnknownName(f"method {name!r}: got K = {number}, allowed: 1 to the dimension of the data")
         return Entry(name, family, number)
     if is_file(name):
         method_of_file(name)
         return Entry(name, "file", None)
     if is_written(name):
+        written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
         parts = [part.strip().lower() for part in name.split("+")[1:]]
         kind = "-memory" if parts == ["memory"] else "-other" if parts else ""
         return Entry(name, f"written{kind}", None)

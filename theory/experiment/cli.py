@@ -272,6 +272,38 @@ def _sources(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
 
 
+def _atlas(argv: list[str], comm: Any) -> int:
+    text = (
+        "The atlas: what is stated of a method on a class of functions, what is reached, and the gap between them.\n"
+        "Exits with 1 if a formula is below a worst case.  With --solve, the worst cases are computed again (PEPit)."
+    )
+    parser = parser_of("atlas", text, f"{PROGRAM} atlas --json atlas.json")
+    add = parser.add_argument
+    add("--json", metavar="FILE", help="write the rows there as well")
+    add(
+        "--solve",
+        nargs="*",
+        metavar="CASE",
+        help="first solve these cases again (default: all), and keep the solutions",
+    )
+    options = parser.parse_args(argv)
+    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
+        parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")
+    if not Parser.speaks:
+        return 0
+    from ..worst import CASES
+    from .atlas import show_atlas, solve_cases
+
+    if unknown := [id for id in options.solve or () if id not in CASES]:
+        parser.error(f"--solve: got {unknown[0]}, allowed: {', '.join(CASES)}")
+    if options.solve is not None:
+        try:
+            solve_cases(options.solve, say)
+        except ImportError as error:
+            parser.error(f"--solve: {error}")
+    return show_atlas(options.json, say)
+
+
 def _plot(argv: list[str], comm: Any) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = parser_of("plot", text, f"{PROGRAM} plot runs/<record>")
@@ -290,8 +322,12 @@ def _plot(argv: list[str], comm: Any) -> int:
     except (RecordError, OSError) as error:
         parser.error(str(error))
     if Parser.speaks:
-        say(report(record))
-        for path in draw_record(record, options.out):
+        try:
+            say(report(record))
+            paths = draw_record(record, options.out)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:  # lines that lack something, or hold another
+            parser.error(f"{options.record} is not a whole record: {type(error).__name__}: {error}")
+        for path in paths:
             say(f"figure: {path}")
     return 0
 
@@ -312,8 +348,8 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         parser.error(f"--out: there is no folder {os.path.dirname(options.out)}")
     try:
         record = read_record(options.record) if options.record else None
-        if record is not None and record.experiment["ranks"] != comm.Get_size():
-            raise RecordError(f"{options.record} was made by {record.experiment['ranks']} ranks; start as many")
+        if record is not None and record.experiment.get("ranks") != comm.Get_size():
+            raise RecordError(f"{options.record} was made by {record.experiment.get('ranks')} ranks; start as many")
     except RecordError as error:
         parser.error(str(error))
 
@@ -370,6 +406,7 @@ COMMANDS = {
     "study": study,
     "figures": figures,
     "sources": _sources,
+    "atlas": _atlas,
     "plot": _plot,
     "calibrate": _calibrate,
     "warm": _warm,

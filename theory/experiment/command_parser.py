@@ -80,9 +80,20 @@ def configuration_of(parser: Parser, options: argparse.Namespace) -> Configurati
         base = Configuration.from_toml(options.config) if options.config else Configuration()
         names = [field.name for field in fields(Configuration)]
         given = {k: v for k, v in vars(options).items() if k in names and v is not None}
-        return Configuration.from_dict(base.as_dict() | given)
+        configuration = Configuration.from_dict(base.as_dict() | given)
+        _require_data(configuration)
+        return configuration
     except ValueError as error:
         parser.error(str(error))
+
+
+def _require_data(configuration: Configuration) -> None:
+    from ..data.load import require_known  # takes longer to import than it takes to refuse a flag
+
+    try:
+        require_known(configuration.data)
+    except ValueError as error:
+        raise ValueError(f"data: {error}") from None
 
 
 def say(text: str) -> None:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..core.arguments import LARGEST_BATCH, MANY, MOST, is_whole
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
 from .catalog import FLAGSHIP, find
@@ -93,14 +94,16 @@ class Configuration:
         for name in AXES:
             values = getattr(self, name)
             values = tuple(values) if isinstance(values, (list, tuple)) else (values,)
-            if not values or not all(_is_whole(v) and v >= 1 for v in values) or len(set(values)) < len(values):
-                _refuse(name, getattr(self, name), "an integer of at least 1, or a list of different ones")
+            most = MANY if name == "workers" else LARGEST_BATCH
+            good = values and all(is_whole(v) and 1 <= v <= most for v in values)
+            if not good or len(set(values)) < len(values):
+                _refuse(name, getattr(self, name), f"an integer of at least 1, or a list of different ones, to {most}")
             object.__setattr__(self, name, values if len(values) > 1 else values[0])
         for name in ("steps", "bucket", "points", "repeats", "features"):
             value = getattr(self, name)
-            if not (_is_whole(value) and value >= 1) and not (name == "features" and value is None):
-                _refuse(name, value, "an integer of at least 1")
-        if not _is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
+            if not (is_whole(value) and 1 <= value <= MOST) and not (name == "features" and value is None):
+                _refuse(name, value, f"an integer of at least 1{', up to 2**53' * (is_whole(value) and value > 1)}")
+        if not is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
             _refuse("seed", self.seed, "an integer from 0 to 2**63 - 1")
         if not isinstance(self.scaled, bool):
             _refuse("scaled", self.scaled, "true or false")
@@ -178,10 +181,6 @@ class Configuration:
             seed = int(key(self.seed, *path)) % SEED_LIMIT
             cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
         return cells
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _refuse(name, got, allowed):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..reporting.figure_records import FigureRecord, read_record, record_path, write_record
+from ..reporting.figure_records import FOLDER, FigureRecord, read_record, record_path, write_record
 from ..reporting.files import ConfigurationError, RecordError, nearest
 from .configuration import Configuration
 from .ranks import from_root
@@ -44,13 +44,13 @@ class Figure(NamedTuple):
 
 def known_figures() -> dict[str, Figure]:
     """All figures by name: the flagship, the compressors, RCV1 beside its twin, and one per study of the package."""
-    from ..studies.shared.configuration import shipped_studies
+    from ..studies.shared.configuration import StudyConfiguration, shipped_studies
 
     found = [
         Figure("flagship", {"configuration": "the default"}, _collect_flagship, _draw_flagship),
         Figure("compressors", {"audit": "all"}, _on_root(_collect_compressors), _draw_compressors),
         Figure("rcv1-like", {"data": "RCV1 and its twin"}, _on_root(_collect_twin), _draw_twin),
-        *map(_of_study, shipped_studies()),
+        *map(_of_study, map(StudyConfiguration.from_toml, shipped_studies())),
     ]
     return {figure.name: figure for figure in found}
 
@@ -66,16 +66,45 @@ def _on_root(collect):
     return collected
 
 
-def _of_study(name: str) -> Figure:
-    from ..studies import StudyConfiguration, collect, report
+def _of_study(e: Any) -> Figure:
+    from ..studies import drawn, how_of, measure, report
 
-    e = StudyConfiguration.from_toml(name)
+    return Figure(
+        f"study-{e.name}",
+        how_of(e),
+        _on_root(lambda say: measure(e)[0]),
+        lambda found: drawn(report(e.study, found, e.name)),
+    )
 
-    def measure(say):
-        return collect(e.study, False, e.seed, e.data, e.topics, e.options)
 
-    how = {"study": e.study, "experiment": e.name, "quick": False, "seed": e.seed}
-    return Figure(f"study-{name}", how, _on_root(measure), lambda found: report(e.study, found, e.name).draw())
+def _of_file(path: str, folder: str | Path, record: str | None) -> list[Figure]:
+    """The figures of a user's file: of a TOML file its own; of a study all that have a record, or else its own."""
+    from ..studies.shared.configuration import experiment_of
+
+    e = experiment_of(path)
+    if path.endswith(".toml"):
+        return [_of_study(e)]
+    name = Path(path).name
+    here = sorted((Path(folder) / FOLDER).glob("study-*.json")) if record is None else [Path(record)]
+    records = [read_record(one) for one in here if record or name in one.read_text(encoding="utf-8")]
+    mine = [one.how for one in records if Path(str(one.how.get("study"))).name == name]
+    return [_of_study(e._replace(name=how["experiment"])) for how in mine] or [_of_study(e)]
+
+
+def _of_record(path: Path) -> Figure:
+    """The figure of a record of a study of the package, with a configuration of somebody's own."""
+    from ..studies import STUDIES, StudyConfiguration
+
+    record = read_record(path)
+    study, folder = str(record.how.get("study")), f" --figures {path.parent.parent}"
+    if study not in STUDIES:
+        own = study if study.endswith(".py") else "FILE"
+        raise ConfigurationError(f"{path} is of {study}, which is run only if it is named: figures {own}{folder}")
+
+    def refused(comm, say):
+        raise ConfigurationError(f"{record.figure}: --fresh needs the configuration: figures FILE.toml --fresh{folder}")
+
+    return _of_study(StudyConfiguration(record.how["experiment"], study, ""))._replace(how=record.how, collect=refused)
 
 
 def _collect_compressors(say: Any) -> dict:
@@ -145,22 +174,34 @@ def _draw_flagship(found):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def chosen(names: Sequence[str]) -> list[Figure]:
+def chosen(names: Sequence[str], folder: str | Path = "figures", record: str | None = None) -> list[Figure]:
     """The figures with these names: figures, studies with or without "study-", or a study's name for all its figures.
+
+    A Python file with a study stands for all figures whose records in the folder, or at ``record``, are of it.
 
     Raises
     ------
     ConfigurationError
-        For an unknown name, with the nearest known one.
+        For an unknown name, with the nearest known one; for a record in the folder that is of a user's file, with
+        the name of that file, which is not run.
     """
     from ..studies.shared.configuration import shipped_studies
 
     known, studies = known_figures(), shipped_studies()
     found: list = []
     for name in names or known:
+        if name.endswith((".py", ".toml")):
+            own = _of_file(name, folder, record)
+            known |= {figure.name: figure for figure in own}
+            found += [figure.name for figure in own]
+            continue
         plain = name.removesuffix(".png").removesuffix(".pdf")
         of_study = [f"study-{experiment}" for experiment, study in studies.items() if study == plain]
         here = [plain] if plain in known else [f"study-{plain}"] if f"study-{plain}" in known else of_study
+        theirs = [path for one in (plain, f"study-{plain}") if (path := record_path(folder, one)).is_file()]
+        if not here and theirs:
+            known[theirs[0].stem] = _of_record(theirs[0])
+            here = [theirs[0].stem]
         if not here:
             raise ConfigurationError(f"unknown figure {name!r}: {nearest(name, [*known, *studies])}")
         found += here
@@ -248,14 +289,14 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown: Any, tables: bool
 
     study = None
     if "study" in figure.how:
-        from ..studies import page_of, report, write_into
+        from ..studies import drawn, page_of, report, write_into
         from ..studies.shared.report import as_text
 
         study = report(figure.how["study"], found, figure.how["experiment"])
     if study is not None and tables:
         say(f"\n{as_text(study)}\n")
     folder.mkdir(parents=True, exist_ok=True)
-    for path in save_figure(figure.draw(found) if study is None else study.draw(), folder / figure.name):
+    for path in save_figure(figure.draw(found) if study is None else drawn(study), folder / figure.name):
         say(f"figure: {path}")
     if study is not None and markdown:
         page = page_of(figure.how["study"], markdown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -154,11 +155,12 @@ def experiment(
     with Interruption(root) as interruption:
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
+        from_root(comm, lambda: _require_writable(configuration.out))
         data, problem, constants, cells = _prepare(configuration, comm)
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
-        jobs = make_jobs(configuration, cells, constants, problem)
+        jobs = make_jobs(configuration, cells, constants)
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
         at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
@@ -191,6 +193,8 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     def first() -> None:
         try:
             mine.extend(load())
+            unsolved = Constants(mine[0].n, mine[1].d, *[1.0] * (len(Constants._fields) - 2))
+            make_jobs(configuration, configuration.cells(), unsolved, mine[1])  # refuses before anything is solved
         except DataError as error:
             raise ConfigurationError(str(error)) from None
 
@@ -198,6 +202,20 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     data, problem = mine or load()
     constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
+
+
+def _require_writable(out: str) -> None:
+    """Refuse a folder where no record could be written, before anything is measured; none is left there."""
+    folder = Path(out)
+    fresh = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        if fresh:
+            folder.rmdir()
+    except OSError as error:
+        raise ConfigurationError(f"out: cannot write to {out}: {error.strerror or error}") from None
 
 
 def _open_record(configuration: Any, command: Any, data: Any, problem: Any, constants: Any, more: Any) -> Recorder:

@@ -197,7 +197,7 @@ def _show(
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
-    from ..claims.related import related, unclaimed, unevaluated
+    from ..claims.several_results import related, unclaimed, unevaluated
 
     results = related(results)
     left = unevaluated(results)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +34,8 @@ def _loaded(path: str) -> dict:
     try:
         module = run_file(path)
     except FileRefused as error:
-        raise ConfigurationError(f"methods: {error}") from None
-    except Exception as error:  # whatever the user's file raises
-        told = f"{type(error).__name__}: {error}{_line(error, path)}"
-        raise ConfigurationError(f"methods: {path} cannot be run: {told}") from error
+        raise ConfigurationError(f"methods: {error}") from error
     return {name: value for name, value in vars(module).items() if not name.startswith("_") and _is_method(value)}
-
-
-def _line(error: Exception, path: str) -> str:
-    """Where in a file an error comes from, if that is known; a SyntaxError says it itself."""
-    here = os.path.realpath(path)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == here]
-    return f" (line {lines[-1]})" if lines else ""
 
 
 def _is_method(value: Any) -> bool:

@@ -13,6 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..core import require
+from ..core.settings import field_types
 from ..reporting.files import ConfigurationError, nearest
 
 __all__ = ["Written", "is_written", "split_names", "written_method"]
@@ -89,7 +90,7 @@ def written_method(name: str, d: int, k: int) -> Written:
     """
     try:
         tree = ast.parse(name.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: NUL, or nested too deeply
         raise ConfigurationError(f"method {name!r}: this cannot be read; write topk(k=100)+memory, say") from None
     parts: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
@@ -160,8 +161,14 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
     cls: Any = known[own]
     arguments = node.args if isinstance(node, ast.Call) else []
     keywords = node.keywords if isinstance(node, ast.Call) else []
-    values = [_value(part, whole, inner, d, k) for part in arguments]
-    named = {str(word.arg): _value(word.value, whole, inner, d, k) for word in keywords}
+    kinds = field_types(cls)
+    told = lambda field: f"method {whole!r}: {cls.__name__}: {field}"  # noqa: E731
+    placed = zip(arguments, [*kinds, *["arguments"] * len(arguments)], strict=False)
+    values = [_value(part, told(field), kinds.get(field), whole, inner, d, k) for part, field in placed]
+    named = {
+        str(word.arg): _value(word.value, told(word.arg), kinds.get(str(word.arg)), whole, inner, d, k)
+        for word in keywords
+    }
     if {"rows", "columns"} <= set(getattr(cls, "_fields", ())) and not values and not {"rows", "columns"} & set(named):
         from ..compressors.kernels.spectral import squarest
 
@@ -170,15 +177,22 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
     try:
         return cls(*values, **named)
     except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"method {whole!r}: {cls.__name__}: {error}") from None
+        raise ConfigurationError(f"method {whole!r}: {cls.__name__}: {_without(cls, error)}") from None
 
 
-def _value(node: ast.expr, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
+def _without(cls: type, error: Exception) -> str:
+    return str(error).removeprefix(f"{cls.__name__}: ")
+
+
+def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[str, type], d: int, k: int) -> Any:
+    """The value of an argument; ``told`` names it, and ``kind`` is the annotation of its field."""
     if isinstance(node, ast.Name) and node.id in ("k", "inf"):
         return k if node.id == "k" else math.inf
-    if isinstance(node, (ast.Name, ast.Call)):
+    is_number = kind is not None and kind.split(" | ")[0] in ("int", "float", "bool")
+    if isinstance(node, (ast.Name, ast.Call)) and not is_number:
         return _make(node, whole, inner | _codes(), inner, d, k)
     try:
         return ast.literal_eval(node)
-    except ValueError:
-        raise ConfigurationError(f"method {whole!r}: got {ast.unparse(node)}, allowed: numbers and names") from None
+    except (ValueError, MemoryError, RecursionError):
+        allowed = "a number, inf, or the letter k" if is_number else "numbers and names"
+        raise ConfigurationError(f"{told}: got {ast.unparse(node)}, allowed: {allowed}") from None

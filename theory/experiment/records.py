@@ -24,9 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from ..reporting.arrays import inside, load_arrays
+from ..reporting.figure_records import hint
 from ..reporting.files import RecordError, write_whole
 
 UNFINISHED = ".unfinished"
+LONGEST_LINE = 2**24  # bytes; longer ones are nobody's record
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
 
 
@@ -129,8 +132,7 @@ class Record:
 
     def arrays(self, label: str) -> dict[str, np.ndarray]:
         """The stored arrays of a run; no pickle."""
-        with np.load(self.folder / f"{file_name(label)}.npz", allow_pickle=False) as stored:
-            return dict(stored)
+        return load_arrays(inside(self.folder, f"{file_name(label)}.npz"))
 
 
 def read_record(folder: str | Path) -> Record:
@@ -144,39 +146,53 @@ def read_record(folder: str | Path) -> Record:
     folder = Path(folder)
     if folder.name == "record.jsonl":
         folder = folder.parent
-    path = folder / "record.jsonl"
-    if not path.is_file():
-        raise RecordError(f"{folder} is not a record: it has no record.jsonl")
-    text = path.read_text(encoding="utf-8")
-    lines = text.split("\n")
+    if not (folder / "record.jsonl").is_file():
+        of_figure = folder.is_file() and hint(folder)
+        raise RecordError(of_figure or f"{folder} is not a record: it has no record.jsonl")
+    path = inside(folder, "record.jsonl")
     record: Any = None
     rows: dict[str, list[dict]] = {}
-    for number, line in enumerate(lines, 1):
-        if not line:
-            continue
-        try:
-            values = json.loads(line)
-            kind = values.pop("kind")
-        except (ValueError, KeyError, AttributeError):
-            if number == len(lines):
-                break  # a process that was killed while writing leaves half a line, only at the end
-            raise RecordError(f"{path}, line {number}: not a line of a record") from None
-        if number == 1:
-            if kind != "experiment":
-                raise RecordError(f"{path}: the first line is of kind {kind!r}, not 'experiment'")
-            record = Record(folder, values)
-        elif kind == "history":
-            rows.setdefault(values.pop("run"), []).append(values)
-        elif kind == "result":
-            record.results[values.pop("run")] = values
-        elif kind == "end":
-            record.status, record.reason = values["status"], values.get("reason", "")
+    with path.open("rb") as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1):
+            if not line.strip():
+                continue
+            try:
+                values = json.loads(line)
+                kind, label = values.pop("kind"), values.pop("run", None)
+                if kind in ("history", "result") and not isinstance(label, str):
+                    raise KeyError("run")
+                if kind == "end":
+                    status, reason = values["status"], values.get("reason", "")
+            except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+                if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                    break  # a process that was killed while writing leaves half a line, only at the end
+                raise RecordError(f"{path}, line {number}: not a line of a record") from None
+            if number == 1:
+                if kind != "experiment":
+                    raise RecordError(f"{path}: the first line is of kind {kind!r}, not 'experiment'")
+                record = Record(folder, values)
+            elif kind == "history":
+                rows.setdefault(label, []).append(values)
+            elif kind == "result":
+                record.results[label] = values
+            elif kind == "end":
+                record.status, record.reason = status, reason
     if record is None:
         raise RecordError(f"{path} is empty")
     for label, listed in rows.items():
-        whole = {"step", "samples", "rounds"}
-        names = [(TITLES[name], name) if name in TITLES else name for name in listed[0]]
-        columns = [(name, np.int64 if name in whole else np.float64) for name in names]
-        values = [tuple(math.nan if v is None else v for v in row.values()) for row in listed]
-        record.histories[label] = np.array(values, dtype=columns)
+        record.histories[label] = _history(path, label, listed)
     return record
+
+
+def _history(path: Path, label: str, listed: list[dict]) -> np.ndarray:
+    """The rows of a run as a structured array."""
+    whole = {"step", "samples", "rounds"}
+    names = [(TITLES[name], name) if name in TITLES else name for name in listed[0]]
+    columns = [(name, np.int64 if name in whole else np.float64) for name in names]
+    try:
+        if any(row.keys() != listed[0].keys() for row in listed):
+            raise ValueError("its rows have different columns")
+        values = [tuple(math.nan if row[name] is None else row[name] for name in listed[0]) for row in listed]
+        return np.array(values, dtype=columns)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RecordError(f"{path}: the history of run {label!r} cannot be read: {error}") from None

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import Any
 
+from ..reporting.figure_records import hint
 from ..reporting.files import ConfigurationError, RecordError, find_toml, read_toml
 from .command_parser import PROGRAM, Parser, add_config_flag, parser_of, say
 from .records import read_record
@@ -19,15 +20,14 @@ def study(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("study", text, f"{PROGRAM} study ternary-dimension --figures figures")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="studies, or Python files with one (default: all); see `list`"
+        "names", nargs="*", metavar="NAME", help="studies, or files: my.py with one, my.toml (default: all); see `list`"
     )
     _study_flags(parser)
     options = parser.parse_args(argv)
-    from ..studies.shared.configuration import StudyConfiguration, chosen, own_study
+    from ..studies.shared.configuration import chosen, experiment_of
 
-    read = StudyConfiguration.from_toml
     try:
-        experiments = [own_study(n) if n.endswith(".py") else read(n) for n in chosen(options.names)]
+        experiments = [experiment_of(name) for name in chosen(options.names)]
     except ConfigurationError as error:
         parser.error(str(error))
     return _run_studies(parser, options, experiments, comm)
@@ -47,7 +47,7 @@ def study_in(argv: list[str], parser: Parser) -> Any:
     except argparse.ArgumentError:
         return None  # the full parser reports the error
     except ConfigurationError as error:
-        parser.error(str(error))
+        parser.error(hint(path) or str(error))
 
 
 def run_study(argv: list[str], experiment: Any, comm: Any) -> int:
@@ -70,10 +70,19 @@ def _study_flags(parser: Any) -> None:
 
 def _run_studies(parser: Parser, options: Any, experiments: Any, comm: Any) -> int:
     """Check the flags, which override the files of the experiments, and run."""
-    given = {name: getattr(options, name) for name in ("seed", "data", "topics") if getattr(options, name) is not None}
+    from ..studies.shared.configuration import GIVEN, takes
+
+    given = {name: getattr(options, name) for name in GIVEN if getattr(options, name) is not None}
     if not 0 <= given.get("seed", 0) < 2**62:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**62 - 1")
-    experiments = [experiment._replace(**given) for experiment in experiments]
+    taken = {experiment.name: takes(experiment.study) for experiment in experiments}
+    for name in given:
+        without = ", ".join(one for one, held in taken.items() if name not in held)
+        if all(name not in held for held in taken.values()):
+            parser.error(f"--{name}: {without} would ignore it, as collect has no parameter {name}")
+        if without and Parser.speaks:
+            say(f"--{name}: ignored by {without}, whose collect has no parameter {name}")
+    experiments = [e._replace(**{k: v for k, v in given.items() if k in taken[e.name]}) for e in experiments]
     for experiment in experiments:
         if experiment.topics and not os.path.isfile(experiment.topics):
             parser.error(f"--topics: there is no file {experiment.topics}")
@@ -107,7 +116,7 @@ def figures(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="figures or studies (default: all); see --list")
+    add("names", nargs="*", metavar="NAME", help="figures, studies, or files of yours: my.py, my.toml (default: all)")
     add("--list", action="store_true", help="list the source of each figure, and draw nothing")
     add("--fresh", action="store_true", help="measure again, also where there is a record")
     add(
@@ -129,7 +138,7 @@ def figures(argv: list[str], comm: Any) -> int:
     if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
         parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
     try:
-        figures = chosen(options.names)
+        figures = chosen(options.names, options.figures, options.record)
         if options.record and (len(figures) != 1 or options.fresh):
             parser.error("--record: allowed with the name of one figure, and without --fresh")
         if options.record and os.path.isdir(options.record):

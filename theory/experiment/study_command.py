@@ -31,7 +31,7 @@ def study_all(
     Returns
     -------
     int
-        0, or 130 after an interruption: what was measured is shown.
+        0, 1 if a record cannot be written, or 130 after an interruption: what was measured is shown.
     """
     from ..studies import measure, show_studies, takes_ranks
 
@@ -46,5 +46,5 @@ def study_all(
     for e in together if not interrupted else []:
         values = measure(e, quick, comm)  # on all ranks, from which rank 0 shows its own
         measured.append((e, lambda values=values: values))
-    from_root(comm, lambda: show_studies(measured, quick, figures, markdown, say))
-    return 130 if interrupted else 0
+    code = from_root(comm, lambda: show_studies(measured, quick, figures, markdown, say))
+    return 130 if interrupted else code

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .. import bounds
 from ..core import generic, kernel, require
+from ..core.arguments import is_whole
 from ..core.random import derive, integer, key
 from ..problems import base
 from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
@@ -331,7 +332,7 @@ def diversity(
 def _from_samples(
     problem: Any, x: Any, other: Any, n: Any, samples: Any, seed: Any, level: Any, whole: Any
 ) -> Diversity:
-    good = isinstance(samples, (int, np.integer)) and samples >= 2 * GROUPS
+    good = is_whole(samples) and samples >= 2 * GROUPS
     require(good, "samples", samples, f"None, or an integer, at least {2 * GROUPS}")
     require(0 < level < 1, "level", level, "a number in (0, 1)")
     stream, two = np.uint64(key(seed, "diversity")), other is not None

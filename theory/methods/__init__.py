@@ -8,6 +8,7 @@ from .custom import method
 from .dense_steps import DenseStepWarning
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
+from .ef21 import EF21
 from .feedback import ErrorFeedback, NoFeedback
 from .gossip import ChocoGossip, Gossip
 from .gradient_tracking import GradientTracking
@@ -39,6 +40,7 @@ __all__ = [
     "DPSGD",
     "DenseStepWarning",
     "ECDPSGD",
+    "EF21",
     "Edges",
     "ErrorFeedback",
     "Gossip",

@@ -42,6 +42,7 @@ def direction(run: Run, received: Messages, rule: Any) -> Vector:
     return u
 
 
+@traits(by_coordinate=True)
 @setting
 class Adam(NamedTuple):
     """Adam: x moves by the mean of the gradients over the root of the mean of their squares.
@@ -101,7 +102,6 @@ class Adam(NamedTuple):
         run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u
 
 
-@traits(by_coordinate=False)
 @setting
 class LAMB(NamedTuple):
     """LAMB: Adam whose step in each layer is as long as a share of the layer itself.

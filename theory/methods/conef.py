@@ -23,7 +23,7 @@ from ..compressors.numpy_function import check_parts
 from ..core import require, setting
 from .feedback import check_beta
 from .messages import payload_bytes
-from .types import Phase, Run, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["ContractiveErrorFeedback", "check_error_compressor"]
 
@@ -70,7 +70,7 @@ class ContractiveErrorFeedback(NamedTuple):
         run.set(p, e, scale=1.0 - self.beta)
         return p
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store e = C(beta e + p - Q(p))."""
         e = run.stored("error", self.error_compressor)
         run.add(p, message, scale=-1.0)  # p = p - Q(p)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require, setting, traits
 from .rates import Rate
-from .types import Phase, Run, Vector
+from .types import Message, Run, Vector
 
 __all__ = [
     "ErrorFeedback",
@@ -50,7 +50,7 @@ class NoFeedback(NamedTuple):
         run.set(p, 0.0)
         return p
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store nothing."""
 
     def error(self, run: Run) -> np.ndarray:
@@ -87,7 +87,7 @@ class ErrorFeedback(NamedTuple):
         e = run.memory()
         return e  # p is e from here on
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Leave p - Q(p) in p, which is e."""
         run.add(p, message, scale=-1.0)  # e = p - Q(p)
 

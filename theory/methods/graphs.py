@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require, setting
+from ..core.arguments import MANY, real_array, whole_number
 
 __all__ = [
     "Complete",
@@ -221,7 +222,7 @@ class MixingMatrix(NamedTuple):
 
     def weights(self, workers: int) -> np.ndarray:
         """The matrix."""
-        W = np.array(self.matrix, np.float64)
+        W = np.array(real_array("matrix", self.matrix))
         require(W.shape == (workers, workers), "matrix", f"shape {W.shape}", f"shape ({workers}, {workers})")
         return W
 
@@ -259,10 +260,9 @@ def mixing(graph: Any, workers: int) -> Mixing:
     known = not isinstance(graph, type) and (hasattr(graph, "edges") or hasattr(graph, "weights"))
     known = known and hasattr(graph, "_fields")
     require(known, "graph", graph, "a graph, such as Ring(), Edges(...) or MixingMatrix(...)", TypeError)
-    good = isinstance(workers, (int, np.integer)) and workers >= 1
-    require(good, "workers", workers, "an integer, at least 1")
+    whole_number("workers", workers, high=MANY)
     W = graph.weights(workers) if hasattr(graph, "weights") else metropolis(graph.edges(workers), workers)
-    W = np.asarray(W, np.float64)
+    W = real_array("matrix", W)
     require(W.shape == (workers, workers), "matrix", f"shape {W.shape}", f"shape ({workers}, {workers})")
     require(bool(np.isfinite(W).all()), "matrix", "NaN or Inf", "finite numbers")
     require(np.abs(W - W.T).max() <= CLOSE, "matrix", "one that is not symmetric", "W = W^T")

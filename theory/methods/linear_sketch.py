@@ -24,7 +24,7 @@ from ..core.bound_calls import CODING, at, operation
 from ..core.random import derive
 from .conef import check_error_compressor
 from .feedback import check_beta
-from .types import Phase, Run, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["LinearSketchFeedback"]
 
@@ -69,7 +69,7 @@ class LinearSketchFeedback(NamedTuple):
         self._estimate(run, p, 1.0 - self.beta)
         return p
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
         run.add(p, message, scale=-1.0)
         self._estimate(run, p, self.beta - 1.0)

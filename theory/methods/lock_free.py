@@ -27,7 +27,8 @@ from ..compressors.closed_forms import check, expected_payload_bits
 from ..compressors.identity import Identity
 from ..compressors.sparsifiers import TopK
 from ..core import require
-from ..core.bound_calls import encode
+from ..core.argument_layout import encode
+from ..core.arguments import real_array, whole_number
 from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
@@ -144,7 +145,7 @@ def run_lock_free(
     problem = astype(problem, np.float64)
     d, l2 = int(dimension(problem)), float(regularization(problem))
     check(method.compressor, d)
-    x0 = np.zeros(d) if x0 is None else np.ascontiguousarray(x0, np.float64)
+    x0 = np.zeros(d) if x0 is None else np.ascontiguousarray(real_array("x0", x0))
     require(x0.shape == (d,), "x0", f"shape {x0.shape}", f"shape ({d},)")
     require(bool(np.isfinite(x0).all()), "x0", "NaN or Inf", "finite numbers")
 
@@ -242,8 +243,8 @@ def _check(method: Any, problem: Any, threads: Any, steps: Any, clock: Any, reco
         TypeError,
     )
     for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
-        good = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
-        require(good or (name == "record_every" and number is None), name, number, "an integer, at least 1")
+        if number is not None or name != "record_every":
+            whole_number(name, number)
     require(clock in CLOCKS, "clock", clock, " or ".join(map(repr, CLOCKS)))
     compressor = method.compressor
     require(

@@ -13,7 +13,7 @@ from ..compressors.identity import Identity
 from ..core import require
 from ..problems.base import dimension
 from .custom import check_method, method
-from .graphs import Mixing
+from .graphs import Mixing, mixing
 
 __all__ = ["choco_step", "on_graph", "stored_bytes"]
 
@@ -63,10 +63,11 @@ def choco_step(gamma: float | None, compressor: Any, W: Mixing, d: int) -> float
     return bounds.choco_gamma(W.gap, W.beta, delta(compressor, d)) if gamma is None else float(gamma)
 
 
-def stored_bytes(method: Any, W: Mixing, d: int, own_bits: int) -> int:
+def stored_bytes(method: Any, workers: int, d: int, own_bits: int) -> int:
     """Bytes that a worker stores between steps: the copies of what it hears, and what it keeps besides.
 
     The worker with most neighbours counts.
     """
     copies, rows = method.stores
-    return int(copies * W.hears.sum(axis=1).max() + rows) * d * own_bits // 8
+    heard = int(mixing(method.graph, workers).hears.sum(axis=1).max()) if hasattr(method, "graph") else 0
+    return (copies * heard + rows) * d * own_bits // 8

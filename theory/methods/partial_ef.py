@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import setting
 from .feedback import check_beta
-from .types import Phase, Run, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["PartialErrorFeedback"]
 
@@ -59,7 +59,7 @@ class PartialErrorFeedback(NamedTuple):
         run.set(p, run.memory(), scale=1.0 - self.beta)
         return p
 
-    def store(self, run: Run, p: Vector, message: Phase) -> None:
+    def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store e = beta e + p - Q(p)."""
         run.add(p, message, scale=-1.0)  # p = p - Q(p)
         if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g

@@ -7,6 +7,7 @@ numbers of a stretch of steps; the driver refills all columns after each stretch
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,7 +76,12 @@ class Rate:
         self._rates, self._fill, self.constant, self._of = rates, fill, constant, of
         self._made: dict = {}  # cached results: the same expression gives the same rate in every step
         self._values = np.zeros(rates.size) if constant is None else np.array([constant])
+        self._pin = weakref.ref(self._values)  # with it NumPy does not resize what kernels read
         self._used = constant is not None
+
+    def belongs_to(self, rates: Rates) -> bool:
+        """Whether it is one of the rates of this run."""
+        return self._rates is rates
 
     def use(self) -> None:
         """Attach this rate, and those that it is computed from, so that their numbers are filled in."""

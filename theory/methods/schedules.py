@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..core import generic, python_generic, require, setting
+from ..core.arguments import LARGEST_BATCH
 
 __all__ = [
     "Constant",
@@ -203,9 +204,6 @@ def batch_size(schedule: Any, t: int) -> int:
 @batch_size.register
 def _(schedule: int, t: int) -> int:
     return schedule
-
-
-LARGEST_BATCH = 10**8  # maximum number of gradients per worker and step: more is a mistake in the schedule
 
 
 @setting

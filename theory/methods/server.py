@@ -8,7 +8,7 @@ These attributes are optional.  ``takes_step = True``: the rule applies the step
 is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
 ``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at most one
 vector in its state, so that it works on sparse rows, too.
-``by_coordinate = False``: a coordinate moves with others, so that :class:`Sharded` may not divide the rule.
+``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
 ``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
 """
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Mean(NamedTuple):
     """x moves against the mean of what was received: x = x - eta mean Q.
@@ -52,7 +52,7 @@ class Mean(NamedTuple):
         run.add(run.x, received, scale=-run.eta_received)  # x = x - eta mean Q
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Momentum(NamedTuple):
     """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
@@ -96,7 +96,7 @@ class Momentum(NamedTuple):
             run.add(run.x, u, scale=-eta)  # x = x - eta u
 
 
-@traits(sparse_rows=True)
+@traits(sparse_rows=True, by_coordinate=True)
 @setting
 class OuterStep(NamedTuple):
     """An outer step of local SGD: x = x - rate u, where u is the mean of the differences, or their velocity.
@@ -148,7 +148,7 @@ class OuterStep(NamedTuple):
             run.add(run.x, received, scale=-self.rate * run.eta_received)  # x = x - rate mean Q
 
 
-@traits(with_memory=False)
+@traits(with_memory=False, by_coordinate=True)
 @setting
 class Majority(NamedTuple):
     """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
@@ -168,7 +168,7 @@ class Majority(NamedTuple):
         run.add(run.x, v, scale=run.eta_received)  # x = x + eta v
 
 
-@traits(projects=True, with_memory=False, by_coordinate=False)
+@traits(projects=True, with_memory=False)
 @setting
 class Projected(NamedTuple):
     """After every step of another server rule, x is projected onto a ball around 0.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
 from ..core import require, setting, traits
+from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
@@ -235,14 +236,12 @@ def _is_part(value: Any, name: str) -> bool:
 
 def check_batch(batch: Any) -> None:
     """Reject what is neither a positive integer nor a schedule of batch sizes."""
-    number = isinstance(batch, int)
-    known = number or batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
-    require(
-        known and not (number and batch < 1),
-        "batch",
-        batch,
-        "an integer, at least 1, or a schedule such as GrowingBatch(1.1)",
+    number = is_whole(batch)
+    known = number or (
+        not isinstance(batch, bool) and batch_size.dispatch(type(batch)) is not batch_size.dispatch(object)
     )
+    allowed = f"an integer, at least 1, or a schedule such as GrowingBatch(1.1); at most {LARGEST_BATCH}"
+    require(known and not (number and not 1 <= batch <= LARGEST_BATCH), "batch", batch, allowed)
 
 
 def choose_compressor(compressor: Any, compress: str, problem: Any) -> tuple[Any, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core import require, setting, traits
+from ..core import require, setting
 from .adaptive import Adam
 from .server import check_server, takes_the_step
 from .types import Messages, Run
@@ -12,7 +12,6 @@ from .types import Messages, Run
 __all__ = ["Sharded"]
 
 
-@traits(by_coordinate=False)
 @setting
 class Sharded(NamedTuple):
     """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
@@ -23,7 +22,8 @@ class Sharded(NamedTuple):
     Parameters
     ----------
     server : server rule
-        One that acts on each coordinate alone: `Adam`, `Momentum`, `OuterStep`, `Mean`, `Majority`, or your own.
+        One that acts on each coordinate alone: `Adam`, `Momentum`, `OuterStep`, `Mean`, `Majority`, or your own
+        that states ``by_coordinate = True``.
 
     Notes
     -----
@@ -70,10 +70,10 @@ class Sharded(NamedTuple):
         good = hasattr(self.server, "update") and not isinstance(self.server, type)
         require(good, "server", self.server, "a server rule, such as Adam()", TypeError)
         require(
-            getattr(self.server, "by_coordinate", True),
+            getattr(self.server, "by_coordinate", False),
             "server",
             self.server,
-            "a rule that acts on each coordinate alone, such as Adam()",
+            "a rule that acts on each coordinate alone and states by_coordinate = True, such as Adam()",
         )
 
     def check(self, problem: Any, d: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..compressors import Identity
 from ..compressors.base import opening, opening_is_maximum, summed
 from ..core import require, setting, traits
-from .types import Messages, Phase, Run, Vector
+from .types import Message, Messages, Run, Vector
 
 __all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
 
@@ -23,11 +23,11 @@ class AllGather(NamedTuple):
     AllGather()
     """
 
-    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Message:
         """Q(p), a message for each worker."""
         return run.compress(compressor, p)
 
-    def exchange(self, run: Run, message: Phase) -> Messages:
+    def exchange(self, run: Run, message: Message) -> Messages:
         """All messages."""
         return run.gather(message)
 
@@ -45,11 +45,11 @@ class AllReduce(NamedTuple):
     AllReduce()
     """
 
-    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Message:
         """Q(p), a message for each worker."""
         return run.compress(compressor, p, reduce=True)
 
-    def exchange(self, run: Run, message: Phase) -> Messages:
+    def exchange(self, run: Run, message: Message) -> Messages:
         """The mean of all messages, as one message."""
         return run.reduce(message)
 
@@ -64,11 +64,11 @@ class ReduceScatter(NamedTuple):
     ReduceScatter()
     """
 
-    def compress(self, run: Run, compressor: Any, p: Vector) -> Phase:
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Message:
         """Q(p), a message for each worker."""
         return run.compress(compressor, p, reduce=True)
 
-    def exchange(self, run: Run, message: Phase) -> Messages:
+    def exchange(self, run: Run, message: Message) -> Messages:
         """The mean of all messages, as one message, of which this process knows its own slices."""
         return run.scatter(message)
 

@@ -11,12 +11,12 @@ from .rates import Rate
 
 if TYPE_CHECKING:
     from ..cluster.context import Run
-    from ..cluster.exchange import Messages, Phase
+    from ..cluster.exchange import Message, Messages, Phase
     from ..cluster.setup import Setup
 else:
-    Messages = Phase = Run = Setup = Any
+    Message = Messages = Phase = Run = Setup = Any
 
-__all__ = ["Messages", "Phase", "Run", "Scale", "Setup", "Vector"]
+__all__ = ["Message", "Messages", "Phase", "Run", "Scale", "Setup", "Vector"]
 
 Scale: TypeAlias = "Rate | float"
 Vector: TypeAlias = Any

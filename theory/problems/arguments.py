@@ -1,4 +1,4 @@
-"""Arguments of the functions that make problems: checked numbers, labels and data."""
+"""Arguments of the functions that make problems: checked data, and its name."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ import numpy as np
 
 from ..core import require
 from ..core.advice import advise
-from ..data import Dataset, make_dataset
+from ..core.arguments import real_array
+from ..data import DataError, Dataset, make_dataset
 from ..data.dataset import UNSCALED
 from .matrix import frozen
 
-__all__ = ["UnscaledDataWarning", "dataset", "finite_number", "label_of"]
+__all__ = ["UnscaledDataWarning", "dataset", "label_of"]
 
 
-def finite_number(name: str, number: Any) -> float:
-    """A checked number, in the argument of this name."""
-    require(isinstance(number, (int, float, np.integer, np.floating)), name, number, "a number")
-    return float(number)
-
-
-def label_of(name: str) -> np.ndarray:
-    """A name as bytes, which kernels can be given."""
+def label_of(data: Dataset) -> np.ndarray:
+    """Name and notes of the data as bytes, which kernels can be given: a line each."""
     # a string in a tuple makes Numba use its slow type lookup in every call of a kernel: 60 us instead of 2
-    return frozen(np.frombuffer(name.encode(), dtype=np.uint8), np.uint8)
+    lines = (" ".join(text.splitlines()) for text in (data.name, *data.notes))
+    return frozen(np.frombuffer("\n".join(lines).encode(), dtype=np.uint8), np.uint8)
 
 
 class UnscaledDataWarning(UserWarning):
@@ -37,15 +33,18 @@ class UnscaledDataWarning(UserWarning):
     """
 
 
-def dataset(data: Any) -> Dataset:
-    """Checked data of a Dataset or a pair (X, y), with a warning if their columns have very different scales."""
+def dataset(data: Any, classes: bool = False) -> Dataset:
+    """Checked data of a Dataset or a pair (X, y), with a warning if their columns have very different scales.
+
+    The labels of a pair are numbers; with ``classes`` two labels are mapped to -1 and +1, also texts.
+    """
     if not isinstance(data, Dataset):
         require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
         X, y = data
-        labels = np.asarray(y, dtype=np.float64)
-        checked = make_dataset(X, labels, "data")
-        # a pair has no notes about mapped labels, so its labels are not mapped
-        data = Dataset(checked.X, frozen(labels, np.float64), checked.name, checked.task)
+        labels = y if classes else real_array("y", y, error=DataError)
+        data = make_dataset(X, labels, "data")
+        if not classes:
+            data = Dataset(data.X, frozen(labels, np.float64), data.name, data.task)
     if data.scale_ratio >= UNSCALED:
         advise(
             f"{data.name}: columns differ by a factor of {data.scale_ratio:.1g} in scale, so a step that is "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core import python_generic, require
+from ..core.arguments import is_whole
 from .base import check_problem, dimension
 from .noisy_gradients import Diversified
 from .proximal_point import Proximal
@@ -99,7 +100,7 @@ def initial_point(problem: Any, seed: int = 0) -> np.ndarray:
     array([0., 0.])
     """
     check_problem(problem)
-    good = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64
+    good = is_whole(seed) and 0 <= int(seed) < 2**64
     require(good, "seed", seed, "an integer from 0 to 2**64 - 1")
     return start_of(problem, int(seed))
 
@@ -127,7 +128,7 @@ def check_layers(given: Any, d: int) -> tuple[slice, ...]:
         good = isinstance(part, slice) and (part.start or 0) == end and part.step in (None, 1)
         require(good, "layers", part, told)
         stop = d if part.stop is None else part.stop
-        require(isinstance(stop, (int, np.integer)) and end < stop <= d, "layers", part, told)
+        require(is_whole(stop) and end < stop <= d, "layers", part, told)
         found.append(slice(end, int(stop)))
         end = int(stop)
     require(end == d, "layers", given, told)

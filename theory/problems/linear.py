@@ -30,10 +30,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
+from ..core.arguments import finite_number
 from ..data import require_binary
-from .arguments import dataset, finite_number, label_of
+from .arguments import dataset, label_of
 from .evaluate import point
-from .margins import check_l2, column_count, entry_type, linear_problem, name_of, problem_repr, row_count
+from .margins import check_l2, column_count, entry_type, linear_problem, name_of, notes_of, problem_repr, row_count
 from .matrix import CSR, as_matrix, frozen, matvec
 
 __all__ = ["Logistic", "Ridge", "logistic", "ridge"]
@@ -69,6 +70,11 @@ class LabelledRows(NamedTuple):
     def name(self) -> str:
         """Name of the data, for tables and records."""
         return name_of(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the data, such as how labels were mapped."""
+        return notes_of(self)
 
     def domain(self) -> None:
         """Reject values outside the domain."""
@@ -166,7 +172,8 @@ def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic
     Parameters
     ----------
     data : Dataset or (X, y)
-        Labels -1 and +1.
+        Labels -1 and +1; of two others, numbers or texts, the lower is read as -1 and the higher as +1, and ``notes``
+        says so.
     l2 : float
         At least 0.
     dtype : {numpy.float64, numpy.float32}
@@ -175,20 +182,22 @@ def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic
     Returns
     -------
     Logistic
-        With ``n``, ``d``, ``l2``, ``name`` and ``dtype``.  Arrays that have the right type are not copied.
+        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays that have the right type are not copied.
 
     Raises
     ------
     ValueError
-        If ``l2`` is negative or NaN, the data have NaN or Inf or no rows, or the labels are not -1 and +1.
+        If ``l2`` is negative or NaN, the data have NaN or Inf or no rows, or there are not two different labels.
 
     Examples
     --------
     >>> logistic((np.eye(3), [1, -1, 1]), l2=0.1)
     Logistic(data: n=3, d=3, l2=0.1, float64)
+    >>> logistic((np.eye(3), ["no", "yes", "no"]), l2=0.1).notes
+    ("labels 'no' and 'yes' are read as -1 and +1 (2 and 1 rows)",)
     """
-    data = require_binary(dataset(data))
-    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
+    data = require_binary(dataset(data, classes=True))
+    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data))
 
 
 def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
@@ -206,7 +215,7 @@ def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     Returns
     -------
     Ridge
-        With ``n``, ``d``, ``l2``, ``name`` and ``dtype``.  Arrays that have the right type are not copied.
+        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays that have the right type are not copied.
 
     Raises
     ------
@@ -219,4 +228,4 @@ def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     Ridge(data: n=3, d=3, l2=0, float64)
     """
     data = dataset(data)
-    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data.name))
+    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data))

@@ -172,7 +172,16 @@ def entry_type(self: Any) -> np.dtype:
 
 def name_of(self: Any) -> str:
     """Name of the data, for tables and records."""
-    return bytes(getattr(self, "label", b"data")).decode()
+    return _lines_of(self)[0]
+
+
+def notes_of(self: Any) -> tuple[str, ...]:
+    """What was done to the data, such as how labels were mapped."""
+    return tuple(_lines_of(self)[1:])
+
+
+def _lines_of(self: Any) -> list[str]:
+    return bytes(getattr(self, "label", b"data")).decode().split("\n")
 
 
 def linear_problem(cls: type[T]) -> type[T]:

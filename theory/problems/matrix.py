@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import generic, kernel, require, setting
+from ..core.arguments import float_type
 from ..core.vectors import add_entry
+from ..data.numbers import real_rows, require_valid
 
 __all__ = [
     "CSR",
@@ -139,17 +141,16 @@ def as_matrix(X: Any, dtype: DTypeLike = np.float64) -> Any:
     >>> as_matrix(sp.csr_array([[0.0, 2.0], [1.0, 0.0]])).indices
     array([1, 0], dtype=uint32)
     """
-    dtype = np.dtype(dtype)
-    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
+    dtype = float_type("dtype", dtype)
     if isinstance(X, CSR):
         X = to_scipy(X)
     if not sp.issparse(X):
         require(np.ndim(X) == 2, "X", f"{np.ndim(X)} dimensions", "a matrix with n rows and d columns")
-        X = frozen(X, dtype)
+        X = frozen(real_rows("X", X), dtype)
         require(bool(np.isfinite(X).all()), "X", "NaN or Inf", "finite entries")
         return X
+    require_valid("X", X)  # kernels check no bounds
     X = sp.csr_array(X)
-    X.check_format(full_check=True)  # kernels check no bounds
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

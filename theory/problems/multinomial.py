@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting, traits
+from ..core.arguments import finite_number
 from ..core.vectors import add_entry, dense_part, scale_of
-from .arguments import dataset, finite_number, label_of
+from .arguments import dataset, label_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
 from .margins import check_l2, entry_type, name_of, norm2, row_count
@@ -321,10 +322,10 @@ def softmax(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     >>> problem, problem.b
     (Softmax(data: n=3, d=3 x 2, l2=0.1, float64), array([1, 0, 1]))
     """
-    data = dataset(data)
+    data = dataset(data, classes=True)
     labels, b = np.unique(data.y, return_inverse=True)
     allowed = f"2 to {MOST_CLASSES} different labels"
     require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
     A = as_matrix(data.X, dtype)
     require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
-    return Softmax(A, frozen(b.reshape(-1), np.int64), finite_number("l2", l2), labels.size, label_of(data.name))
+    return Softmax(A, frozen(b.reshape(-1), np.int64), finite_number("l2", l2), labels.size, label_of(data))

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting, traits
+from ..core.arguments import finite_number
 from ..core.random import generator, key
 from ..core.vectors import add_entry, dense_part, scale_of
-from .arguments import dataset, finite_number, label_of
+from .arguments import dataset, label_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
 from .layer_slices import layer_shapes, slices_of
@@ -350,14 +351,12 @@ def two_layer(
     >>> problem, problem.d
     (TwoLayer(data: n=3, 3 x 4 x 2, tanh, l2=0, float64), 20)
     """
-    data = dataset(data)
+    data = dataset(data, classes=True)
     labels, b = np.unique(data.y, return_inverse=True)
     allowed = f"2 to {MOST_CLASSES} different labels"
     require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
     require(activation in ACTIVATIONS, "activation", activation, "one of " + ", ".join(map(repr, ACTIVATIONS)))
     A, classes = as_matrix(data.X, dtype), frozen(b.reshape(-1), np.int64)
-    made = TwoLayer(
-        A, classes, finite_number("l2", l2), labels.size, width, ACTIVATIONS[activation], label_of(data.name)
-    )
+    made = TwoLayer(A, classes, finite_number("l2", l2), labels.size, width, ACTIVATIONS[activation], label_of(data))
     require(made.d < 2**31, "width", width, f"fewer than 2**31 weights, not {made.d:,}")
     return made

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting
+from ..core.arguments import finite_number
 from ..core.vectors import add_entry, entry
-from .arguments import finite_number
 from .base import add_loss_gradient, dimension, gradient, moments, rows, value
 from .constants import lipschitz, max_lipschitz
 from .evaluate import accuracy

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import registers, require
+from ..core.arguments import real_array, whole_number
 from ..core.random import generator
 from ..core.settings import wants_two
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
@@ -85,7 +86,7 @@ class FunctionProblem(NamedTuple):
 
 
 def _of_shape(found: Any, shape: Any, name: str) -> np.ndarray:
-    found = np.asarray(found, float)
+    found = real_array(name, found)
     require(found.shape == shape, name, f"shape {found.shape}", f"a function that returns an array of shape {shape}")
     return found
 
@@ -149,7 +150,7 @@ def function(
     for name, given in (("value", value), ("gradient", gradient)):
         require(callable(given), name, given, "a function of x", TypeError)
     for name, number, low in (("d", d, 1), ("n", n, 0)):
-        require(isinstance(number, (int, np.integer)) and number >= low, name, number, f"an integer, at least {low}")
+        whole_number(name, number, low)
     require(0.0 <= l2 < np.inf, "l2", l2, "a finite number, at least 0")
     if minimizer is not None:
         minimizer = _of_shape(minimizer, (d,), "minimizer")

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, kernel, require, setting
+from ..core.arguments import finite_number, float_type
 from ..core.vectors import add_entry, entry
-from .arguments import finite_number
 from .quadratics import DrawnFields, add_noise, drawn, drawn_problem, noise_roots, trace
 
 __all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
@@ -261,6 +261,4 @@ def sine_valley(residual: float = 1.0, covariance: ArrayLike = 0.0, *, dtype: DT
     >>> gradient(problem, [0.0, 2.0])
     array([-2., 2.])
     """
-    dtype = np.dtype(dtype)
-    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
-    return SineValley(finite_number("residual", residual), *noise_roots(covariance, 2, dtype))
+    return SineValley(finite_number("residual", residual), *noise_roots(covariance, 2, float_type("dtype", dtype)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting
+from ..core.arguments import float_type, real_array, squarable
 from ..core.normals import normal
 from ..core.vectors import add_entry, entry
 from .base import dimension, regularization, rows
@@ -183,15 +184,16 @@ def add_noise(problem, stream, weight, out):
 
 
 def _vector(name: str, numbers: Any, d: int, dtype: Any) -> np.ndarray:
-    numbers = np.asarray(numbers, dtype=np.float64)
+    numbers = real_array(name, numbers)
     require(numbers.shape in ((), (d,)), name, f"shape {numbers.shape}", f"a number or shape ({d},)")
     require(bool(np.isfinite(numbers).all()), name, "NaN or Inf", "finite numbers")
+    squarable(name, [numbers])
     return frozen(np.broadcast_to(numbers, (d,)), dtype)
 
 
 def noise_roots(covariance: ArrayLike, d: int, dtype: DTypeLike) -> tuple[np.ndarray, np.ndarray]:
     """Deviations and the square root of a covariance that is given as a number, a diagonal or a matrix."""
-    C = np.asarray(covariance, dtype=np.float64)
+    C = real_array("covariance", covariance)
     require(C.shape in ((), (d,), (d, d)), "covariance", f"shape {C.shape}", f"a number, shape ({d},) or ({d}, {d})")
     require(bool(np.isfinite(C).all()), "covariance", "NaN or Inf", "finite numbers")
     if C.ndim < 2:
@@ -210,9 +212,8 @@ def drawn(
     diagonal: ArrayLike, covariance: ArrayLike, optimum: ArrayLike, dtype: DTypeLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The checked fields of a problem with curvatures, a minimum and drawn noise."""
-    dtype = np.dtype(dtype)
-    require(dtype in (np.float64, np.float32), "dtype", dtype.name, "float64 or float32")
-    h = np.atleast_1d(np.asarray(diagonal, dtype=np.float64))
+    dtype = float_type("dtype", dtype)
+    h = np.atleast_1d(real_array("diagonal", diagonal))
     require(h.ndim == 1 and h.size > 0, "diagonal", f"shape {h.shape}", "a vector of d >= 1 numbers")
     require(bool((h >= 0.0).all()), "diagonal", float(h.min()), "numbers, at least 0")
     d = h.size

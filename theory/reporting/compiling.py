@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from numba.core.event import Listener, register
-
 from ..core import when_compiling
+from ..core.numba_private import Listener, register
 from .progress import Heartbeat, Lines, on_terminal, silenced
 
 __all__ = ["announce_compiling"]

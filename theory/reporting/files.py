@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import os
 import platform
+import stat
 import sys
 import tomllib
+import traceback
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
@@ -24,11 +27,13 @@ __all__ = [
     "read_toml",
     "run_file",
     "shipped",
+    "text_of",
     "versions",
     "write_whole",
 ]
 
 SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
+LARGEST_TOML = 2**20  # bytes
 PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
@@ -56,6 +61,24 @@ def find_toml(name_or_path: str | Path) -> Path:
     return known[path.name]
 
 
+def text_of(path: str | Path, most: int) -> str:
+    """The text of an ordinary file of up to ``most`` bytes: a device or a pipe may never end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    FileRefused
+        If it is no ordinary file, or is larger.
+    """
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno())
+        require(stat.S_ISREG(found.st_mode), "path", str(path), "an ordinary file", FileRefused)
+        told = f"{path}, of {found.st_size} bytes"
+        require(found.st_size <= most, "path", told, f"up to {most} bytes", FileRefused)
+        return file.read(most).decode("utf-8")
+
+
 def read_toml(path: str | Path) -> dict:
     """Read a TOML file.
 
@@ -65,11 +88,10 @@ def read_toml(path: str | Path) -> dict:
         If it cannot be read or is not TOML.
     """
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise UnreadableError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(text_of(path, LARGEST_TOML))
+    except (OSError, FileRefused) as error:
+        raise UnreadableError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(f"{path} is not a TOML file: {error}") from None
 
 
@@ -79,9 +101,9 @@ class RecordError(ValueError):
 
 def nearest(name: str, known: Any) -> str:
     """The known names nearest to ``name``, as the second half of an error message."""
-    known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+    known = {one.lower(): one for one in known}
+    near = [known[one] for one in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known.values())}"
 
 
 def versions() -> dict[str, str]:
@@ -103,7 +125,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 class FileRefused(ValueError):
-    """A user's file that cannot be run; errors raised by the file itself are not wrapped."""
+    """A user's file that cannot be run, or that raises an error, which is the cause of this one."""
 
 
 def run_file(path: str | Path) -> ModuleType:
@@ -120,7 +142,7 @@ def run_file(path: str | Path) -> ModuleType:
     Raises
     ------
     FileRefused
-        If there is no such file, or another module of its name is loaded.
+        If there is no such file, another module of its name is loaded, or the file raises an error: with its line.
     """
     path = Path(path)
     require(path.is_file() and path.suffix == ".py", "path", str(path), "a Python file that exists", FileRefused)
@@ -142,9 +164,13 @@ def run_file(path: str | Path) -> ModuleType:
             path.read_bytes(), str(path), "exec", dont_inherit=True
         )  # as it is now, whatever bytecode is stored
         exec(code, vars(module))
-    except BaseException:  # a file that failed may be fixed and run again
+    except BaseException as error:  # a file that failed may be fixed and run again
         del sys.modules[name]
         if taken is not None:
             sys.modules[name] = taken
-        raise
+        if not isinstance(error, (Exception, SystemExit)):
+            raise
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f" (line {lines[-1]})" if lines else ""  # a SyntaxError says it itself
+        raise FileRefused(f"{path} cannot be run: {type(error).__name__}: {error}{where}") from error
     return module

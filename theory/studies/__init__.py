@@ -14,14 +14,17 @@ import os
 import time
 from pathlib import Path
 
-from ..reporting.files import write_whole
-from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of
-from .shared.report import Study, as_markdown, as_text, put_between_marks
+from ..reporting.files import ConfigurationError, write_whole
+from ..reporting.json_values import to_json
+from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of, takes
+from .shared.report import Study, as_markdown, as_text, checked, drawn, put_between_marks
 
 __all__ = [
     "STUDIES",
     "StudyConfiguration",
     "collect",
+    "drawn",
+    "how_of",
     "measure",
     "page_of",
     "report",
@@ -32,6 +35,7 @@ __all__ = [
 ]
 
 FIRST = "# Studies\n"  # a page that does not exist yet
+RESCUED = "figures"  # where the record goes if there is no folder and no report
 
 
 def collect(
@@ -48,7 +52,7 @@ def collect(
     Parameters
     ----------
     study : str
-        A key of ``STUDIES``.
+        A key of ``STUDIES``, or the path of a Python file with a study.
     quick : bool
         Smaller problems, fewer methods.
     seed : int
@@ -69,22 +73,31 @@ def collect(
     if options is None or isinstance(options, dict):
         options = make_options(study, options or {})
     given = {"quick": quick, "seed": seed, "data": data, "topics": topics, "options": options, "comm": comm}
-    return module_of(study).collect(**{name: given[name] for name in _asks(study)})
-
-
-def _asks(study: str) -> list[str]:
-    """What a study's ``collect`` takes."""
-    return list(inspect.signature(module_of(study).collect).parameters)
+    return module_of(study).collect(**{name: given[name] for name in takes(study)})
 
 
 def takes_ranks(study: str) -> bool:
     """Whether a study runs on ranks itself, so that all of them measure it together: ``collect`` takes ``comm``."""
-    return "comm" in _asks(study)
+    return "comm" in takes(study)
 
 
 def report(study: str, found: dict, name: str | None = None) -> Study:
-    """Tables, statements and figure of the measured values; ``name`` is that of the experiment, if it has one."""
-    made = report_of(study)(**found)
+    """Tables, statements and figure of the measured values; ``name`` is that of the experiment, if it has one.
+
+    Raises
+    ------
+    ConfigurationError
+        If the values are not those that ``report`` takes, or a table or a trial cannot be shown.
+    """
+    make = report_of(study)
+    signature = inspect.signature(make)
+    try:
+        signature.bind(**found)
+    except TypeError:
+        returned = ", ".join(map(repr, found)) if isinstance(found, dict) else f"a {type(found).__name__}"
+        asked = ", ".join(map(repr, signature.parameters))
+        raise ConfigurationError(f"{study}: collect returned {returned}, report takes a dict with {asked}") from None
+    made = checked(make(**found))
     return made if name is None else made._replace(name=name)
 
 
@@ -113,8 +126,17 @@ def measure(e: StudyConfiguration, quick: bool = False, comm=None) -> tuple[dict
     return found, time.perf_counter() - begin
 
 
+def how_of(e: StudyConfiguration, quick: bool = False) -> dict:
+    """What was run, for the record of an experiment that is a study: of its files the names alone."""
+    how = {"study": e.study, "experiment": e.name, "quick": quick, "seed": e.seed}
+    how |= {key: Path(name).name for key, name in (("data", e.data), ("topics", e.topics)) if name is not None}
+    return how if e.options is None else how | {"options": to_json(e.options._asdict())}
+
+
 def show_studies(measured, quick=False, figures=None, markdown=None, say=print) -> int:
     """Show the results of experiments that are studies, draw their figures, and write them into a page.
+
+    The record is written first: no mistake in a report loses what was measured.
 
     Parameters
     ----------
@@ -133,27 +155,43 @@ def show_studies(measured, quick=False, figures=None, markdown=None, say=print) 
     Returns
     -------
     int
-        0.
+        0; 1 if what was measured cannot be written.
     """
+    from ..reporting.figure_records import write_record
+
+    code = 0
     if markdown and figures is None:
         figures = str(Path(markdown).resolve().parent.parent / "figures")
     for e, get in measured:
         say(f"{e.name}: {e.about}")
         found, seconds = get()
-        study = report(e.study, found, e.name)
+
+        def keep(folder, e=e, found=found, seconds=seconds):
+            try:
+                say(f"record: {write_record(folder, f'study-{e.name}', how_of(e, quick), seconds, found)}")
+            except TypeError as error:
+                say(f"no record, as collect returned what cannot be written: {error}")
+                return 1
+            return 0
+
+        if figures:
+            code |= keep(figures)
+        try:
+            study = report(e.study, found, e.name)
+        except Exception:
+            if not figures:
+                keep(RESCUED)
+            raise
         say(f"\n{as_text(study)}\n")
         say(f"{e.name}: {seconds:.0f} s, seed {e.seed}{', quick' if quick else ''}")
         if figures:
             from ..plots import save_figure
-            from ..reporting.figure_records import write_record
 
             Path(figures).mkdir(parents=True, exist_ok=True)
-            for path in save_figure(study.draw(), Path(figures) / f"study-{e.name}"):
+            for path in save_figure(drawn(study), Path(figures) / f"study-{e.name}"):
                 say(f"figure: {path}")
-            how = {"study": e.study, "experiment": e.name, "quick": quick, "seed": e.seed}
-            say(f"record: {write_record(figures, f'study-{e.name}', how, seconds, found)}")
         if markdown:
             page = page_of(e.study, markdown)
             write_into(page, study, figures)
             say(f"page: {page}")
-    return 0
+    return code

@@ -237,13 +237,14 @@ def _table(name: str, rows) -> Table:
     head = ("method", "step · L", "steps", "bits a coordinate", "payload", "against dense", "against sparse")
     cells = []
     for row in rows:
-        least, most = row.steps.min(), row.steps.max()
+        least, most, lost = row.steps.min(), row.steps.max(), int(np.isinf(row.steps).sum())
         spread = f"{row.steps.mean():.0f}" + (f" ({least:.0f} to {most:.0f})" if most > least else "")
-        never = not math.isfinite(most)
+        if lost:
+            spread = "never" if lost == row.steps.size else f"{lost} of {row.steps.size} never"
         cells.append(
             line(
-                f"{row.method} | {number(row.step)} | {'never' if never else spread} | {number(row.width)} | "
-                f"{'-' if never else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
+                f"{row.method} | {number(row.step)} | {spread} | {number(row.width)} | "
+                f"{'-' if lost else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
             )
         )
     return Table(name, head, cells)

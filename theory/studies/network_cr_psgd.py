@@ -138,7 +138,7 @@ def _sooner(one: Trained, other: Trained, name: str) -> Trial:
     shown = (
         f"{mine.mean():,.0f} against {theirs.mean():,.0f} rounds to the loss {number(goals.mean())}, which both reach"
     )
-    return Trial(how, f"{name}: {shown} ({how})")
+    return Trial(how, f"{name}: {shown}")
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:

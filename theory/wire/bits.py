@@ -15,10 +15,11 @@ from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
 
 from ..core import kernel, no_refcount, uncounted
+from ..core.numba_private import cgutils
 
 __all__ = [
     "bit_length",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ..core import kernel
+from ..core.numba_private import cgutils
 
 __all__ = ["xxh3"]
 

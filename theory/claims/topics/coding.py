@@ -31,7 +31,7 @@ def sparse_code(context, vectors, formula):
     for vector, s in vectors:
         v = vector.make(context)
         found = context.moments(compressor(s), v, context.samples(2_000, 400), v.size, s, wire_dtype=np.float32)
-        yield upper(f"bits, {vector.label}, s={s}", length(found), formula(v.size, s))
+        yield upper(f"bits, {vector.label}, s={s}", certain(length(found)), formula(v.size, s))
 
 
 SPARSE = {

@@ -11,6 +11,7 @@ from .. import claim, identity, lower
 from ..proofs.execute import Formulas
 from ..proofs.forms import pivots
 from ..proofs.topics.exact_feedback import WRONG, Weights, descent_at, descent_form
+from ..worst_runs import worst_run
 from .exact_feedback_rates import RATIONAL, most_negative
 
 
@@ -42,3 +43,4 @@ def _(context):
         found = pivots(descent_form(*descent_at(Formulas(bounds), Fraction(kappa), s), proof))
         yield identity(f"most negative pivot, {where}", most_negative(found), 0.0, 0.0)
         yield lower(f"rate of error feedback, {where}", float(bounds.exact_feedback_rate(delta, kappa)), float(rate))
+    yield from worst_run(context, "compressed-gd", 4)

@@ -14,11 +14,13 @@ import numpy as np
 from ... import bounds
 from ...methods import ErrorFeedback, ParallelSGD
 from ...problems import quadratic
-from .. import claim, identity, upper
+from ...worst import worst_case
+from .. import claim, identity, lower, upper
 from ..mutants.shared import LeakyFeedback, Scaling, WrongFeedback
 from ..proofs.execute import Formulas
 from ..proofs.forms import pivots
 from ..proofs.topics.exact_feedback import WRONG, Weights, ef21_form, error_feedback_form, known
+from ..worst_runs import worst_run
 from .feedback import beyond_the_frontier, unchanging
 
 RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
@@ -79,6 +81,8 @@ def _(context):
         if s < rate - 0.1:  # so that the second eigenvalue, s/z, has died out
             found = run_factor(context, feedback, step, s, mu, L)
             yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
+    yield from worst_run(context, "ef", 8)
+    yield from worst_run(context, "ef21", 4)
 
 
 @claim(
@@ -115,6 +119,7 @@ def _(context):
         yield identity(f"||x_62||/||x_60||, a run, {where}", found, rate, 1e-4)
         left = pivots(error_feedback_form(forms_at(kappa, s), proof, workers=3).left)
         yield identity(f"most negative pivot, {where}", most_negative(left), 0.0, 0.0)
+    yield from worst_run(context, "ef-workers", 3)
 
 
 @claim(
@@ -142,4 +147,13 @@ def _(context):
             yield upper(f"the same, {where}", found, law)
             one = bounds.exact_feedback_rate(delta, sum(ends[1]) / sum(ends[0]))
             yield identity(f"one worker on the mean function, {where}", found, float(one), 1e-9)
-    yield "Where the condition numbers differ, nobody has a better instance, or a proof."
+    for steps in (6, 7):
+        yield from worst_run(context, "ef-different", steps)
+    six, seven = (worst_case("ef-different", steps) for steps in (6, 7))
+    (first, second), delta = six.case.constants, 1.0 - six.case.s**2
+    one = bounds.exact_feedback_rate(delta, (first[1] + second[1]) / (first[0] + second[0]))
+    label = f"worst case of 7 steps over that of 6, {first}, {second}"
+    yield lower(f"{label}, against one worker on the mean function", seven.value / six.value, float(one))
+    yield upper(label, seven.value / six.value, bounds.two_workers_feedback_rate(delta, first, second))
+    yield "Where the condition numbers differ, worst cases of a few steps lose more in a step than the best instance"
+    yield "for all steps that is known, and less than the formula; we know no instance between them, and no proof."

@@ -11,6 +11,7 @@ from ...methods.schedules import Constant
 from ...problems import quadratic
 from .. import claim, equality, identity, upper
 from ..mutants.shared import LeakyFeedback
+from ..worst_runs import worst_run
 
 CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta
 
@@ -48,6 +49,7 @@ def _(context):
             )
             yield upper(f"gamma* is no worse than {gamma:g}", best, after)
         yield upper("1, against gamma*", 1.0, bounds.outer_step(mu, L, eta, H))
+    yield from worst_run(context, "local-gd", 4)
 
 
 @claim(

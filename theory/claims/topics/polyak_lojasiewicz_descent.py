@@ -12,6 +12,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, pl_constant, quadratic, sine_quadratic
 from .. import claim, identity, upper
+from ..worst_runs import worst_run
 from .polyak_lojasiewicz import searched, sine
 
 
@@ -77,3 +78,5 @@ def _(context):
         f = _descent(context, problem, start, context.subject * gamma, T)
         predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
         yield identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11)
+    for method, steps in (("gd", 3), ("gd-long", 2), ("proximal", 3)):
+        yield from worst_run(context, method, steps)

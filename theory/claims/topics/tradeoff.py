@@ -90,7 +90,7 @@ def _(context):
     n, step = context.samples(40_000, 20_000), 0.125
     for name, rounding in context.subject.items():
         gaps = []
-        for i in range(20):
+        for i in range(24):
             rng = np.random.default_rng(context.stream(name, i))
             levels, error = rounding(rng.standard_normal(n), step, rng)
             gaps.append(empirical_entropy(levels) - bounds.least_unbiased_bits(1, np.mean(error**2)))

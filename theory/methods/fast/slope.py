@@ -9,7 +9,7 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from ...core import kernel
-from ...core.bound_calls import at, compiled_for
+from ...core.argument_layout import at, compiled_for
 from ...problems.margins import slope
 
 __all__ = ["slope_address", "slope_at"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compressors.identity import COUNT_BITS, Identity
 from ...core import force_inline, kernel
+from ...core.handles import inside, writable
 from ...problems.margins import is_slope_times_row, slope
 from ...problems.matrix import row_dot
 from ...wire.bits import bits_for, fetch_early
@@ -69,9 +70,9 @@ class PlainLoop:
         plain_loop(
             problem,
             run.setup.shards,
-            run.order,
+            writable(run.order),
             run.sampling_keys,
-            run.x,
+            inside(run.x),
             eta.values,
             weight.values,
             run.local_l2,

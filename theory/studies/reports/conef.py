@@ -28,7 +28,7 @@ from ..shared.conef_training import (
 )
 from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table, line
-from ..shared.verdicts import HOLDS, Statement, at_most, below, judged
+from ..shared.verdicts import HOLDS, Statement, at_most, below, diverges, judged
 
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
 TALK = 0.1  # the share at which the talk compares ConEF that saves 60 and 90 % of the memory
@@ -131,7 +131,7 @@ def statements(rows, chosen: dict[str, Way], share: float, topics: bool = True) 
         Statement(
             "kappa-above-one",
             "A memory with kappa >= 1 diverges.",
-            [not best[name].success for name in above],
+            [diverges(best[name].cost) for name in above],
             f"{kappas(above)} Where the bound of theta is loose, it need not.",
             OURS,
         ),

@@ -61,7 +61,7 @@ def _merit(best: dict, pairs) -> list[Trial]:
             how = below(mine, theirs)
             shown = (
                 f"{task}, {first}: {number(mine.mean())} with step {row.step:g} against {number(theirs.mean())} with "
-                f"{other.step:g}, difference {interval(mine - theirs)} ({how})"
+                f"{other.step:g}, difference {interval(mine - theirs)}"
             )
             trials.append(Trial(how, shown))
     return trials
@@ -73,7 +73,7 @@ def _against(models: list[Models], rows: str, way: str, of: str, margin: float) 
     for task in dict.fromkeys(one.task for one in models):
         mine, theirs = getattr(found[task, way], of), found[task, ONE].single
         how = at_most(-mine, -theirs, margin)
-        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} % ({how})"))
+        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} %"))
     return trials
 
 

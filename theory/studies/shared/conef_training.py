@@ -108,7 +108,7 @@ class Outcome(NamedTuple):
     step : float
         In multiples of (1 - momentum)/L.
     accuracy : ndarray, shape (seeds,)
-        On the held-out fifth of the rows, at the end; NaN if a run diverged.
+        On the held-out fifth of the rows, at the end; NaN for a run that diverged.
     loss : float
         f at the end, on the rows for training; mean over the seeds.
     rounds : int
@@ -138,8 +138,8 @@ class Outcome(NamedTuple):
 
     @property
     def cost(self) -> np.ndarray:
-        """What is compared, seed by seed: the negative accuracy, infinite if a run diverged."""
-        return -self.accuracy if self.success else np.full(self.accuracy.shape, np.inf)
+        """What is compared, seed by seed: the negative accuracy, infinite for a run that diverged."""
+        return np.nan_to_num(-self.accuracy, nan=np.inf)
 
 
 # --- what is compared -------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def _run(way: Way, step: float, problem, options: Options, seed: int):
 
 def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
     failed = [done for done in runs if done.status == DIVERGED]
-    held = [math.nan if failed else accuracy(test, done.last) for done in runs]
+    held = [math.nan if done.status == DIVERGED else accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
     return Outcome(
         name,

@@ -1,12 +1,14 @@
 """Configuration by a TOML file with the key ``study``: the study, its data, and its options.
 
-A study with options declares them in its module as a setting named ``Options``; ``study`` then gets one as a further
-argument.  Every other key of the file is a field of it, so that every key is read.
+The study is one of this package, or a Python file, whose path is relative to the TOML file.  A study with options
+declares them in its module as a setting named ``Options``; ``collect`` then gets one as a further argument.  Every
+other key of the file is a field of it, so that every key is read, and one that the study does not take is refused.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -24,10 +26,12 @@ from ...reporting.files import (
 
 FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
 STUDIES = {
-    path.stem.replace("_", "-"): path.open(encoding="utf-8").readline().strip().strip('"')
+    path.stem.replace("_", "-"): path.read_text(encoding="utf-8").partition("\n")[0].strip().strip('"')
     for path in sorted(FOLDER.glob("[a-z]*.py"))
 }
-COMMON = ("study", "about", "seed", "data", "topics")  # keys of every such file
+GIVEN = ("seed", "data", "topics")  # to a study that takes them
+COMMON = ("study", "about", *GIVEN)  # keys of every such file
+TAKES = ("quick", *GIVEN, "options", "comm")  # what `collect` may take
 SEED_LIMIT = 2**62  # studies add small integers to it
 
 
@@ -39,7 +43,7 @@ class StudyConfiguration(NamedTuple):
     name : str
         Name of the experiment, its figure and its section of the page.
     study : str
-        A key of ``STUDIES``.
+        A key of ``STUDIES``, or a Python file.
     about : str
         One line.
     seed : int
@@ -58,13 +62,14 @@ class StudyConfiguration(NamedTuple):
     options: NamedTuple | None = None
 
     @classmethod
-    def from_dict(cls, values: dict, name: str | None = None) -> StudyConfiguration:
-        """Check the contents of a file.
+    def from_dict(cls, values: dict, name: str | None = None, folder: str | Path = ".") -> StudyConfiguration:
+        """Check the contents of a file; ``folder`` is that of a study that is a file.
 
         Raises
         ------
         ConfigurationError
-            For an unknown study or key, with the nearest known one, or a value outside its domain.
+            For an unknown study or key, with the nearest known one, a key that the study does not take, or a value
+            outside its domain.
 
         Examples
         --------
@@ -75,9 +80,16 @@ class StudyConfiguration(NamedTuple):
             ...
         theory.reporting.files.ConfigurationError: unknown key 'sed': did you mean seed ...?
         """
-        study = values.get("study")
-        if study not in STUDIES:
-            raise ConfigurationError(f"unknown study {study!r}: {nearest(str(study), STUDIES)}")
+        if "study" not in values:
+            raise ConfigurationError("there is no key study, which names a study or a Python file with one")
+        study = str(values["study"])
+        if study.endswith(".py"):
+            study = str(Path(folder) / study)
+            described = own_study(study).about
+        elif study in STUDIES:
+            described = STUDIES[study]
+        else:
+            raise ConfigurationError(f"unknown study {study!r}: {nearest(study, STUDIES)}; or a Python file, mine.py")
         own = {key: value for key, value in values.items() if key not in COMMON}
         common = {key: value for key, value in values.items() if key in COMMON}
         for key in ("about", "data", "topics"):
@@ -86,14 +98,18 @@ class StudyConfiguration(NamedTuple):
         seed = common.get("seed", 0)
         if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < SEED_LIMIT:
             raise ConfigurationError(f"seed: got {seed!r}, allowed: an integer from 0 to 2**62 - 1")
-        return cls(**({"name": name or study, "about": STUDIES[study]} | common), options=make_options(study, own))
+        for key in GIVEN:
+            if key in common and key not in takes(study):
+                raise ConfigurationError(f"{key}: {study} takes none, as its collect has no parameter {key}")
+        common = {"name": name or Path(study).stem, "about": described} | common | {"study": study}
+        return cls(**common, options=make_options(study, own))
 
     @classmethod
     def from_toml(cls, path) -> StudyConfiguration:
         """Read a file, or a configuration of this package by its name."""
         path = find_toml(path)
         try:
-            return cls.from_dict(read_toml(path), path.stem)
+            return cls.from_dict(read_toml(path), path.stem, path.parent)
         except UnreadableError:
             raise
         except ConfigurationError as error:
@@ -118,13 +134,30 @@ def report_of(study: str):
     )
 
 
+def takes(study: str) -> list[str]:
+    """What a study's ``collect`` takes of ``TAKES``.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has another parameter without a default.
+    """
+    given = inspect.signature(module_of(study).collect).parameters.values()
+    for one in given:
+        needed = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if needed and one.name not in TAKES:
+            raise ConfigurationError(f"{study}: collect takes {one.name!r}, allowed: some of {', '.join(TAKES)}")
+    return [one.name for one in given if one.name in TAKES]
+
+
 def own_study(path: str) -> StudyConfiguration:
     """The study defined in a Python file: `collect` and `report`, and its ``Options`` with their defaults.
 
     Raises
     ------
     ConfigurationError
-        If there is no such file, or it lacks these functions.
+        If there is no such file, it lacks these functions, `collect` takes what there is not, or it takes ``options``
+        and there are no ``Options``, or the other way round.
     """
     try:
         module = run_file(path)
@@ -133,6 +166,10 @@ def own_study(path: str) -> StudyConfiguration:
     for name in ("collect", "report"):
         if not callable(getattr(module, name, None)):
             raise ConfigurationError(f"{path}: there is no function {name}, which a study must have")
+    if ("options" in takes(str(path))) != hasattr(module, "Options"):
+        raise ConfigurationError(f"{path}: allowed: a class Options and a parameter options of collect, or neither")
+    if not hasattr(getattr(module, "Options", StudyConfiguration), "_fields"):
+        raise ConfigurationError(f"{path}: Options is no NamedTuple; allowed: one whose fields have defaults")
     about = (module.__doc__ or "").strip().partition("\n")[0]
     name = Path(path).stem.replace("_", "-")
     return StudyConfiguration(name, str(path), about, options=make_options(str(path), {}))
@@ -170,8 +207,13 @@ def about(name: str) -> str:
     return values.get("about") or STUDIES.get(values.get("study", ""), "")
 
 
+def experiment_of(name: str) -> StudyConfiguration:
+    """The experiment of a name, of a TOML file, or of a Python file with a study."""
+    return own_study(name) if name.endswith(".py") else StudyConfiguration.from_toml(name)
+
+
 def chosen(names) -> list[str]:
-    """The experiments with these names: experiments, studies for all of theirs, or files; without names, all.
+    """The experiments with these names: experiments, studies for all of theirs, or files; without names, all shipped.
 
     Raises
     ------
@@ -181,7 +223,7 @@ def chosen(names) -> list[str]:
     known = shipped_studies()
     found: list = []
     for name in names or known:
-        if name.endswith(".py"):
+        if name.endswith((".py", ".toml")):
             found.append(name)
             continue
         of_study = [experiment for experiment, study in known.items() if study == name]

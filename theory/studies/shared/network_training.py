@@ -23,7 +23,7 @@ from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
 from .report import Table, line
-from .verdicts import LEVEL, Compare, Trial, at_most
+from .verdicts import LEVEL, Compare, Spread, Trial, at_most
 
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
@@ -49,7 +49,8 @@ class Trained(NamedTuple):
     rounds, samples : ndarray, shape (records,)
         Rounds, and gradients of one worker, at each record.
     loss, test_loss, accuracy : ndarray of float32, shape (seeds, records)
-        f on the rows for training; on the others f and the share that is classified correctly.
+        f on the rows for training; on the others f and the share that is classified correctly.  The last f of a run
+        that diverged is infinite; some kept records do not tell which run it was.
     bits : float
         Payload that a worker sends, for each coordinate and round.
     memory : int
@@ -200,6 +201,7 @@ def _gather(task: str, group: str, method: str, step: float, runs, workers: int)
     done = runs[0][0]
     history = done.history[:length]
     loss = np.array([one.history["f"][:length] for one, _ in runs], np.float32)
+    loss[[one.status == DIVERGED for one, _ in runs], -1] = np.inf
     held = np.array([part[:length] for _, part in runs])
     rounds = max(1, int(done.history["rounds"][-1]))
     return Trained(
@@ -312,9 +314,9 @@ def training_loss(row: Trained) -> str:
 
 
 def _diverged(row: Trained) -> str:
-    """Of a method with several runs the record does not tell which of them diverged; with one, every step did."""
-    runs = len(row.loss)
-    return f"diverged in at least one of {runs} runs" if runs > 1 else "diverged with every step"
+    """How many of several runs diverged, if the record tells; of a method with one, every step did."""
+    runs, lost = len(row.loss), int(np.isinf(row.loss[:, -1]).sum())
+    return f"diverged in {lost or 'at least one'} of {runs} runs" if runs > 1 else "diverged with every step"
 
 
 def end_mark(step: float, grid) -> str:
@@ -333,10 +335,14 @@ def step_text(row: Trained, grid, scale: float = 1.0) -> str:
     return f"{scale * row.step:g}{end_mark(row.step, grid)}"
 
 
-def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
-    """The values by seed at the end, where less is better: "loss", or the negative "accuracy"; infinite if diverged."""
+def costs(row: Trained, of: str = "accuracy") -> np.ndarray | Spread:
+    """The values by seed at the end, where less is better: "loss", or the negative "accuracy"; infinite if diverged.
+
+    A `Spread` without a mean if the record does not tell which of several runs diverged.
+    """
     found = (1.0 if of == "loss" else -1.0) * getattr(row, of)[:, -1].astype(float)
-    return found if row.success else np.full(found.shape, np.inf)
+    lost = np.isinf(row.loss[:, -1]) | (not row.success and len(found) == 1)
+    return np.where(lost, np.inf, found) if row.success or lost.any() else Spread(np.nan, np.nan, len(found))
 
 
 def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True) -> list[Trial]:

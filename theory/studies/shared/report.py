@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...plots.text import WIDTH, text_table
+from ...reporting.files import ConfigurationError
 from .verdicts import Statement
 
 OURS = "our comparison"  # the source of a statement that neither a lecture nor a paper makes
 
 
 class Table(NamedTuple):
-    """A title, the names of the columns, and rows of strings."""
+    """A title, the names of the columns, and rows of as many strings."""
 
     title: str
     head: tuple[str, ...]
@@ -60,6 +61,45 @@ def line(cells: str) -> tuple[str, ...]:
     ('top-k', '25%', '± 0.001')
     """
     return tuple(cells.split(" | "))
+
+
+def checked(study: Any) -> Study:
+    """The study that a ``report`` has returned, if its tables and statements can be shown.
+
+    Raises
+    ------
+    ConfigurationError
+        With what it is that cannot: a row of a table, or a trial.
+    """
+    if not isinstance(study, Study):
+        raise ConfigurationError(f"report returned a {type(study).__name__}, allowed: a Study")
+    for table in (*study.tables, *study.ticks):
+        for row in table.rows:
+            wrong = [cell for cell in row if not isinstance(cell, str)]
+            if wrong or len(row) != len(table.head):
+                what = f"a {type(wrong[0]).__name__} ({wrong[0]!r})" if wrong else f"{len(row)} cells, {tuple(row)}"
+                allowed = f"{len(table.head)} strings, as there are columns"
+                raise ConfigurationError(f"table {table.title!r}: got a row with {what}, allowed: {allowed}")
+    for said in study.statements:
+        try:
+            said.verdict  # noqa: B018  # of its trials
+        except ValueError as error:
+            raise ConfigurationError(f"statement {said.id!r}: {error}") from None
+    return study
+
+
+def drawn(study: Study) -> Any:
+    """The study's figure.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``draw`` returns anything else, such as a figure with its axes.
+    """
+    figure = study.draw()
+    if not hasattr(figure, "savefig"):
+        raise ConfigurationError(f"{study.name}: draw returned a {type(figure).__name__}, allowed: a figure alone")
+    return figure
 
 
 def _source(said: Statement) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
 from ...cluster.run import run
 from ...measure.crossings import reached
-from ...methods import NoFeedback, ParallelSGD
+from ...methods import LongStepWarning, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import value
 
@@ -36,6 +37,9 @@ class Descent(NamedTuple):
 def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8) -> int | None:
     """The exponent e with the fewest ``steps_at(e, cap)``, going up from ``first`` and then down; None if all are inf.
 
+    ``steps_at`` returns an infinite number if a step of 2**e does not lead there within ``cap`` steps.  Some of those
+    that are tried are too long: `LongStepWarning` is silent within.
+
     Examples
     --------
     >>> best_step(lambda e, cap: 10 + abs(e + 2), limit=100)
@@ -44,7 +48,9 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
     best, chosen = math.inf, None
     for path in (range(first, high + 1), range(first - 1, low - 1, -1)):
         for e in path:
-            taken = steps_at(e, int(min(best, limit)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LongStepWarning)
+                taken = steps_at(e, int(min(best, limit)))
             if taken < best:
                 best, chosen = taken, e
             elif chosen is not None or e > first:

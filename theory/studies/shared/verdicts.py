@@ -2,8 +2,10 @@
 
 A statement has trials, one for each case.  What was computed or counted needs no interval: its trial is True or False.
 What depends on a seed is decided by the interval of a difference at equal seeds, at the level ``LEVEL``: "undecided" if
-the interval contains the margin, or if there is one seed only.  Times that were measured once are told apart from a
-factor of ``TIMES`` on.  The verdict on the statement is that of its trials, and nothing else can set it.
+the interval contains the margin, or if there is one seed only.  Where a run diverged all pairs of seeds must agree:
+a pair of which one run diverged is decided by that, one of which both did is open.  Times that were measured once are
+told apart from a factor of ``TIMES`` on.  The verdict on the statement is that of its trials, and nothing else can set
+it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from ...core import require
 from ...measure import Interval, student_interval
 from ...measure.intervals import exactly, quantile
+from ...reporting.files import nearest
 
 LEVEL = 0.95  # of intervals over the seeds
 TIMES = 1.1  # times of one measurement differ by so much from one to the next
@@ -25,17 +28,25 @@ ORDER = (FAILS, OPEN, HOLDS)  # of trials that must all hold
 
 
 class Trial(NamedTuple):
-    """The verdict on one case, and its numbers for the page."""
+    """The verdict on one case, and its numbers for the page, which adds the verdict."""
 
     verdict: str
     shown: str = ""
 
 
 def word(trial) -> str:
-    """The verdict of a trial: a bool, a verdict, or a `Trial`."""
+    """The verdict of a trial: a bool, a verdict, or a `Trial`.
+
+    Raises
+    ------
+    ValueError
+        For anything else: a misspelt verdict would be one of its own.
+    """
     if isinstance(trial, (bool, np.bool_)):
         return HOLDS if trial else FAILS
-    return trial.verdict if isinstance(trial, Trial) else trial
+    found = trial.verdict if isinstance(trial, Trial) else trial
+    require(isinstance(found, str) and found in ORDER, "trial", trial, f"a bool, a Trial, or one of {sorted(ORDER)}")
+    return found
 
 
 def judged(trials: Iterable[Any]) -> str:
@@ -85,7 +96,10 @@ def opposite(trial) -> str:
 
 
 class Spread(NamedTuple):
-    """What a record has in place of values by seed: mean, standard deviation of the values, and number of seeds."""
+    """What a record has in place of values by seed: mean, standard deviation of the values, and number of seeds.
+
+    The mean is not finite where a run diverged.
+    """
 
     mean: float
     deviation: float
@@ -102,14 +116,18 @@ def at_most(mine, theirs, margin: float = 0.0, level: float = LEVEL) -> str:
     Parameters
     ----------
     mine, theirs : array_like of shape (seeds,), `Spread`, or Interval
-        Values seed by seed, where less is better; what is not finite diverged.  Two `Spread` are taken as independent.
-        With an `Interval`, or values, ``theirs`` may be a number; two intervals must not overlap.
+        Values seed by seed, where less is better; what is not finite diverged, or never got there.  Two `Spread` are
+        taken as independent.  With an `Interval`, or values, ``theirs`` may be a number; two intervals must not
+        overlap.
     margin, level : float
 
     Returns
     -------
     str
-        "undecided" with a single seed, or if both diverged.
+        "undecided" with a single seed.  Where values are not finite, a verdict that all pairs of seeds share: the
+        worse one of a pair is the one that diverged, "undecided" if both did, and the other pairs by their interval.
+        A side that diverged at every seed loses against one that did at none, also if it has another number of seeds.
+        A `Spread` does not say how many diverged, and decides nothing then.
 
     Raises
     ------
@@ -120,13 +138,12 @@ def at_most(mine, theirs, margin: float = 0.0, level: float = LEVEL) -> str:
     --------
     >>> at_most([1.0, 1.1, 0.9], [1.2, 1.3, 1.1]), at_most([1.0, 1.4, 0.6], [1.0, 0.9, 1.1]), at_most([1.0], [2.0])
     ('holds', 'undecided', 'undecided')
+    >>> at_most([1.0, 1.1, math.inf], [2.0, 2.1, 2.2]), at_most([1.0, 1.1, 0.9], [1.2, 1.3, math.inf])
+    ('undecided', 'holds')
     >>> at_most(Spread(1.0, 0.1, 5), Spread(2.0, 0.1, 5)), at_most(Spread(math.inf, 0.0, 5), Spread(2.0, 0.1, 5))
-    ('holds', 'fails')
+    ('holds', 'undecided')
     """
-    found = _difference(mine, theirs, level)
-    if isinstance(found, str):
-        return found
-    return HOLDS if found.high <= margin else FAILS if found.low > margin else OPEN
+    return _decided(mine, theirs, level, lambda d: HOLDS if d.high <= margin else FAILS if d.low > margin else OPEN)
 
 
 def below(mine, theirs, by: float = 0.0, level: float = LEVEL) -> str:
@@ -137,10 +154,7 @@ def below(mine, theirs, by: float = 0.0, level: float = LEVEL) -> str:
     >>> below([1.0, 1.1], [1.0, 1.1]), below([1.0, 1.1, 0.9], [1.2, 1.3, 1.1], by=0.1)
     ('fails', 'holds')
     """
-    found = _difference(mine, theirs, level)
-    if isinstance(found, str):
-        return found
-    return HOLDS if found.high < -by else FAILS if found.low >= -by else OPEN
+    return _decided(mine, theirs, level, lambda d: HOLDS if d.high < -by else FAILS if d.low >= -by else OPEN)
 
 
 def at_most_times(mine, theirs, factor: float, level: float = LEVEL) -> str:
@@ -153,10 +167,10 @@ def at_most_times(mine, theirs, factor: float, level: float = LEVEL) -> str:
     >>> at_most_times([1.0, 10.0], [1.0, 11.0], 2.0), at_most_times([1.0, 10.0], [0.1, 1.1], 2.0)
     ('holds', 'fails')
     """
-    if isinstance(theirs, Spread):
-        return at_most(mine, theirs.scaled(factor), 0.0, level)
+    if isinstance(mine, Spread) or isinstance(theirs, Spread):
+        return at_most(mine, theirs.scaled(factor) if isinstance(theirs, Spread) else theirs, 0.0, level)
     logs = [np.asarray(values, float) for values in (mine, theirs)]
-    if all((values > 0.0).all() for values in logs):
+    if all((values[np.isfinite(values)] > 0.0).all() for values in logs):
         return at_most(np.log(logs[0]), np.log(logs[1]), math.log(factor), level)
     return at_most(mine, factor * logs[1], 0.0, level)
 
@@ -183,6 +197,18 @@ def between(found: Interval, low: float, high: float) -> str:
     return both(at_most(found, high), at_most(found.scaled(-1.0), -low))
 
 
+def diverges(values) -> str:
+    """Whether runs diverge: at every seed "holds", at none "fails", and at some "undecided".
+
+    Examples
+    --------
+    >>> diverges([math.inf, math.nan]), diverges([1.0, math.inf]), diverges([1.0, 2.0])
+    ('holds', 'undecided', 'fails')
+    """
+    lost = ~np.isfinite(np.asarray(values, float))
+    return HOLDS if lost.all() else OPEN if lost.any() else FAILS
+
+
 def faster(mine: float, theirs: float, factor: float = TIMES) -> str:
     """Whether one measured time is shorter than another; "undecided" if they differ by less than a factor.
 
@@ -194,23 +220,27 @@ def faster(mine: float, theirs: float, factor: float = TIMES) -> str:
     return HOLDS if mine * factor < theirs else FAILS if mine > factor * theirs else OPEN
 
 
-def _difference(mine, theirs, level: float):
-    """The interval of mine - theirs, or the verdict where there is none."""
+def _decided(mine, theirs, level: float, judge: Callable[[Interval], str]) -> str:
+    """What ``judge`` says of the interval of mine - theirs; where runs diverged, what all pairs of seeds agree on."""
     if isinstance(mine, Interval):
         other = theirs if isinstance(theirs, Interval) else exactly(theirs)
-        return Interval(mine.estimate - other.estimate, mine.low - other.high, mine.high - other.low, level)
-    apart = isinstance(mine, Spread)
-    ends = [np.atleast_1d(np.asarray(one.mean if apart else one, float)) for one in (mine, theirs)]
-    lost, gone = (not np.isfinite(end).all() for end in ends)
-    if lost or gone:
-        return OPEN if lost and gone else FAILS if lost else HOLDS
-    if apart:
-        return _independent(mine, theirs, level) if min(mine.seeds, theirs.seeds) > 1 else OPEN
-    first, second = ends[0], np.broadcast_to(ends[1], ends[0].shape) if np.ndim(theirs) == 0 else ends[1]
+        return judge(Interval(mine.estimate - other.estimate, mine.low - other.high, mine.high - other.low, level))
+    if isinstance(mine, Spread) or isinstance(theirs, Spread):
+        known = all(isinstance(one, Spread) and math.isfinite(one.mean) and one.seeds > 1 for one in (mine, theirs))
+        return judge(_independent(mine, theirs, level)) if known else OPEN
+    first = np.atleast_1d(np.asarray(mine, float))
+    second = np.broadcast_to(theirs, first.shape) if np.ndim(theirs) == 0 else np.asarray(theirs, float)
+    lost, gone = ~np.isfinite(first), ~np.isfinite(second)
+    if lost.all() or gone.all():
+        return OPEN if lost.any() and gone.any() else FAILS if lost.any() else HOLDS
     if min(first.size, second.size) < 2:
         return OPEN
     require(first.shape == second.shape, "theirs", second.shape, f"as many seeds as mine, {first.shape}")
-    return student_interval(first - second, level)
+    ended = ~(lost | gone)
+    said = {OPEN if a and b else FAILS if a else HOLDS for a, b in zip(lost, gone, strict=True) if a or b}
+    if ended.any():
+        said.add(judge(student_interval(first[ended] - second[ended], level)) if ended.sum() > 1 else OPEN)
+    return said.pop() if len(said) == 1 else OPEN
 
 
 def _independent(mine: Spread, theirs: Spread, level: float) -> Interval:
@@ -235,7 +265,7 @@ class Statement(NamedTuple):
     trials : list
         Bools, verdicts of rules, or `Trial`.
     said : str
-        The numbers, as a sentence; by default those of the trials.
+        The numbers, as a sentence; by default those of the trials, each with its verdict.
     source : str
         Whose it is, where it is not that of the lecture or paper that the study is about.
     bears_on : tuple of str
@@ -243,8 +273,9 @@ class Statement(NamedTuple):
 
     Examples
     --------
-    >>> Statement("fewer", "Fewer rounds.", [Trial("holds", "10 against 20")]).verdict
-    'holds'
+    >>> said = Statement("fewer", "Fewer rounds.", [Trial("holds", "10 against 20"), Trial("fails", "30 against 20")])
+    >>> said.verdict, said.numbers
+    ('in part', '10 against 20 (holds); 30 against 20 (fails).')
     """
 
     id: str
@@ -262,7 +293,7 @@ class Statement(NamedTuple):
     @property
     def numbers(self) -> str:
         """What was measured, as a sentence."""
-        shown = "; ".join(trial.shown for trial in self.trials if isinstance(trial, Trial))
+        shown = "; ".join(f"{one.shown} ({one.verdict})" for one in self.trials if isinstance(one, Trial) and one.shown)
         return self.said or (f"{shown}." if shown else "It was not measured.")
 
     def count(self, verdict: str = HOLDS) -> int:
@@ -278,17 +309,17 @@ class Compare(NamedTuple):
     metric : callable
         ``metric(row)``: the values by seed of a row, where less is better.
     pairs : sequence of (str, str)
-        Methods: the first is compared with the second.
+        Methods, the ``method`` of a row: the first is compared with the second.
     rule : callable
         ``rule(mine, theirs)`` returns a verdict.
     over : tuple of str
-        Fields by which the cases are told apart; they name the trial.
+        Fields by which the cases are told apart; they name the trial: strings as they are, others with their name.
     where : dict
         Fields and values of the rows that count.
-    show : callable
-        ``show(row)``: its number as text.
+    show : callable, optional
+        ``show(row)``: its number as text; by default the mean of its values.
     named : bool
-        Whether the first method is named, too.
+        Whether both methods are named, too.
 
     Examples
     --------
@@ -298,7 +329,7 @@ class Compare(NamedTuple):
     ...     loss: tuple
     >>> rows = [Row("a", "SGD", (1.0, 1.1)), Row("a", "QSGD", (2.0, 2.1))]
     >>> Compare(lambda row: row.loss, [("SGD", "QSGD")], below, ("task",), show=lambda row: f"{row.loss[0]:g}")(rows)
-    [Trial(verdict='holds', shown='a: 1 against 2 (holds)')]
+    [Trial(verdict='holds', shown='a: 1 against 2')]
     """
 
     metric: Callable
@@ -306,21 +337,39 @@ class Compare(NamedTuple):
     rule: Callable = at_most
     over: tuple[str, ...] = ("task",)
     where: dict[str, Any] = {}
-    show: Callable[[Any], str] = str
+    show: Callable[[Any], str] | None = None
     named: bool = False
 
     def __call__(self, rows) -> list[Trial]:
-        """The trials of these rows."""
+        """The trials of these rows; seeds that are not finite are counted.
+
+        Raises
+        ------
+        ValueError
+            If there are rows and none is of a method that is named, with the nearest ones.
+        """
+        methods = sorted({row.method for row in rows})
+        for name in dict.fromkeys(name for pair in self.pairs for name in pair) if methods else ():
+            require(name in methods, "pairs", name, f"a method of the rows; {nearest(name, methods)}")
         cases: dict[tuple, dict[str, Any]] = {}
         for row in rows:
             if all(getattr(row, key) == wanted for key, wanted in self.where.items()):
-                cases.setdefault(tuple(str(getattr(row, key)) for key in self.over), {})[row.method] = row
+                held = ((key, getattr(row, key)) for key in self.over)
+                case = tuple(value if isinstance(value, str) else f"{key} {value}" for key, value in held)
+                cases.setdefault(case, {})[row.method] = row
         found = []
         for case, by in cases.items():
             for first, second in self.pairs:
                 if first in by and second in by:
-                    how = self.rule(self.metric(by[first]), self.metric(by[second]))
-                    name = ", ".join([*case, first] if self.named else case)
-                    shown = f"{self.show(by[first])} against {self.show(by[second])}"
-                    found.append(Trial(how, f"{name}: {shown} ({how})"))
+                    values = [self.metric(by[method]) for method in (first, second)]
+                    name = ", ".join([*case, f"{first} against {second}"] if self.named else case)
+                    mine, theirs = map(self._shown, (by[first], by[second]), values)
+                    found.append(Trial(self.rule(*values), f"{name}: {mine} against {theirs}"))
         return found
+
+    def _shown(self, row, values) -> str:
+        text = f"{np.mean(values):.4g}" if self.show is None else self.show(row)
+        if isinstance(values, (Interval, Spread)):
+            return text
+        lost = ~np.isfinite(np.atleast_1d(np.asarray(values, float)))
+        return f"{text} ({lost.sum()} of {lost.size} never)" if lost.any() else text

@@ -10,10 +10,9 @@ from typing import Any
 
 from .. import bounds
 from .base import REGISTRY, Claim
-from .branches import branches
+from .branch_coverage import branches
 from .display import bar, table
 from .display import verdict as verdict_html
-from .verification import Verification
 
 __all__ = ["Verifications", "related", "unclaimed", "unevaluated"]
 
@@ -26,13 +25,13 @@ def _form(claim: Claim) -> tuple[Any, ...]:
     return (function, *sorted((name, value) for name, value in words.items() if isinstance(value, str)))
 
 
-def _notices(result: Verification) -> bool:
+def _notices(result: Any) -> bool:
     """Whether a claim would notice a formula that is wrong by 25 %, at its source."""
     factors = [seen for title, seen in result.formula_mutants.items() if title.startswith("x ")]
     return result.verdict == "holds" and bool(factors) and all(factors)
 
 
-def related(results: Iterable[Verification]) -> list[Verification]:
+def related(results: Iterable[Any]) -> list[Any]:
     """The results, each with what the others add: who secures its formula, and which branches no claim evaluates.
 
     Parameters
@@ -53,7 +52,7 @@ def related(results: Iterable[Verification]) -> list[Verification]:
     """
     results = list(results)
     taken = _taken(results)
-    about: dict[tuple[Any, ...], list[Verification]] = {}
+    about: dict[tuple[Any, ...], list[Any]] = {}
     for result in results:
         claim = REGISTRY.get(result.id)
         if claim is not None and claim.of is not None and not result.refuted:
@@ -70,7 +69,7 @@ def related(results: Iterable[Verification]) -> list[Verification]:
     return [found[result.id] for result in results]
 
 
-def unevaluated(results: Sequence[Verification]) -> dict[str, list[str]]:
+def unevaluated(results: Sequence[Any]) -> dict[str, list[str]]:
     """The branches that no claim evaluates, by formula, also those of forms and formulas that no claim is about.
 
     A branch of a formula that claims are about counts if one of these evaluates it; of another, if any does.
@@ -93,7 +92,7 @@ def unevaluated(results: Sequence[Verification]) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def unclaimed(results: Sequence[Verification]) -> list[str]:
+def unclaimed(results: Sequence[Any]) -> list[str]:
     """The formulas of `theory.bounds` that none of these results is about: nothing is known of what would be noticed.
 
     Parameters
@@ -109,7 +108,7 @@ def unclaimed(results: Sequence[Verification]) -> list[str]:
     return [name for name in closed if name not in about]
 
 
-def _taken(results: Sequence[Verification]) -> set[str]:
+def _taken(results: Sequence[Any]) -> set[str]:
     """The branches that count as evaluated: those of a formula with claims by these, of others by all."""
     formulas = {result.id: REGISTRY[result.id].formula for result in results if result.id in REGISTRY}
     about, found = set(formulas.values()), set()
@@ -119,7 +118,7 @@ def _taken(results: Sequence[Verification]) -> set[str]:
     return found
 
 
-class Verifications(list[Verification]):
+class Verifications(list[Any]):
     """Results of several claims, displayed as a table.
 
     Parameters

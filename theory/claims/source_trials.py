@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..bounds.closed_form import Trial, at_source
 from .base import Claim
 from .checks import Check
-from .judgement import ATTAINED, RESOLVED, SLACK, overall
+from .judgement import ATTAINED, RESOLVED, SLACK, VERDICTS, overall
 from .wrong_formulas import (
     FACTORS,
     LARGE,
@@ -28,7 +28,6 @@ from .wrong_formulas import (
 
 __all__ = ["AtSource", "noticed", "try_at_source"]
 
-REFUTED = "refuted"
 NEAR = 1e-9  # relative rounding between two runs of one seed
 
 
@@ -54,7 +53,7 @@ class AtSource(NamedTuple):
         return self.verdicts[name] not in ("", *HELD)
 
 
-HELD = ("holds", "vacuous", "undecided")
+HELD = tuple(verdict for verdict in VERDICTS if verdict != "refuted")
 
 
 def _same(x: Any, y: Any) -> bool:

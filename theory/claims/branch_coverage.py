@@ -19,7 +19,7 @@ from typing import Any
 
 from ..bounds.closed_form import total
 
-__all__ = ["branches", "compiled", "definition", "picks", "watched", "ways_of"]
+__all__ = ["branches", "compiled", "definition", "parts", "picks", "watched", "ways_of"]
 
 RECORDER = "__way__"  # a name in the globals of a formula while it is watched
 
@@ -35,7 +35,7 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _parts(of: Callable | None) -> list[FunctionType]:
+def parts(of: Callable | None) -> list[FunctionType]:
     """The formula, and all functions of its package that it calls."""
     found: list[FunctionType] = []
     todo = [] if _plain(of) is None else [_plain(of)]
@@ -242,7 +242,7 @@ def watched(of: Callable | None) -> Iterator[set[str]]:
 
     changed: list[tuple[FunctionType, CodeType]] = []
     try:
-        for function in _parts(of):
+        for function in parts(of):
             changed.append((function, function.__code__))
             function.__globals__[RECORDER] = way
             function.__code__ = _recording(function)

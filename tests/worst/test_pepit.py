@@ -1,0 +1,42 @@
+"""Kept solutions against the solver's, solved again: pip install "theory[pepit]"."""
+
+from __future__ import annotations
+
+import pytest
+
+import theory as th
+from theory.worst import CASES, TOLERANCE, compared, solution_of
+
+pytest.importorskip("PEPit", reason='worst cases are solved again with PEPit: pip install "theory[pepit]"')
+SOLVERS = 1e-6  # relative: of two versions of the solvers
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_a_kept_solution_is_what_the_solver_finds(id):
+    from theory.worst.solver import solve
+
+    case = CASES[id]
+    found, kept = solve(case), solution_of(case)
+    assert found.value == pytest.approx(kept.value, rel=SOLVERS)
+    assert found.attained <= found.value + SOLVERS * abs(found.value)
+    assert len(found.gram) == len(kept.gram)
+    assert compared(case, found).verdict == compared(case, kept).verdict
+
+
+@pytest.mark.parametrize(
+    ("method", "steps", "facts"),
+    [
+        ("gd", 2, {"step": 0.1}),
+        ("ef", 3, {"constants": [(1.0, 30.0)], "s": 0.8, "step": 0.01}),
+        ("ef-different", 2, {"constants": [(1.0, 2.0), (3.0, 5.0), (0.5, 8.0)]}),
+        ("local-gd", 6, {"local_steps": 3}),
+    ],
+)
+def test_a_case_of_your_own_is_solved_and_run(method, steps, facts):
+    worst = th.worst_case(method, steps, **facts)
+    assert worst.left(worst.run()) == pytest.approx(worst.value, rel=TOLERANCE)
+
+
+def test_a_larger_class_has_a_worse_case():
+    values = [th.worst_case("ef", 2, constants=[(1.0, top)], step=0.25).value for top in (4.0, 6.0, 8.0)]
+    assert values[0] < values[1] < values[2]

@@ -1,0 +1,185 @@
+"""Worst cases, run: a run reaches what a semidefinite program says, and no other run leaves more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import run_mpi
+from worst_job import CASES as ON_RANKS
+from worst_job import reached
+
+import theory as th
+from theory.worst import CASES, TOLERANCE, compared, gap_between, kept_solutions, solution_of
+
+JOB = Path(__file__).parents[1] / "worst_job.py"
+RUN = [(case.family, case.steps) for case in CASES.values() if case.runs]
+METHODS = {case.program for case in CASES.values() if case.runs}
+KNOWN = {"attained", "slack by SDP", "best of its conditions"}
+
+
+def left(worst, **changes) -> float:
+    """What a run leaves, with parts of the worst case changed."""
+    changed = worst._replace(**changes)
+    return changed.left(changed.run())
+
+
+@pytest.mark.parametrize(("method", "steps"), RUN)
+def test_a_run_reaches_the_value_of_its_program(method, steps):
+    worst = th.worst_case(method, steps)
+    assert left(worst) == pytest.approx(worst.value, rel=TOLERANCE)
+
+
+def test_many_methods_can_be_run():
+    assert len(METHODS) >= 6 and len(RUN) >= 20
+
+
+@pytest.mark.parametrize(("method", "steps"), RUN)
+def test_what_is_stated_of_a_class_is_not_below_its_worst_case(method, steps):
+    found = compared(case := CASES[f"{method}.{steps}"], solution_of(case))
+    assert found.verdict in KNOWN or case.stated_for
+
+
+def test_no_other_function_or_compressor_leaves_more():
+    """Quadratics of the class with compressors that lose as much, from random starts: all below the worst case."""
+    worst, rng, most = th.worst_case("ef", 4), np.random.default_rng(0), 0.0
+    (mu, top), s, d = worst.case.constants[0], worst.case.s, 6
+    for trial in range(40):
+        turn = np.linalg.qr(rng.standard_normal((d, d)))[0] * s if trial % 2 else s * np.eye(d)
+        C = th.compressor(lambda v, turn=turn: v + turn @ v, delta=1 - s**2)
+        curvatures = np.where(rng.random(d) < 0.5, mu, top) if trial % 4 else rng.uniform(mu, top, d)
+        problem = th.quadratic(curvatures, covariance=0.0)
+        result = th.run(
+            worst.method._replace(compressor=C),
+            problem,
+            workers=1,
+            steps=4,
+            x0=(x0 := rng.standard_normal(d)),
+            wire_dtype=np.float64,
+        )
+        e = result.memory[0]
+        most = max(most, float((result.last - e) @ (result.last - e) + e @ e / s) / float(x0 @ x0))
+    assert 0.3 * worst.value < most < worst.value
+
+
+WRONG = {
+    "no memory": lambda m: m._replace(feedback=th.NoFeedback()),
+    "a step 1 % longer": lambda m: m._replace(step=th.Constant(1.01 * m.step.eta)),
+    "nothing is lost": lambda m: m._replace(compressor=th.Identity()),
+    "momentum": lambda m: m._replace(momentum=0.01),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_another_method_does_not_reach_it(name):
+    worst = th.worst_case("ef", 4)
+    assert abs(left(worst, method=WRONG[name](worst.method)) / worst.value - 1.0) > 10 * TOLERANCE
+
+
+@pytest.mark.parametrize("workers", [2, 8])
+def test_more_workers_hold_the_same_functions(workers):
+    worst = th.worst_case("ef-different", 3, workers=workers)
+    assert left(worst) == pytest.approx(worst.value, rel=TOLERANCE)
+    with pytest.raises(ValueError, match="workers"):
+        th.worst_case("ef-different", 3, workers=3)
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+def test_ranks_reach_it_with_encoded_messages():
+    answer = run_mpi(2, JOB, 8)
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert len(found) == len(ON_RANKS)
+    assert found == reached(8)  # the same bits as in one process
+    for id, (after, value, bits, _) in found.items():
+        assert after == pytest.approx(value, rel=TOLERANCE), id
+        assert bits > 64
+
+
+def test_a_name_or_a_number_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match=r"method: got 'sgd'.*compressed-gd"):
+        th.worst_case("sgd", 3)
+    for method, steps, facts, message in (
+        ("gd", 0, {}, "steps: got 0"),
+        ("gd", 2.0, {}, "steps: got 2.0"),
+        ("local-gd", 3, {}, r"steps: got 3.*multiple of 2"),
+        ("gd", 1, {"momentum": 0.5}, "options: got 'momentum'"),
+        ("gd", 1, {"step": -1.0}, "step: got -1.0"),
+        ("gd", 1, {"s": 0.3}, "s: got 0.3"),
+        ("ef", 1, {"s": 1.0}, "s: got 1.0"),
+        ("ef", 1, {"constants": [(2.0, 1.0)]}, r"constants: got \(2.0, 1.0\)"),
+        ("ef", 1, {"constants": []}, "constants"),
+        ("proximal", 1, {"constants": [(1.0, 4.0)]}, "L infinite"),
+        ("ef", 1, {"constants": [(1.0, np.inf)]}, "L finite"),
+        ("ef", 1, {"workers": 0}, "workers: got 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            th.worst_case(method, steps, **facts)
+
+
+def test_without_the_extra_a_case_of_your_own_says_which_one_is_missing(monkeypatch):
+    monkeypatch.setattr("theory.worst.solver.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"theory\[pepit\]"):
+        th.worst_case("gd", 7)
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+def test_each_case_has_a_solution_of_its_own_version_and_none_is_left_over():
+    assert set(kept_solutions()) == set(CASES)
+    for case in CASES.values():
+        assert solution_of(case).value > -1.0  # raises for that of another version
+
+
+def test_a_solution_of_another_version_is_refused():
+    case = CASES["ef.2"]
+    longer = case._replace(options=case.options | {"step": 0.2})
+    for changed in (case._replace(s=0.31), longer, case._replace(id="ef.3")):
+        with pytest.raises(ValueError, match="atlas --solve"):
+            solution_of(changed)
+    assert case.digest != case._replace(program="compressed").digest
+    assert case.digest != case._replace(measure="distance").digest
+
+
+def test_what_is_kept_is_near_its_class_from_within():
+    for solution in kept_solutions().values():
+        assert solution.attained <= solution.value + 1e-6 * abs(solution.value)
+        assert solution.attained == pytest.approx(solution.value, rel=1e-5)
+
+
+# --- beside the formulas ----------------------------------------------------------------------------------------------
+
+
+def test_at_least_twelve_pairs_of_a_method_and_a_class_are_compared():
+    found = {(case.method, case.functions) for case in CASES.values() if case.ours is not None}
+    attained = {id for id, case in CASES.items() if compared(case, solution_of(case)).verdict == "attained"}
+    assert len(found) >= 12 and len(attained) >= 12
+
+
+@pytest.mark.parametrize("id", [id for id, case in CASES.items() if not case.stated_for])
+def test_a_wrong_formula_is_noticed(id):
+    """Where a formula is attained, one that is 20 % off is not; none may be below its worst case."""
+    case, solution = CASES[id], solution_of(CASES[id])
+    ours = float(case.ours())
+    assert compared(case, solution).verdict in KNOWN
+    if compared(case, solution).verdict != "slack by SDP":
+        low = "below a relaxation" if case.relaxed else "refuted by SDP"
+        for factor, verdict in ((0.8, low), (1.25, "slack by SDP")):
+            wrong = factor if ours > 0 else 1 / factor
+            assert compared(case._replace(ours=lambda wrong=wrong: wrong * ours), solution).verdict == verdict
+
+
+def test_what_is_printed_is_never_better_than_what_the_package_states():
+    printed = [compared(case, solution_of(case)) for case in CASES.values() if case.printed is not None]
+    assert len(printed) >= 4
+    assert all(one.printed_gap > one.gap for one in printed)
+
+
+def test_gaps():
+    assert gap_between(0.5, 0.5, contracts=True) == 0.0
+    assert gap_between(1.0, 0.5, contracts=True) == np.inf
+    assert gap_between(0.5, 0.6, contracts=True) < 0.0 < gap_between(0.6, 0.5, contracts=False)

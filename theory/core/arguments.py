@@ -1,0 +1,120 @@
+"""Arguments as people give them: counts, single numbers, types of floats, arrays of real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .settings import is_whole, require
+
+__all__ = [
+    "LARGEST_BATCH",
+    "MANY",
+    "MOST",
+    "finite_number",
+    "flag",
+    "float_type",
+    "is_whole",
+    "real_array",
+    "squarable",
+    "whole_number",
+]
+
+MOST = 2**53  # float64, in which costs are tallied, has every integer up to here
+LARGEST_BATCH = 10**8  # gradients of a worker in a step: more is a mistake
+MANY = 2**24  # workers, replicas, threads: each has arrays of its own
+
+
+def whole_number(name: str, number: Any, low: int = 1, high: int = MOST) -> int:
+    """A checked integer from low to high, in the argument of this name; True and False are none.
+
+    Examples
+    --------
+    >>> whole_number("workers", True)
+    Traceback (most recent call last):
+        ...
+    ValueError: workers: got True, allowed: an integer, at least 1
+    """
+    require(is_whole(number) and number >= low, name, number, f"an integer, at least {low}")
+    require(number <= high, name, number, f"an integer, at most {high}")
+    return int(number)
+
+
+def finite_number(name: str, number: Any) -> float:
+    """A checked number, in the argument of this name."""
+    real = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
+    require(real, name, number, "a number")
+    return float(number)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A checked truth value, in the argument of this name: a text would count as True."""
+    require(isinstance(value, (bool, np.bool_)), name, value, "True or False")
+    return bool(value)
+
+
+def float_type(name: str, dtype: DTypeLike) -> np.dtype:
+    """A checked type of floats, float32 or float64 in the machine's byte order."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    fits = found is not None and found.isnative and found in (np.float32, np.float64)
+    require(fits, name, dtype if found is None else found.name, "float32 or float64")
+    return np.dtype(found)
+
+
+def real_array(name: str, given: Any, dtype: DTypeLike = np.float64, error: type[Exception] = ValueError) -> np.ndarray:
+    """Numbers as an array, without a copy if they are one: no text, objects, dates or masks, and no imaginary part.
+
+    Examples
+    --------
+    >>> real_array("x0", [1, 2])
+    array([1., 2.])
+    >>> real_array("x0", [1, 2j])
+    Traceback (most recent call last):
+        ...
+    ValueError: x0: got complex numbers, allowed: real numbers
+    """
+    found = as_given(name, given, error)
+    if found.dtype.kind not in "fiub":
+        raise error(f"{name}: got {_kind_of(found)}, allowed: real numbers")
+    return np.asarray(found, dtype)
+
+
+def as_given(name: str, given: Any, error: type[Exception] = ValueError) -> np.ndarray:
+    """An array of whatever type it has."""
+    if np.ma.isMaskedArray(given):
+        raise error(f"{name}: got a masked array, allowed: numbers without a mask (its method filled)")
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise error(f"{name}: got rows of different lengths, allowed: rows of one length") from None
+
+
+def _kind_of(found: np.ndarray) -> str:
+    if found.dtype.kind == "c":
+        return "complex numbers"
+    if found.dtype.kind in "USO":
+        odd = next((at for at, one in np.ndenumerate(found) if not isinstance(one, Real)), None)
+        if odd is None:  # objects that are numbers
+            return f"an array of objects (convert with np.asarray(..., float)), of shape {found.shape}"
+        where = "" if not odd else f" at position {odd[0] if len(odd) == 1 else tuple(map(int, odd))}"
+        shown = repr(found[odd].item() if isinstance(found[odd], np.generic) else found[odd])
+        return f"{shown[:40]}{where}"
+    return f"an array of type {found.dtype}"
+
+
+def squarable(name: str, parts: Sequence[np.ndarray], error: type[Exception] = ValueError) -> None:
+    """Refuse numbers whose squares have no finite sum: norms, losses and constants would be infinite."""
+    for part in parts:
+        if part.size:
+            largest = max(float(part.max()), -float(part.min()))
+            limit = (np.finfo(np.float64).max / part.size) ** 0.5
+            if largest > limit:
+                told = f"up to {limit:.3g}, so that squares can be summed"
+                raise error(f"{name}: got the magnitude {largest:.3g}, allowed: {told}")

@@ -1,0 +1,78 @@
+"""What a round function may hold without being able to break it: handles, and arrays that can only be read.
+
+Kernels are called by address and check no bounds, so they must never get an index, a length or a setting that a round
+function has changed.  What they need is inside a :class:`Handle`; what may be looked at is a read-only array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+__all__ = ["Handle", "inside", "read_only", "writable"]
+
+
+class Handle:
+    """Stands for something that the run keeps; it has no field that could be replaced.
+
+    Parameters
+    ----------
+    inside : object
+        What the run's operations use.
+
+    Examples
+    --------
+    >>> made = Handle([1, 2])
+    >>> inside(made)
+    [1, 2]
+    >>> made.name = "mine"
+    Traceback (most recent call last):
+        ...
+    AttributeError: Handle.name: got 'mine', allowed: nothing; it can only be read
+    """
+
+    __slots__ = ("_inside",)
+    _inside: Any
+
+    def __init__(self, inside: Any) -> None:
+        object.__setattr__(self, "_inside", inside)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name}: got {value!r}, allowed: nothing; it can only be read")
+
+
+def inside(handle: Any) -> Any:
+    """What a handle stands for; anything else is returned as it is."""
+    return handle._inside if isinstance(handle, Handle) else handle
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The same memory as an array that cannot be made writable, as it could with ``flags.writeable``.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> counts = np.zeros(3, np.int64)
+    >>> seen = read_only(counts)
+    >>> counts[1] = 5
+    >>> seen
+    array([0, 5, 0])
+    >>> seen.flags.writeable = True
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.asarray(memoryview(cast(Any, array)).toreadonly())
+
+
+def writable(view: np.ndarray) -> np.ndarray:
+    """The array of which `read_only` made a view: for the kernels of the package."""
+    return view.base.obj  # type: ignore[union-attr]
