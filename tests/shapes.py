@@ -83,8 +83,7 @@ class EF21P(NamedTuple):
 
     def round(self, run):
         w, difference = run.vector("w"), run.vector("difference")
-        run.set(difference, run.x)
-        run.add(difference, w, scale=-1.0)
+        run.set(difference, run.x, minus=w)
         run.add(w, run.broadcast(run.compress(self.down, difference, phase="down")))  # w = w + C(x - w)
         p, g = run.scratch(), run.copies("g")
         run.set(p, run.own(g), scale=-1.0)

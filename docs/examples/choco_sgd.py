@@ -26,12 +26,11 @@ class ChocoSGD(NamedTuple):
     listed = True  # round calls operations of the run and nothing else
 
     def round(self, run):
-        g, difference, known = run.scratch(), run.rows("difference"), run.copies("xhat")
-        run.set_gradient(g, at=run.x)
+        g, p, xhat = run.scratch(), run.rows("p"), run.copies("xhat")
+        run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
-        run.set(difference, run.x)
-        run.add(difference, run.own(known), scale=-1.0)  # x_i - xhat_i
-        received = run.gather(run.compress(self.compressor, difference))  # q_j = Q(x_j - xhat_j) of all
-        run.add(known, received)  # xhat_j = xhat_j + q_j
+        run.set(p, run.x, minus=run.own(xhat))  # p_i = x_i - xhat_i
+        received = run.gather(run.compress(self.compressor, p))  # q_j = Q(p_j) of all
+        run.add(xhat, received)  # xhat_j = xhat_j + q_j
         minus_identity = run.once("W - I", lambda: ring(run.workers) - np.eye(run.workers))
-        run.add(run.x, known, scale=self.gamma, weights=minus_identity)  # x_i = x_i + gamma sum_j (W - I)_ij xhat_j
+        run.add(run.x, xhat, scale=self.gamma, weights=minus_identity)  # x_i = x_i + gamma sum_j (W - I)_ij xhat_j

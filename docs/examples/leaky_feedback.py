@@ -25,16 +25,15 @@ class LeakyFeedback(NamedTuple):
         """Refuse values outside the domain."""
         require(0.0 <= self.share <= 1.0, "share", self.share, "a number from 0 to 1")
 
-    def load(self, run, l2=0.0):
-        """The vectors to compress, before the gradients are added: p = e + l2 x, where e is."""
+    def load(self, run):
+        """Before the gradients are added: p = e, and in its place."""
         e = run.memory()
-        run.add(e, run.x, scale=l2)
-        return e
+        return e  # p is e from here on
 
     def store(self, run, p, message):
-        """After compression: e = share (p - Delta), where p is."""
-        run.add(p, message, scale=-1.0)
-        run.scale(p, self.share)
+        """After compression: e = share (p - Delta); p is e."""
+        run.add(p, message, scale=-1.0)  # p = p - Delta
+        run.scale(p, self.share)  # p = share p
 
     def error(self, run):
         """What the workers kept, for ``result.memory``."""

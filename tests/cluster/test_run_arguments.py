@@ -270,7 +270,7 @@ def a_radius_that_is_no_number(run):
 
 
 def a_factor_that_is_a_string(run):
-    run.damp(run.vector("v"), run.x, factor="a")
+    run.add(run.vector("v"), run.x, keep="a")
 
 
 def a_name_that_is_a_number(run):
@@ -299,7 +299,7 @@ WRONG = {
     a_subclass: "Combine: X: got 'MaskedArray', allowed: an array of floats",
     true_clients: "clients: got True, allowed: an integer from 1 to 3",
     a_radius_that_is_no_number: "radius: got nan, allowed: a number, at least 0",
-    a_factor_that_is_a_string: "factor: got 'a', allowed: a number",
+    a_factor_that_is_a_string: "scale: got 'str', allowed: a number",
     a_name_that_is_a_number: "name: got 3, allowed: a string",
     wrong_shape: r"X: got 'shape \(1, 3, 6\)', allowed: shape \(1, 3, 5\) or \(1, 1, 5\)",
     too_few_dimensions: r"X: got 'shape \(5,\)', allowed: shape \(1, 1, 5\)",

@@ -92,7 +92,8 @@ class Trusting(NamedTuple):
     def update(self, run, received):
         u = run.vector("update")
         run.set(u, received)
-        run.trust(u, run.x, edges=np.array([0, 1, run.d + self.beyond]), low=0.5, high=2.0)
+        layers = slice(0, 1), slice(1, run.d + self.beyond)
+        run.rescale_layers(u, run.x, layers=layers, low=0.5, high=2.0)
         run.add(run.x, u, scale=-run.eta_received)
 
 
@@ -103,7 +104,7 @@ def test_layers_lie_within_the_slice():
 
     assert np.array_equal(trying(Trusting()).x, trying(th.Sharded(Trusting())).x)
     for server in (Trusting(1), th.Sharded(Trusting(1))):
-        with pytest.raises(ValueError, match=r"edges: got array\(\[0, 1, 7\]\), allowed: .* at most 6"):
+        with pytest.raises(ValueError, match=r"layers: got slice\(1, 7, None\), allowed: .* divide the 6 coordinates"):
             trying(server)
     for server in (Trusting(), th.Sharded(Trusting())):  # the check of the rule inside
         with pytest.raises(ValueError, match="^d: got 7"):
@@ -116,5 +117,5 @@ def test_a_slice_has_its_own_end():
     vars(run).update(workers_here=1, first_here=1)  # as on the second of three ranks
     part = Shard(run)
     assert (part.low, part.high, part.d) == (2, 4, 2) and part.x.shape == (1, 1, 2)
-    with pytest.raises(ValueError, match="edges: .* at most 2"):
-        part.trust(part.vector("update"), part.x, edges=np.array([0, 6]))
+    with pytest.raises(ValueError, match="layers: .* divide the 2 coordinates"):
+        part.rescale_layers(part.vector("update"), part.x, layers=(slice(0, 6),))

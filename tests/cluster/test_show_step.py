@@ -54,7 +54,7 @@ def test_the_operations_are_those_that_run(capsys):
     run = make_run(prepare(method, PROBLEM, workers=2, steps=1), Memory())
     assert operations(lines) == [call.name for call in list_calls(run, run.setup.method.round)]
     assert lines[1].startswith("def round(self, run):")
-    assert sum(not line.lstrip().startswith("|") for line in lines) == 9
+    assert sum(not line.lstrip().startswith(("|", "#")) for line in lines) == 9
     assert any("run.set(e, p)" in line for line in lines)
 
 
@@ -85,9 +85,87 @@ def test_a_message_and_what_it_leaves_are_made_in_one_pass(capsys):
     assert all(np.array_equal(found[0].x, r.x) and np.array_equal(found[0].memory, r.memory) for r in found[1:])
 
 
+def bare(lines: list[str]) -> list[str]:
+    """Without what stands on the right."""
+    return [line.partition(" -> ")[0].rstrip() for line in lines]
+
+
+def test_a_name_is_defined_above_the_line_that_uses_it(capsys):
+    """Lines that call no operation are shown where they define something, or return it."""
+    memory = bare(shown(capsys, th.ParallelSGD(th.TopK(3), STEP, th.ErrorFeedback()), PROBLEM))
+    load = memory.index("    p = self.feedback.load(run)  # p = e")
+    assert memory[load + 1 : load + 4] == [
+        "        | ErrorFeedback.load: Begin with p = e, and in its place.",
+        "        | e = run.memory()",
+        "        | return e  # p is e from here on",
+    ]
+    assert "        | return run.gather(message)" in memory
+    lamb = bare(shown(capsys, th.ParallelSGD(step=STEP, server=th.LAMB()), PROBLEM))
+    names = [line for line in lamb if "| g, u, m, v = " in line or "| # m' = m / (1 - beta1^t)" in line]
+    assert len(names) == 2 and any("| return u" in line for line in lamb)
+
+
+def test_the_round_says_what_the_factors_of_the_step_are(capsys):
+    own = {"eta_sent = 1, eta_received = eta": {}, "eta_sent = eta, eta_received = 1": {"feedback": th.ErrorFeedback()}}
+    own["eta_sent = 1, eta_received = eta, local_l2 = 0.01"] = {"compress": "loss"}
+    for told, options in own.items():
+        lines = shown(capsys, th.ParallelSGD(th.QSGD(3), th.InverseTime(1.0, 1.0, 9.0), **options), PROBLEM)
+        assert lines[0].endswith(f"at once; here {told}:") and "eta_sent is eta" in "".join(lines[2:5])
+    assert "; here" not in shown(capsys, th.DPSGD(step=STEP), PROBLEM)[0]
+
+
+def test_the_rounds_after_the_first(capsys):
+    """What a round does not reach is marked."""
+    method = th.OneBitAdam(STEP, warmup=3)
+    found = {t: shown(capsys, method, PROBLEM, t=t) for t in (2, 3)}
+    for t, (name, other) in {2: ("g_mean", "delta_server"), 3: ("delta_server", "g_mean")}.items():
+        left_out = [line for line in found[t] if line.endswith(f"(not in round {t})")]
+        assert left_out and all(other in "".join(left_out) and name not in line for line in left_out)
+    assert not any("not in round" in line for line in shown(capsys, th.LocalSGD(step=STEP, local_steps=2), PROBLEM))
+    with pytest.raises(ValueError, match="^t: got -1"):
+        th.show(method, PROBLEM, t=-1)
+
+
+def test_a_trace_function_stays(capsys):
+    """Such as that of a debugger."""
+    before, mine = sys.gettrace(), lambda *_: None
+    sys.settrace(mine)
+    try:
+        th.show(th.ParallelSGD(step=STEP), PROBLEM)
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(before)
+
+
+def test_what_is_added_to_zeros_is_set(capsys):
+    """One pass in the list and two in Python, with the same bits: -0.0 becomes 0.0 in both."""
+
+    @th.method
+    class Zeros(NamedTuple):
+        step: NamedTuple
+        between: bool
+        compressor: NamedTuple = th.Identity()
+        listed = True
+
+        def round(self, run):
+            p, q = run.rows("p"), run.rows("q")
+            run.set(p, 0.0)
+            if self.between:
+                run.set(q, 0.0)
+            run.add(p, run.x, scale=-1.0)
+            run.add(run.x, run.gather(run.compress(self.compressor, p)))
+
+    one, two = Zeros(STEP, False), Zeros(STEP, True)
+    assert operations(shown(capsys, one, PROBLEM))[:2] == ["Combine", "Keys"]
+    assert operations(shown(capsys, two, PROBLEM))[:4] == ["Combine", "Combine", "Combine", "Keys"]
+    x0 = np.where(np.arange(PROBLEM.d) % 2, 1.0, 0.0)
+    found = [th.run(m, PROBLEM, workers=2, steps=1, x0=x0, fast=fast) for m in (one, two) for fast in (True, False)]
+    assert all(r.x.tobytes() == found[0].x.tobytes() and not r.x.any() for r in found)
+
+
 def test_what_is_not_used_does_not_appear(capsys):
     plain = shown(capsys, th.ParallelSGD(th.TopK(3), STEP), PROBLEM)
-    assert not any("project" in line or "damp" in line or "Average" in line for line in plain)
+    assert not any("project" in line or "run.scale" in line or "Average" in line for line in plain)
     assert "Project" in operations(shown(capsys, th.ParallelSGD(th.TopK(3), STEP, radius=1.0), PROBLEM))
 
 

@@ -313,11 +313,6 @@ class Misuse(RuleBasedStateMachine):
         x = self.pick(x)
         self.attempt(f"sign({told(x)})", lambda: self.run.sign(x))
 
-    @rule(v=place, x=place, factor=number, l2=number)
-    def damp(self, v, x, factor, l2):
-        v, x = self.pick(v), self.pick(x)
-        self.attempt(f"damp({told(v)}, {told(x)}, {factor!r})", lambda: self.run.damp(v, x, factor=factor, l2=l2))
-
     @rule(m=place, v=place, g=place, beta=number)
     def moments(self, m, v, g, beta):
         m, v, g = self.pick(m), self.pick(v), self.pick(g)
@@ -330,16 +325,12 @@ class Misuse(RuleBasedStateMachine):
         told_ = f"divide({told(u)}, {told(m)}, {told(v)}, {unbias})"
         self.attempt(told_, lambda: self.run.divide(u, m, by_root_of=v, eps=0.1, unbias=unbias))
 
-    @rule(u=place, x=place, edges=st.sampled_from(([0, 2, D], [0, D + 1], [-1, D], [3, 1], [], [0.0, 5.0], "01")))
-    def trust(self, u, x, edges):
-        u, x, edges = self.pick(u), self.pick(x), np.array(edges) if isinstance(edges, list) else edges
-
-        def act():
-            self.run.trust(u, x, edges=edges)
-            if isinstance(edges, np.ndarray):
-                edges[:] = 2**40  # too late
-
-        self.attempt(f"trust({told(u)}, {told(x)}, {edges})", act)
+    @rule(u=place, x=place, ends=st.sampled_from(([2, D], [D + 1], [-1, D], [3, 1], [], [0.5, D], "01", None)))
+    def rescale_layers(self, u, x, ends):
+        u, x = self.pick(u), self.pick(x)
+        layers = None if ends is None else tuple(map(slice, [0, *ends], ends))
+        told_ = f"rescale_layers({told(u)}, {told(x)}, {layers})"
+        self.attempt(told_, lambda: self.run.rescale_layers(u, x, layers=layers))
 
     @rule(x=place, local=st.booleans())
     def average(self, x, local):

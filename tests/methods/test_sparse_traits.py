@@ -130,7 +130,7 @@ class Ball(NamedTuple):
 
     def update(self, run, received):
         v = run.vector("drift")
-        run.damp(v, run.x, factor=self.beta, l2=run.local_l2 * run.eta_sent, step=run.eta_received)
+        run.add(v, run.x, keep=self.beta, scale=-run.local_l2 * run.eta_sent)
         run.add(v, received, scale=-1.0)
         run.add(run.x, v, scale=run.eta_received)
 
@@ -141,8 +141,7 @@ class Plain(NamedTuple):
 
     listed = sparse_rows = True
 
-    def load(self, run, l2=0.0):
-        run.add(run.memory(), run.x, scale=l2)
+    def load(self, run):
         return run.memory()
 
     def store(self, run, p, message):
@@ -163,8 +162,8 @@ class Own(NamedTuple):
     listed = sparse_rows = True
 
     def round(self, run):
-        p = self.feedback.load(run, run.l2 * run.eta)
-        run.add_loss_gradient(p, at=run.x, scale=run.eta)
+        p = self.feedback.load(run)
+        run.add_gradient(p, at=run.x, scale=run.eta)
         message = self.topology.compress(run, self.compressor, p)
         self.feedback.store(run, p, message)
         run.scale(run.x, 1.0 - run.eta * run.local_l2)
@@ -209,6 +208,38 @@ def assert_close(a, b):
         mine, other = getattr(a, name), getattr(b, name)
         np.testing.assert_allclose(mine, other, rtol=1e-7, atol=1e-10 * np.abs(other).max(), err_msg=name)
     np.testing.assert_array_equal(a.history["bits_up"], b.history["bits_up"])
+
+
+@setting
+class Astray(NamedTuple):
+    """Sums that sparse rows do not have."""
+
+    what: str
+
+    listed = sparse_rows = True
+    state = ("drift",)
+
+    def update(self, run, received):
+        v = run.vector("drift")
+        if self.what == "forgets":
+            run.add(v, received, keep=0.0)
+        elif self.what == "doubles":
+            run.add(v, v)
+        else:
+            run.scale(run.memory(), 0.5)
+
+
+@pytest.mark.parametrize(
+    "what, told",
+    [
+        ("forgets", "keep: got 0.0, allowed: on sparse rows with a velocity, a number other than 0"),
+        ("doubles", "x: got .*, allowed: on sparse rows run.x"),
+        ("scales the memory", r"x: got .run.memory\(\).*, allowed: on sparse rows run.x"),
+    ],
+)
+def test_sums_that_sparse_rows_do_not_have_are_refused(what, told):
+    with pytest.raises((ValueError, TypeError), match=f"^{told}"):
+        th.run(sgd(server=Astray(what), **EF), LINEAR["few"], **KEYWORDS)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

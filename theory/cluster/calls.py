@@ -49,6 +49,7 @@ class Calls:
         self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
+        self._zeroed: tuple = ()  # what `set` made 0 last, and the length of the list then
         self.nanoseconds = np.zeros(4, np.int64)  # time of the calls of each kind
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -135,6 +136,17 @@ class Calls:
         call(self.rates.now())
         self.nanoseconds[call.kind] += time.perf_counter_ns() - begin
 
+    def _listed(self) -> list:
+        """The list to which calls are added; empty while they are executed."""
+        return self.tracing if self.tracing is not None else self.listing or []
+
+    def _unlist(self) -> Any:
+        """Take the last call from the list; while lines are traced, its line stays, without the operation."""
+        made = self._listed().pop()
+        if self.tracing is not None:
+            self.tracing.append((made[0], ""))
+        return made
+
     def _column(self, scale: Any) -> Column:
         scale = self._scale(scale)
         return (scale if isinstance(scale, Rate) else self.rates.constant(scale)).column()
@@ -204,15 +216,42 @@ def named(name: str, value: Any) -> str:
     return value
 
 
-def trace_calls(run: Calls, text: Callable[[Any], object]) -> list[tuple]:
-    """The operations of a round function, each with the lines that call it; nothing is compiled or executed."""
-    run.tracing = []
+def trace_calls(run: Calls, text: Callable[[Any], object], t: int = 0) -> tuple[list[tuple], list[tuple]]:
+    """The operations of a round function, each with the lines that call it; and all lines that round t reaches.
+
+    A line is file, number and function, and is given with those that called it.  Functions that are not handed the run
+    are left out.  No operation is compiled or executed.
+    """
+    lines: dict[tuple, None] = {}  # as a list without repetitions
+    run.tracing, before = [], sys.gettrace()
     try:
-        with in_round(run, 0):  # a round function may use the number of the round
+        with in_round(run, t):  # a round function may use the number of the round
+            sys.settrace(_line_tracer(lines))
             text(run)
-        return run.tracing
+        return run.tracing, list(lines)
     finally:
+        sys.settrace(before)
         run.tracing = None
+
+
+def _line_tracer(lines: dict[tuple, None]) -> Callable[..., Any]:
+    """A trace function that notes each line of a function with the run among its arguments, and the lines above it."""
+    chains: dict[Any, tuple] = {}  # the frames above a frame, itself included
+
+    def note(frame: Any, event: str, _: Any) -> Any:
+        if event == "line":
+            lines[tuple(map(_line_of, chains[frame]))] = None
+        return note
+
+    def enter(frame: Any, event: str, _: Any) -> Any:
+        above = () if frame.f_back.f_code.co_name == "trace_calls" else chains.get(frame.f_back)
+        handed = any(isinstance(value, Calls) for value in frame.f_locals.values())
+        if above is None or not handed or _in_this_room(frame):
+            return None
+        chains[frame] = (*above, frame)
+        return note
+
+    return enter
 
 
 def list_calls(run: Calls, text: Callable[[Any], object]) -> list[Call]:
@@ -256,7 +295,15 @@ def _stack_of_text() -> tuple:
     stack = []
     frame = sys._getframe(2)
     while frame.f_code.co_name != "trace_calls" and frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").rpartition(".")[0] != __package__:
-            stack.append((frame.f_code.co_filename, frame.f_lineno))
+        if not _in_this_room(frame):
+            stack.append(_line_of(frame))
         frame = frame.f_back
     return tuple(reversed(stack))
+
+
+def _line_of(frame: Any) -> tuple[str, int, str]:
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
+
+
+def _in_this_room(frame: Any) -> bool:
+    return frame.f_globals.get("__name__", "").rpartition(".")[0] == __package__

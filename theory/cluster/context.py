@@ -283,12 +283,12 @@ class Run(GraphRows):
     # --- gradients -------------------------------------------------------------------------------------------------
 
     def set_gradient(self, g: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
-        """Set g = scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        """Set g = scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
         self.set(g, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
     def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
-        """Add: p = p + scale (each worker's mini-batch gradient at x, the l2 term included)."""
+        """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
         self.add(p, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(p, at=at, scale=scale)
 

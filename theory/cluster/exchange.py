@@ -198,14 +198,15 @@ class Exchange(Rows):
         self._compressed = (id(made), id(p), place, len(self._listed())) if fused else ()
         return message
 
-    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
         """Set y = scale x, or y = 0 if x is the number 0; x is one of the vectors or messages of `add`.
 
-        If y is what `stored` gave, C(x) is stored there.
+        With ``minus`` y = scale x - minus.  If y is what `stored` gave, C(x) is stored there.
         """
         if isinstance(y, Stored):
             kept = self._inside("y", y)
             require(is_always(scale, 1.0), "scale", scale, "1 where a compressed vector is stored")
+            require(minus is None, "minus", minus, "None where a compressed vector is stored")
             base, keys = kept.keys
             self.call(Keys(base, keys))
             compressor, source = self._apply(kept.compressor, x, keys, "stored")
@@ -213,8 +214,10 @@ class Exchange(Rows):
         elif isinstance(x, (Message, Stored)):
             super().set(y, 0.0)
             self.add(y, x, scale)
+            if minus is not None:
+                self.add(y, minus, scale=-1.0)
         else:
-            super().set(y, x, scale)
+            super().set(y, x, scale, minus=minus)
 
     def add(
         self,
@@ -271,10 +274,6 @@ class Exchange(Rows):
             Accumulate(received.compressor, received.symbols, y, self._column(scale), weight, 0), received.senders
         )
 
-    def _listed(self) -> list:
-        """The list to which calls are added; empty while they are executed."""
-        return self.tracing if self.tracing is not None else self.listing or []
-
     def _in_one_pass(self, message: Phase, p: Vector) -> bool:
         """Let the calls of Q(p), if listed last, leave p - Q(p) in p, with the same bits; whether they do."""
         listed, place = self._listed(), self._compressed[2] if self._compressed else -1
@@ -283,7 +282,7 @@ class Exchange(Rows):
         self.call(
             QuantizeRest(message.compressor, p, message.symbols, message.states, message.round_keys, message.first)
         )
-        made = listed.pop()
+        made = self._unlist()
         listed[place] = made if self.tracing is None else (listed[place][0], *made[1:])
         return True
 

@@ -10,8 +10,10 @@ from numpy.typing import DTypeLike
 from ..core import require
 from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
-from ..methods.rows import Combine, Difference, Mix, Project, Slow, Vote
+from ..methods.rows import Combine, Difference, Mix, Project, Vote
 from ..methods.types import Scale, Setup, Vector
+from ..problems.layer_slices import check_layers
+from ..problems.layer_slices import layers as layers_of
 from .calls import CHANGED, Calls, identity, is_always, named, real
 
 __all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
@@ -42,6 +44,8 @@ class Rows(Calls):
     own_models : bool
         Whether each worker has its own model.
     """
+
+    problem: Any
 
     def __init__(self, setup: Setup, replicas: int, workers_here: int, first_here: int, own_models: bool) -> None:
         super().__init__()
@@ -113,9 +117,15 @@ class Rows(Calls):
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
-    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
-        """Set y = scale x, or y = 0 if x is the number 0."""
-        self._sum(y, 0.0, *((y, 0.0) if _is_zero(x) else (x, scale)))
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0.  With ``minus`` y = scale x - minus."""
+        zero, before = _is_zero(x), len(self._listed())
+        self._sum(y, 0.0, *((y, 0.0) if zero else (x, scale)))
+        after = len(self._listed())
+        self._zeroed = (id(y), after) if zero and after > before else ()
+        if minus is not None:
+            check_apart(y, minus, "minus", "y")
+            self.add(y, minus, scale=-1.0)
 
     def add(
         self,
@@ -145,11 +155,19 @@ class Rows(Calls):
             require(plain, "keep and scale", (keep, scale), "1 and 1 where there is minus")
             self._add_difference(y, x, minus)
         else:
-            self._sum(y, keep, x, scale)
+            self._sum(y, 0.0 if self._add_to_zeros(y, keep, scale) else keep, x, scale)
+
+    def _add_to_zeros(self, y: Vector, keep: Scale, scale: Scale) -> bool:
+        """Take back the call that made y 0, if listed last: what is added can be set instead, with the same bits."""
+        known = self._zeroed == (id(y), len(self._listed())) and is_always(keep, 1.0) and not is_always(scale, 0.0)
+        if known:
+            self._unlist()
+        return known
 
     def scale(self, y: Vector, factor: Scale) -> None:
         """Multiply: y = factor y."""
-        self._sum(y, factor, y, 0.0)
+        if not is_always(factor, 1.0):
+            self._sum(y, factor, y, 0.0)
 
     def _sum(self, y: Vector, keep: Scale, x: Vector, scale: Scale) -> None:
         if not (is_always(keep, 1.0) and is_always(scale, 0.0)):
@@ -179,17 +197,6 @@ class Rows(Calls):
         """Move x to the nearest point of the ball of this radius around 0."""
         self.call(Project(x, check_radius(radius)), self._of(x))
 
-    def damp(
-        self, v: Vector, x: Vector, *, factor: float, l2: Scale = 0.0, undo: Scale = 0.0, step: Scale = 1.0
-    ) -> None:
-        """Begin a step with momentum: v = factor v - l2 x; later, x + step v is the next x.
-
-        With look-ahead x is not where the velocity has led, but ``undo`` v beyond, and goes back: x = x - undo v, with
-        the v of before.
-        """
-        check_apart(x, v, "v", "x")
-        self.call(Slow(x, v, real("factor", factor), self._column(undo), self._column(l2)), self._of(x))
-
     def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""
         self.call(Moments(of, m, v, real("beta1", beta1), real("beta2", beta2)), self._of(of))
@@ -206,17 +213,17 @@ class Rows(Calls):
         first, second = (real("unbias", factor) for factor in unbias)
         self.call(Adapt(u, m, by_root_of, first, second, real("eps", eps)), self._of(u))
 
-    def trust(self, u: Vector, x: Vector, *, edges: np.ndarray, low: float = 0.0, high: float = np.inf) -> None:
-        """Multiply each layer of u by phi(||x||)/||u||, where phi is bounded by ``low`` and ``high``.
+    def rescale_layers(
+        self, u: Vector, x: Vector, *, layers: Any = None, low: float = 0.0, high: float = np.inf
+    ) -> None:
+        """Rescale each layer of u to the length phi(||x||) of that layer of x, phi bounded by ``low`` and ``high``.
 
-        A layer lies between two ``edges``: increasing int64, from 0 to at most the length of u.  It stays where one of
-        the norms is 0.
+        ``layers``: slices that divide the coordinates in order; by default those of the problem.  A layer stays as it
+        is where one of the norms is 0.
         """
-        integers = isinstance(edges, np.ndarray) and edges.dtype == np.int64 and edges.ndim == 1 and edges.size > 0
-        fitting = integers and 0 <= edges[0] and edges[-1] <= self.d and bool((np.diff(edges) >= 0).all())
-        require(fitting, "edges", edges, f"an array of int64, increasing, from 0 to at most {self.d}")
-        mine = self._once(("edges", edges.tobytes()), edges.copy)  # the kernel reads what was looked at
-        self.call(Trust(u, x, mine, real("low", low), real("high", high)), self._of(u))
+        ends = tuple(part.stop for part in check_layers(layers_of(self.problem) if layers is None else layers, self.d))
+        edges = self._once(("edges", ends), lambda: np.array([0, *ends], np.int64))
+        self.call(Trust(u, x, edges, real("low", low), real("high", high)), self._of(u))
 
 
 def check_radius(radius: Any) -> float:

@@ -69,13 +69,15 @@ class Shard(Rows):
     def _do(self, call: Call) -> None:
         self._run._do(call)
 
-    def set(self, y: Vector, x: Vector, scale: Scale = 1.0) -> None:
-        """Set y = scale x, or y = 0 if x is the number 0; x may be messages."""
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0; x may be messages.  With ``minus`` y = scale x - minus."""
         if isinstance(x, Messages):
             super().set(y, 0.0)
             self.add(y, x, scale)
+            if minus is not None:
+                self.add(y, minus, scale=-1.0)
         else:
-            super().set(y, x, scale)
+            super().set(y, x, scale, minus=minus)
 
     def add(
         self,

@@ -24,11 +24,11 @@ from ..methods.sparse.model import (
     start_model,
 )
 from ..methods.sparse.moving import (
-    AddVelocity,
     AverageMoving,
+    MoveModel,
+    MoveVelocity,
     MovingModel,
     ProjectMoving,
-    SlowModel,
     Velocity,
     start_moving,
 )
@@ -62,7 +62,7 @@ SPARSE: dict[type, dict[str, tuple[type, ...]]] = {  # the operations of dense r
     Quantize: COLLECTING,
     QuantizeRest: {"P": (MemoryRows,)},
     CompareMessages: COLLECTING,
-    Accumulate: {"X": (SparseModel, Velocity, MemoryRows)},
+    Accumulate: {"X": (SparseModel, MovingModel, Velocity, MemoryRows)},
 }
 SPARSE_MODULES = SparseModel.__module__.rpartition(".")[0]
 
@@ -95,7 +95,7 @@ class SparseRun(Run):
         self._last, self.mean = np.empty((R, 1, d), self.dtype), np.empty((R, 1, d), self.dtype)
         if how.moving:
             a, b = (self._array(name, (R, d), self.dtype, of="run") for name in ("a", "b"))
-            scalars = self._array("scalars", (R, 11), np.float64, of="run")
+            scalars = self._array("scalars", (R, 12), np.float64, of="run")
             return self._handle(SparseVector, MovingModel(a, b, u, scalars, reach, c, h, how.bounded))
         z = self._array("z", (R, here if how.local else 0, d), self.dtype)
         v = self._array("v", (R, d), self.dtype, of="run")
@@ -190,11 +190,9 @@ class SparseRun(Run):
         if isinstance(y, np.ndarray):
             super()._sum(y, keep, x, scale)
             return
-        into = self._need("y", y, GradientRows, MemoryRows, LocalRows, MovingModel)
-        if isinstance(into, MovingModel):
-            self._need("x", x, Velocity)
-            _is_one("keep", keep)
-            self.call(AddVelocity(y, self._column(scale)), self.single)
+        into = self._need("y", y, *KINDS)
+        if isinstance(into, (SparseModel, MovingModel, Velocity)):
+            self._sum_of_models(y, keep, x, scale)
         elif isinstance(into, LocalRows) and is_always(keep, 0.0):
             self._need("x", x, SparseModel)
             _is_one("scale", scale)  # nothing to do: after each round a local model is the model
@@ -209,6 +207,21 @@ class SparseRun(Run):
             _is_one("keep", keep)
             if not is_always(scale, 0.0):
                 self.call(AddModel(y, self._column(scale)))
+
+    def _sum_of_models(self, y: Vector, keep: Rate | float, x: Vector, scale: Rate | float) -> None:
+        """Sums of the model and its velocity: few numbers change, whatever their length."""
+        into = inside(y)
+        if x is not y or not is_always(scale, 0.0):
+            self._need("y", y, MovingModel, Velocity)
+            self._need("x", x, Velocity if isinstance(into, MovingModel) else MovingModel)
+        if is_always(keep, 1.0) and is_always(scale, 0.0):
+            return
+        if isinstance(into, SparseModel):
+            self.call(Scale(y, self._column(keep)), self.single)
+        else:
+            require(not is_always(keep, 0.0), "keep", keep, "on sparse rows with a velocity, a number other than 0")
+            make = MoveModel if isinstance(into, MovingModel) else MoveVelocity
+            self.call(make(self.x, self._column(keep), self._column(scale)), self.single)
 
     def _begin(self, y: Vector, x: Vector, scale: Rate | float) -> None:
         """Set y = scale x, or 0: `LocalStep` adds l2 x, so that a gradient at a local model begins with 0."""
@@ -232,7 +245,7 @@ class SparseRun(Run):
 
     def _add_received(self, y: Vector, received: Heard, scale: Rate | float) -> None:
         if isinstance(y, Handle):  # on ranks there are more messages than memories
-            self._need("y", y, SparseModel, Velocity)
+            self._need("y", y, SparseModel, MovingModel, Velocity)
         super()._add_received(y, received, scale)
 
     def _add_difference(self, y: Vector, x: Vector, minus: Vector) -> None:
@@ -241,31 +254,6 @@ class SparseRun(Run):
         self._need("x", x, SparseModel)
         self._need("minus", minus, LocalRows)
         self.call(AddDifference(y, x, minus))
-
-    def scale(self, y: Vector, factor: Rate | float) -> None:
-        """Multiply: y = factor y, for the model."""
-        if isinstance(y, np.ndarray):
-            super().scale(y, factor)
-        elif not is_always(factor, 1.0):
-            self._need("y", y, SparseModel)
-            self.call(Scale(y, self._column(factor)), self.single)
-
-    def damp(
-        self,
-        v: Vector,
-        x: Vector,
-        *,
-        factor: float,
-        l2: Rate | float = 0.0,
-        undo: Rate | float = 0.0,
-        step: Rate | float = 1.0,
-    ) -> None:
-        """Begin a step with momentum: v = factor v - l2 x, after x = x - undo v; later, x + step v is the next x."""
-        self._need("v", v, Velocity)
-        self._need("x", x, MovingModel)
-        factor = real("factor", factor, "a number, at least 0 and below 1", lambda f: 0.0 <= f < 1.0)
-        columns = self._column(undo), self._column(l2), self._column(step)
-        self.call(SlowModel(x, factor, *columns), self.single)
 
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""

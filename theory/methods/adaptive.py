@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core import require, setting, traits
 from ..problems.layer_slices import check_layers, layers
 from .types import Messages, Run, Vector
@@ -34,14 +32,13 @@ def _check_rule(rule: Any) -> None:
 
 def direction(run: Run, received: Messages, rule: Any) -> Vector:
     """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
-    g = u = run.vector("update")  # one vector: first g, then u
-    m, v = run.vector("m"), run.vector("v")
-    run.set(g, run.x, scale=run.local_l2)  # 0, unless the l2 term is not sent
-    run.add(g, received)  # g = mean Q
-    run.update_moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)
+    g, u, m, v = run.vector("g"), run.vector("u"), run.vector("m"), run.vector("v")
+    run.set(g, received)  # g = mean Q
+    run.add(g, run.x, scale=run.local_l2)  # g = g + l2 x, if the l2 term is not in Q
+    run.update_moments(m, v, of=g, beta1=rule.beta1, beta2=rule.beta2)  # m of g, v of g^2
     # m' = m / (1 - beta1^t) in step t = 1, 2, ..., and v' likewise
     run.divide(u, m, by_root_of=v, eps=rule.eps, unbias=(rule.beta1, rule.beta2))  # u = m' / (sqrt(v') + eps)
-    run.add(u, run.x, scale=rule.decay)
+    run.add(u, run.x, scale=rule.decay)  # u = u + decay x
     return u
 
 
@@ -102,7 +99,7 @@ class Adam(NamedTuple):
     def update(self, run: Run, received: Messages) -> None:
         """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
         u = direction(run, received, self)
-        run.add(run.x, u, scale=-self.rate * run.eta_received)
+        run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u
 
 
 @setting
@@ -173,14 +170,9 @@ class LAMB(NamedTuple):
     def update(self, run: Run, received: Messages) -> None:
         """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
         u = direction(run, received, self)
-        edges = run.once(("edges", id(self)), lambda: self._edges(run.problem, run.d))  # where layers begin and end
-        run.trust(u, run.x, edges=edges, low=self.low, high=self.high)  # u = phi(||x||) u / ||u||, by layer
-        run.add(run.x, u, scale=-self.rate * run.eta_received)
+        run.rescale_layers(u, run.x, layers=self.layers, low=self.low, high=self.high)  # u = phi(||x||) u / ||u||
+        run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u
 
     def check(self, problem: Any, d: int) -> None:
         """Reject layers that are not those of d coordinates."""
-        self._edges(problem, d)
-
-    def _edges(self, problem: Any, d: int) -> np.ndarray:
-        found = check_layers(layers(problem) if self.layers is None else self.layers, d)
-        return np.array([0, *(part.stop for part in found)], np.int64)
+        check_layers(layers(problem) if self.layers is None else self.layers, d)

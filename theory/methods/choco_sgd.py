@@ -67,14 +67,12 @@ class ChocoSGD(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, g, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
-        gamma = choco_step(self.gamma, self.compressor, W, run.d)
+        W, g, p, xhat = run.mixing(self.graph), run.scratch(), run.rows("p"), run.copies("xhat")
+        gamma = choco_step(self.gamma, self.compressor, W, run.d)  # by default the theorem's
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i
-        p = g  # in the same place
-        run.set(p, run.x)  # p_i = x_i, and then
-        run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
+        run.set(p, run.x, minus=run.own(xhat))  # p_i = x_i - xhat_i
         heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
-        run.add(known, heard)  # xhat_j = xhat_j + q_j
-        run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+        run.add(xhat, heard)  # xhat_j = xhat_j + q_j
+        run.add(run.x, xhat, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

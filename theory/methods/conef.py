@@ -23,7 +23,7 @@ from ..compressors.numpy_function import check_parts
 from ..core import require, setting
 from .feedback import check_beta
 from .messages import payload_bytes
-from .types import Message, Run, Scale, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["ContractiveErrorFeedback", "check_error_compressor"]
 
@@ -64,20 +64,19 @@ class ContractiveErrorFeedback(NamedTuple):
         require(good, "error_compressor", self.error_compressor, "a compressor, such as Natural()", TypeError)
         check_beta(self.beta)
 
-    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Begin with p = l2 x + (1 - beta) e."""
+    def load(self, run: Run) -> Vector:
+        """Begin with p = (1 - beta) e."""
         p, e = run.scratch(), run.stored("error", self.error_compressor)
-        run.set(p, run.x, scale=l2)
-        run.add(p, e, scale=1.0 - self.beta)
+        run.set(p, e, scale=1.0 - self.beta)
         return p
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store e = C(beta e + p - Q(p))."""
         e = run.stored("error", self.error_compressor)
-        run.add(p, message, scale=-1.0)
+        run.add(p, message, scale=-1.0)  # p = p - Q(p)
         if self.beta > 0.0:
-            run.add(p, e, scale=self.beta)
-        run.set(e, p)  # which compresses it
+            run.add(p, e, scale=self.beta)  # p = p + beta e
+        run.set(e, p)  # e = C(p): what is stored is compressed
 
     def error(self, run: Run) -> np.ndarray:
         """The error memory, decoded."""

@@ -127,14 +127,14 @@ class ECDPSGD(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One step, t = 1, 2, ...; each line is for all workers at once."""
-        W, z, known = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
+        W, z, xhat = run.mixing(self.graph), run.scratch(), run.copies("xhat", run.start)
         new, share = run.rows("x'"), run.once("2/t", lambda: run.rates.steps(InverseTime(2.0, 1.0)))
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(new, at=run.x, scale=-run.eta)  # x_i' = -eta g_i
-        run.add(new, run.own(known))
-        run.add(new, known, weights=W.minus_identity)  # x_i' = sum_j W_ij xhat_j - eta g_i
+        run.add(new, run.own(xhat))  # x_i' = xhat_i - eta g_i
+        run.add(new, xhat, weights=W.minus_identity)  # x_i' = sum_j W_ij xhat_j - eta g_i
         run.set(z, run.x, scale=1.0 - 1.0 / share)
         run.add(z, new, scale=1.0 / share)  # z_i = (1 - t/2) x_i + (t/2) x_i'
         heard = run.hear(run.compress(self.compressor, z), W)  # C(z_j) of the neighbours
-        run.add(known, heard, keep=1.0 - share, scale=share)  # xhat_j = (1 - 2/t) xhat_j + (2/t) C(z_j)
+        run.add(xhat, heard, keep=1.0 - share, scale=share)  # xhat_j = (1 - 2/t) xhat_j + (2/t) C(z_j)
         run.set(run.x, new)  # x_i = x_i'

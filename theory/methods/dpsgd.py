@@ -63,10 +63,10 @@ class DPSGD(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, y, g = run.mixing(self.graph), run.copies("y"), run.scratch()
+        W, g, sent_x = run.mixing(self.graph), run.scratch(), run.copies("x")
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
         heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
-        run.set(y, heard)  # y_j = Q(x_j)
-        run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
+        run.set(sent_x, heard)  # sent_x_j = Q(x_j)
+        run.add(run.x, sent_x, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (sent_x_j - sent_x_i)
         run.add(run.x, g, scale=-run.eta)  # x_i = x_i - eta g_i

@@ -1,9 +1,9 @@
 """Feedback rules: what a worker does with the error of its compressor.
 
-A *feedback rule* is a setting with three functions, for all workers at once: ``load(run, l2)`` returns the vectors p to
-which the gradients are added, which begin with l2 x and what is fed back; ``store(run, p, message)`` comes after
-compression and stores p - Q(p), or what the rule makes of it.  Here are the two rules that need at most an array; each
-other rule has its own file.
+A *feedback rule* is a setting with three functions, for all workers at once: ``load(run)`` returns the vectors p to
+which the gradients are added, which begin with what is fed back; ``store(run, p, message)`` comes after compression and
+stores p - Q(p), or what the rule makes of it; ``error(run)`` is what it has stored.  Here are the two rules that need
+at most an array; each other rule has its own file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require, setting, traits
 from .rates import Rate
-from .types import Message, Run, Scale, Vector
+from .types import Message, Run, Vector
 
 __all__ = [
     "ErrorFeedback",
@@ -44,10 +44,10 @@ class NoFeedback(NamedTuple):
         """False: nothing is stored between steps."""
         return False
 
-    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Begin with p = l2 x."""
+    def load(self, run: Run) -> Vector:
+        """Begin with p = 0."""
         p = run.scratch()
-        run.set(p, run.x, scale=l2)
+        run.set(p, 0.0)
         return p
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
@@ -82,15 +82,14 @@ class ErrorFeedback(NamedTuple):
         """True: the error is stored between steps."""
         return True
 
-    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Return p = e + l2 x, in the place of e: ``store`` writes the new e there."""
+    def load(self, run: Run) -> Vector:
+        """Begin with p = e, and in its place."""
         e = run.memory()
-        run.add(e, run.x, scale=l2)
-        return e
+        return e  # p is e from here on
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
-        """Leave e = p - Q(p) in p, which is the memory."""
-        run.add(p, message, scale=-1.0)
+        """Leave p - Q(p) in p, which is e."""
+        run.add(p, message, scale=-1.0)  # e = p - Q(p)
 
     def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""

@@ -60,11 +60,11 @@ class Gossip(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
-        W, y = run.mixing(self.graph), run.copies("y")
+        W, sent_x = run.mixing(self.graph), run.copies("x")
         heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
-        run.set(y, heard)  # y_j = Q(x_j)
+        run.set(sent_x, heard)  # sent_x_j = Q(x_j)
         run.add_to_average(run.x)  # of the iterates
-        run.add(run.x, y, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (y_j - y_i)
+        run.add(run.x, sent_x, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (sent_x_j - sent_x_i)
 
 
 @on_graph(copies=1, descends=False)
@@ -106,11 +106,10 @@ class ChocoGossip(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One round; each line is for all workers at once."""
-        W, p, known = run.mixing(self.graph), run.scratch(), run.copies("xhat")
-        gamma = choco_step(self.gamma, self.compressor, W, run.d)
-        run.set(p, run.x)
-        run.add(p, run.own(known), scale=-1.0)  # p_i = x_i - xhat_i
+        W, p, xhat = run.mixing(self.graph), run.scratch(), run.copies("xhat")
+        gamma = choco_step(self.gamma, self.compressor, W, run.d)  # by default the theorem's
+        run.set(p, run.x, minus=run.own(xhat))  # p_i = x_i - xhat_i
         heard = run.hear(run.compress(self.compressor, p), W)  # q_j = Q(p_j) of the neighbours
-        run.add(known, heard)  # xhat_j = xhat_j + q_j
+        run.add(xhat, heard)  # xhat_j = xhat_j + q_j
         run.add_to_average(run.x)  # of the iterates
-        run.add(run.x, known, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+        run.add(run.x, xhat, scale=gamma, weights=W.minus_identity)  # x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)

@@ -64,16 +64,16 @@ class GradientTracking(NamedTuple):
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
-        W, known_y, known_x = run.mixing(self.graph), run.copies("y"), run.copies("x")
+        W, sent_y, sent_x = run.mixing(self.graph), run.copies("y"), run.copies("x")
         g, g_before, y = run.scratch(), run.rows("g before"), run.rows("y")
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=run.x)  # g_i = gradient at x_i
-        heard = run.hear(run.compress(self.compressor, y, phase="y"), W)  # Q(y_j) of the neighbours
-        run.set(known_y, heard)
-        run.add(y, known_y, weights=W.minus_identity)  # y_i = y_i + sum_j W_ij (Q(y_j) - Q(y_i))
+        heard_y = run.hear(run.compress(self.compressor, y, phase="y"), W)  # Q(y_j) of the neighbours
+        run.set(sent_y, heard_y)  # sent_y_j = Q(y_j)
+        run.add(y, sent_y, weights=W.minus_identity)  # y_i = y_i + sum_j W_ij (sent_y_j - sent_y_i)
         run.add(y, g, minus=g_before)  # y_i = y_i + g_i - (g_i of the step before)
         run.set(g_before, g)  # for the next step
-        heard = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
-        run.set(known_x, heard)
-        run.add(run.x, known_x, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i))
+        heard_x = run.hear(run.compress(self.compressor, run.x), W)  # Q(x_j) of the neighbours
+        run.set(sent_x, heard_x)  # sent_x_j = Q(x_j)
+        run.add(run.x, sent_x, weights=W.minus_identity)  # x_i = x_i + sum_j W_ij (sent_x_j - sent_x_i)
         run.add(run.x, y, scale=-run.eta)  # x_i = x_i - eta y_i

@@ -24,7 +24,7 @@ from ..core.bound_calls import CODING, at, operation
 from ..core.random import derive
 from .conef import check_error_compressor
 from .feedback import check_beta
-from .types import Message, Run, Scale, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["LinearSketchFeedback"]
 
@@ -62,10 +62,10 @@ class LinearSketchFeedback(NamedTuple):
         require(not self.sketch.median, "sketch", self.sketch, "a sketch with median=False: the median is not linear")
         check_beta(self.beta)
 
-    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Begin with p = l2 x + (1 - beta) U S."""
+    def load(self, run: Run) -> Vector:
+        """Begin with p = (1 - beta) U S."""
         p = run.scratch()
-        run.set(p, run.x, scale=l2)
+        run.set(p, 0.0)
         self._estimate(run, p, 1.0 - self.beta)
         return p
 

@@ -105,18 +105,18 @@ class LocalSGD(NamedTuple):
 
     def round(self, run: Run) -> None:
         """Local steps and an exchange; each line is for all workers at once."""
-        y, g = run.local()
+        y, g = run.local()  # of each worker: its model, and the gradient there
         run.set(y, run.x)  # y = x
         for _ in run.local_steps():
             run.add_local_to_average(y)  # of the workers' iterates
-            run.set_gradient(g, at=y)
+            run.set_gradient(g, at=y)  # g = gradient at y
             run.add(y, g, scale=-run.eta)  # y = y - eta g
         p = self.feedback.load(run)  # p = e
-        run.add(p, run.x, minus=y)  # p = p + x - y
+        run.add(p, run.x, minus=y)  # p = e + x - y
         message = self.topology.compress(run, self.compressor, p)  # Q(p)
         self.feedback.store(run, p, message)  # e = p - Q(p)
         received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
-        self.server.update(run, received)  # x = x - mean Q(p)
+        self.server.update(run, received)  # the server moves x
 
     def result(self, run: Run) -> Vector:
         """The average of all workers' iterates, or the last model."""

@@ -1,9 +1,9 @@
 """1-bit Adam: Adam for some steps, and then momentum in a frozen metric, compressed on both ways.
 
-After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; d, e are memories)::
+After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; each delta is a memory)::
 
-    for every worker:  m_i = beta1 m + (1 - beta1) g_i;  d_i = d_i + m_i;  send Q(d_i);  d_i = d_i - Q(d_i)
-    at the server:     e = e + mean of what was received;  m = C(e), sent to all;  e = e - C(e)
+    for every worker:  p_i = delta_i + beta1 m + (1 - beta1) g_i;  send Q(p_i);  delta_i = p_i - Q(p_i)
+    at the server:     p = delta_server + mean Q(p_i);  send m = C(p) to all;  delta_server = p - m
     x = x - eta m / (sqrt(v) + eps)
 """
 
@@ -43,7 +43,7 @@ class OneBitAdam(NamedTuple):
     eps : float
         Added to the root of the variance, at least 0; see the notes.
     feedback : ErrorFeedback
-        The memories d_i; no other rule will do.
+        The memories delta_i; no other rule will do.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -107,24 +107,25 @@ class OneBitAdam(NamedTuple):
         check_moments(self)
 
     def round(self, run: Run) -> None:
-        """A step of Adam, or of momentum in the frozen metric."""
-        u, m, v = run.vector("update"), run.vector("m"), run.vector("v")
+        """A step of Adam, or of momentum in the frozen metric; each line is for all workers at once."""
+        u, m, v = run.vector("u"), run.vector("m"), run.vector("v")
         if run.rates.now() < self.warmup:
-            g = run.scratch()
-            run.set_gradient(g, at=run.x)
+            g, g_mean = run.scratch(), run.vector("mean g")
+            run.set_gradient(g, at=run.x)  # g_i = gradient at x
             message = run.compress(Identity(), g, reduce=True, phase="warm-up")
-            run.set(u, run.reduce(message))  # u = mean g_i
-            run.update_moments(m, v, of=u, beta1=self.beta1, beta2=self.beta2)
+            run.set(g_mean, run.reduce(message))  # g_mean = mean g_i
+            run.update_moments(m, v, of=g_mean, beta1=self.beta1, beta2=self.beta2)  # m of g_mean, v of g_mean^2
         else:
-            d, e = run.memory(), run.vector("server error")
-            run.add(d, m, scale=self.beta1)  # d_i = d_i + beta1 m
-            run.add_gradient(d, at=run.x, scale=1.0 - self.beta1)  # d_i = d_i + (1 - beta1) g_i: in all d_i + m_i
-            message = run.compress(self.compressor, d)
-            run.add(d, message, scale=-1.0)  # d_i = d_i - Q(d_i)
-            run.add(e, run.gather(message))  # e = e + mean Q(d_i)
-            received = run.broadcast(run.compress(self.down or self.compressor, e, phase="down"))
-            run.set(m, received)  # m = C(e)
-            run.add(e, received, scale=-1.0)  # e = e - C(e)
+            delta_server, down = run.vector("server error"), self.down or self.compressor
+            p = self.feedback.load(run)  # p_i = delta_i
+            run.add(p, m, scale=self.beta1)  # p_i = delta_i + beta1 m
+            run.add_gradient(p, at=run.x, scale=1.0 - self.beta1)  # p_i = delta_i + beta1 m + (1 - beta1) g_i
+            message = run.compress(self.compressor, p)  # Q(p_i)
+            self.feedback.store(run, p, message)  # delta_i = p_i - Q(p_i)
+            run.add(delta_server, run.gather(message))  # delta_server = delta_server + mean Q(p_i)
+            sent = run.compress(down, delta_server, phase="down")  # C(delta_server)
+            run.set(m, run.broadcast(sent))  # m = C(delta_server)
+            run.add(delta_server, m, scale=-1.0)  # delta_server = delta_server - m
         run.divide(u, m, by_root_of=v, eps=self.eps)  # u = m / (sqrt(v) + eps)
         run.add_to_average(run.x)  # of the iterates
         run.add(run.x, u, scale=-run.eta)  # x = x - eta u

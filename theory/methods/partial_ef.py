@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import setting
 from .feedback import check_beta
-from .types import Message, Run, Scale, Vector
+from .types import Message, Run, Vector
 
 __all__ = ["PartialErrorFeedback"]
 
@@ -51,25 +51,23 @@ class PartialErrorFeedback(NamedTuple):
         """Reject values outside the domain."""
         check_beta(self.beta)
 
-    def load(self, run: Run, l2: Scale = 0.0) -> Vector:
-        """Begin with p = (1 - beta) e + l2 x."""
+    def load(self, run: Run) -> Vector:
+        """Begin with p = (1 - beta) e."""
         if run.sparse:  # s = (1 - beta) e is stored; p is s plus the gradient
-            run.add(run.memory(), run.x, scale=l2)
             return run.memory()
         p = run.scratch()
-        run.set(p, run.x, scale=l2)
-        run.add(p, run.memory(), scale=1.0 - self.beta)
+        run.set(p, run.memory(), scale=1.0 - self.beta)
         return p
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
         """Store e = beta e + p - Q(p)."""
-        run.add(p, message, scale=-1.0)
+        run.add(p, message, scale=-1.0)  # p = p - Q(p)
         if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g
             run.add(p, message, scale=self.beta)
             run.add_loss_gradient(p, at=run.x, scale=-self.beta * run.eta_sent, same_batch=True)
             run.add(p, run.x, scale=-self.beta * run.l2 * run.eta_sent)
         else:
-            run.add(run.memory(), p, keep=self.beta)
+            run.add(run.memory(), p, keep=self.beta)  # e = beta e + p
 
     def error(self, run: Run) -> np.ndarray:
         """The error memory, as an array."""

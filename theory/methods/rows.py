@@ -44,7 +44,7 @@ class Combine(NamedTuple):
                 y[j] = keep * y[j] + rate * x[j]
         elif rate != 0.0:
             for j in range(y.size):
-                y[j] = rate * x[j]
+                y[j] = 0.0 + rate * x[j]  # as if it had been added to zeros: not -0.0
         else:  # whatever x contains
             for j in range(y.size):
                 y[j] = 0.0
@@ -121,24 +121,6 @@ class Count(NamedTuple):
             y, sums = b.Y[r, w], b.sums[r, w]
             for j in range(y.size):
                 sums[j] += weight * y[j]
-
-
-@operation
-class Slow(NamedTuple):
-    """Begin a step with momentum: V = momentum V - l2 X, after X -= ahead V."""
-
-    X: np.ndarray
-    V: np.ndarray
-    momentum: float
-    ahead: Column
-    l2: Column
-
-    def _row(pointer, t, r, w):
-        b = at(pointer)
-        x, v, momentum, ahead, l2 = b.X[r, w], b.V[r, w], b.momentum, rate_at(b.ahead, t), rate_at(b.l2, t)
-        for j in range(x.size):
-            before, v[j] = v[j], momentum * v[j] - l2 * x[j]
-            x[j] -= ahead * before
 
 
 @operation

@@ -6,8 +6,8 @@ eta.
 
 These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
 is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
-``sparse_rows = True``: ``update`` calls only ``run.scale(x)`` and ``run.add(x, received)``, and with one vector v in
-its state ``run.damp(v, x)``, ``run.add(v, received)`` and ``run.add(x, v)``, so that it works on sparse rows, too.
+``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at most one
+vector in its state, so that it works on sparse rows, too.
 ``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
 ``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
 :mod:`theory.methods.adaptive` has Adam and LAMB.
@@ -19,7 +19,7 @@ import math
 from typing import Any, NamedTuple
 
 from ..core import require, setting, traits
-from .types import Messages, Run, Scale
+from .types import Messages, Run
 
 __all__ = [
     "Majority",
@@ -47,9 +47,9 @@ class Mean(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to (1 - eta l2) x - eta mean Q."""
-        run.scale(run.x, 1.0 - run.eta * run.local_l2)
-        run.add(run.x, received, scale=-run.eta_received)
+        """Move x to x - eta mean Q; the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
+        run.add(run.x, received, scale=-run.eta_received)  # x = x - eta mean Q
 
 
 @traits(sparse_rows=True, by_coordinate=True)
@@ -82,9 +82,18 @@ class Momentum(NamedTuple):
         """Reject values outside the domain."""
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
-    def update(self, run: Run, received: Messages) -> None:
-        """Set v = beta v - l2 x - mean Q and x = x + eta v, where v = -u; look-ahead as in `_move_with_velocity`."""
-        _move_with_velocity(run, received, self.beta, self.nesterov, run.eta_received)
+    def update(self, run: Run, received: Messages, rate: float = 1.0) -> None:
+        """Set u = beta u + mean Q, and move x to x - eta u, or with look-ahead to x - eta (mean Q + beta u)."""
+        u, eta = run.vector("velocity"), rate * run.eta_received
+        l2 = run.eta_sent * run.local_l2  # 0, unless the l2 term is not in Q
+        run.add(u, received, keep=self.beta)  # u = beta u + mean Q
+        run.add(u, run.x, scale=l2)  # u = u + l2 x
+        if self.nesterov:
+            run.scale(run.x, 1.0 - eta * l2)  # x = x - eta l2 x
+            run.add(run.x, received, scale=-eta)  # x = x - eta mean Q
+            run.add(run.x, u, scale=-eta * self.beta)  # x = x - eta beta u
+        else:
+            run.add(run.x, u, scale=-eta)  # x = x - eta u
 
 
 @traits(sparse_rows=True, by_coordinate=True)
@@ -131,23 +140,12 @@ class OuterStep(NamedTuple):
         require(self.momentum > 0.0 or not self.nesterov, "nesterov", self.nesterov, "False without momentum")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Set v = momentum v - l2 x - mean Q and x = x + rate v, where v = -u; with look-ahead likewise."""
-        step = self.rate * run.eta_received
+        """Move x to x - rate mean Q, or with momentum to x - rate u."""
         if self.momentum:
-            _move_with_velocity(run, received, self.momentum, self.nesterov, step)
+            Momentum(self.momentum, self.nesterov).update(run, received, rate=self.rate)
         else:
-            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)
-            run.add(run.x, received, scale=-step)
-
-
-def _move_with_velocity(run: Run, received: Messages, beta: float, nesterov: bool, step: Scale) -> None:
-    # With look-ahead x moves by -step (mean Q + beta v), v being the new velocity and mean Q = v - beta (the old one):
-    # ``undo`` is the part with the old one, the last line that with the new one.  Without it, ahead = 0.
-    v, ahead = run.vector("velocity"), beta if nesterov else 0.0
-    rate = (1.0 + ahead) * step
-    run.damp(v, run.x, factor=beta, l2=run.local_l2 * run.eta_sent, undo=ahead * step, step=rate)  # v = beta v - l2 x
-    run.add(v, received, scale=-1.0)  # v = v - mean Q
-    run.add(run.x, v, scale=rate)
+            run.scale(run.x, 1.0 - self.rate * run.eta * run.local_l2)  # x = (1 - rate l2) x
+            run.add(run.x, received, scale=-self.rate * run.eta_received)  # x = x - rate mean Q
 
 
 @traits(with_memory=False, by_coordinate=True)
@@ -162,12 +160,12 @@ class Majority(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to (1 - eta l2) x - eta sign(mean Q)."""
+        """Move x to x - eta sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
         v = run.vector("vote")
-        run.scale(run.x, 1.0 - run.eta * run.local_l2)
+        run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.set(v, received, scale=-1.0)  # v = -mean Q
-        run.sign(v)
-        run.add(run.x, v, scale=run.eta_received)
+        run.sign(v)  # v = sign(v), -1 where v is 0
+        run.add(run.x, v, scale=run.eta_received)  # x = x + eta v
 
 
 @traits(projects=True, with_memory=False)

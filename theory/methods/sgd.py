@@ -111,15 +111,16 @@ class ParallelSGD(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once.
 
-        Without a memory e = 0 and the step size is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
+        With a memory e the step size is applied before compression: ``eta_sent`` is eta, ``eta_received`` 1.  Without
+        one e = 0, and it is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
         """
-        p = self.feedback.load(run, l2=run.eta_sent * run.l2)  # p = e + eta l2 x
-        run.add_loss_gradient(p, at=run.x, scale=run.eta_sent)  # p = p + eta g
+        p = self.feedback.load(run)  # p = e
+        run.add_gradient(p, at=run.x, scale=run.eta_sent)  # p = e + eta g
         message = self.topology.compress(run, self.compressor, p)  # Q(p)
         self.feedback.store(run, p, message)  # e = p - Q(p)
         received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
         run.add_to_average(run.x)  # of the iterates
-        self.server.update(run, received)  # x = x - mean Q(p)
+        self.server.update(run, received)  # the server moves x
 
     def result(self, run: Run) -> Vector:
         """The average of the iterates, or the last one."""

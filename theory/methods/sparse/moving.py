@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import kernel, registers
+from ...core import kernel, no_refcount, registers
 from ...core.bound_calls import at, operation
+from ...core.vectors import entry
 from ...problems.matrix import row_dot
 from ..rates import Column, rate_at
 from ..rows import row_of
@@ -21,7 +22,7 @@ from .model import BLOCK, FRESH, TOTAL
 
 __all__ = ["MovingModel", "Velocity"]
 
-XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE = range(TOTAL + 1, TOTAL + 11)  # columns of MovingModel.scalars, after TOTAL
+XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE, RATE = range(TOTAL + 1, TOTAL + 12)  # columns of scalars, after TOTAL
 CONDITION = 1e-3  # determinant of the matrix with unit columns, below which a and b are chosen again
 SMALLEST = 1e-2  # lower limit of the second column: b, and sums with it, grow as it shrinks
 
@@ -74,6 +75,13 @@ class MovingIterate(NamedTuple):
     def row_product(x, A, i):
         return x.scalars[XA] * row_dot(A, i, x.a) + x.scalars[XB] * row_dot(A, i, x.b)
 
+    def add_entry(x, j, amount):
+        s = x.scalars
+        factor = amount / (s[XA] * s[VB] - s[XB] * s[VA])
+        _move_entry(x, j, s[VB] * factor, -s[VA] * factor)
+        if x.reach.size:
+            _widen(x.reach, abs(entry(x, j)), abs(s[VA] * x.a[j] + s[VB] * x.b[j]), j)
+
 
 @registers
 class Velocity(NamedTuple):
@@ -94,21 +102,28 @@ class MovingVelocity(NamedTuple):
     def add_entry(v, j, amount):
         x, s = v.x, v.x.scalars
         factor = amount / (s[XA] * s[VB] - s[XB] * s[VA])
-        da, db = -s[XB] * factor, s[XA] * factor
-        if x.bounded:
-            s[AA] += da * (2.0 * x.a[j] + da)
-            s[AB] += da * x.b[j] + db * x.a[j] + da * db
-            s[BB] += db * (2.0 * x.b[j] + db)
-        x.a[j] += da
-        x.b[j] += db
+        _move_entry(x, j, -s[XB] * factor, s[XA] * factor)
         if x.reach.size:
             k = j // BLOCK
             x.reach[1, k] = max(x.reach[1, k], abs(s[VA] * x.a[j] + s[VB] * x.b[j]))
-        if x.u.size:
-            x.u[j] += s[NA] * da + s[NB] * db
-        for w in range(x.h.shape[0]):
-            if x.h[w, 2] != 0.0:
-                x.c[w, j] -= x.h[w, 0] * da + x.h[w, 1] * db
+
+
+@no_refcount
+@kernel
+def _move_entry(x, j, da, db):
+    """Add to coordinate j of a and b; the sum of all iterates and the memories stay."""
+    s = x.scalars
+    if x.bounded:
+        s[AA] += da * (2.0 * x.a[j] + da)
+        s[AB] += da * x.b[j] + db * x.a[j] + da * db
+        s[BB] += db * (2.0 * x.b[j] + db)
+    x.a[j] += da
+    x.b[j] += db
+    if x.u.size:
+        x.u[j] += s[NA] * da + s[NB] * db
+    for w in range(x.h.shape[0]):
+        if x.h[w, 2] != 0.0:
+            x.c[w, j] -= x.h[w, 0] * da + x.h[w, 1] * db
 
 
 @kernel
@@ -151,46 +166,43 @@ def _choose_anew(m, r, kappa):
 
 
 @operation
-class SlowModel(NamedTuple):
-    """Replace v by momentum v - l2 x, after x -= ahead v; ``rate``: with which the new v will be added to x."""
+class MoveVelocity(NamedTuple):
+    """Set v = keep v + rate x."""
 
     X: MovingModel
-    momentum: float
-    ahead: Column
-    l2: Column
+    keep: Column
     rate: Column
 
     def _row(pointer, t, r, w):
         b = at(pointer)
-        s, ahead, l2, reach = b.X.scalars[r], rate_at(b.ahead, t), rate_at(b.l2, t), b.X.reach[r]
+        s, keep, rate, reach = b.X.scalars[r], rate_at(b.keep, t), rate_at(b.rate, t), b.X.reach[r]
         first, second = np.hypot(s[XA], s[VA]), np.hypot(s[XB], s[VB])
-        if abs(s[XA] * s[VB] - s[XB] * s[VA]) < CONDITION * first * second or second < SMALLEST:
-            _choose_anew(b.X, r, b.momentum / (1.0 - b.momentum) * rate_at(b.rate, t))
-        xa, xb = s[XA], s[XB]
-        s[XA] -= ahead * s[VA]
-        s[XB] -= ahead * s[VB]
-        s[VA] = b.momentum * s[VA] - l2 * xa
-        s[VB] = b.momentum * s[VB] - l2 * xb
+        singular = abs(s[XA] * s[VB] - s[XB] * s[VA]) < CONDITION * first * second or second < SMALLEST
+        if singular and keep != 1.0:  # a = x + kappa v, where x goes if v is only multiplied by keep and added
+            _choose_anew(b.X, r, keep / (1.0 - keep) * s[RATE])
+        s[VA] = keep * s[VA] + rate * s[XA]
+        s[VB] = keep * s[VB] + rate * s[XB]
         for k in range(reach.shape[1]):
-            x = reach[0, k]
-            reach[0, k] += abs(ahead) * reach[1, k]
-            reach[1, k] = b.momentum * reach[1, k] + abs(l2) * x
+            reach[1, k] = abs(keep) * reach[1, k] + abs(rate) * reach[0, k]
 
 
 @operation
-class AddVelocity(NamedTuple):
-    """Add rate v to x."""
+class MoveModel(NamedTuple):
+    """Set x = keep x + rate v."""
 
     X: MovingModel
+    keep: Column
     rate: Column
 
     def _row(pointer, t, r, w):
         b = at(pointer)
-        s, rate, reach = b.X.scalars[r], rate_at(b.rate, t), b.X.reach[r]
-        s[XA] += rate * s[VA]
-        s[XB] += rate * s[VB]
+        s, keep, rate, reach = b.X.scalars[r], rate_at(b.keep, t), rate_at(b.rate, t), b.X.reach[r]
+        s[XA] = keep * s[XA] + rate * s[VA]
+        s[XB] = keep * s[XB] + rate * s[VB]
+        if rate != 0.0:
+            s[RATE] = rate
         for k in range(reach.shape[1]):
-            reach[0, k] += abs(rate) * reach[1, k]
+            reach[0, k] = abs(keep) * reach[0, k] + abs(rate) * reach[1, k]
 
 
 @operation
