@@ -34,7 +34,7 @@ D, WORKERS = 5, 3
 TOLD = re.compile(r"got .*, allowed: ", re.DOTALL)
 broken: list[str] = []  # exceptions in kernels, which cannot raise them
 faults: dict[str, str] = {}  # what went wrong, and the first call in which it did
-counts = {"accepted": 0, "refused": 0}
+counts = {"examples": 0, "accepted": 0, "refused": 0}
 
 rng = np.random.default_rng(0)
 CENTRES = rng.standard_normal((WORKERS, D))
@@ -170,6 +170,7 @@ class Misuse(RuleBasedStateMachine):
                 for make in (run.scratch, run.memory, lambda: run.rows("p"), lambda: self.message_of(run)):  # noqa: B023
                     with contextlib.suppress(ValueError):
                         things.append(make())
+        counts["examples"] += 1
         self.note(f"--- {which}, {'listed' if listed else 'round by round'}")
 
     def message_of(self, run):
@@ -474,8 +475,9 @@ if __name__ == "__main__":
                 suppress_health_check=list(HealthCheck),
                 phases=(Phase.generate,),  # the steps are in the file
             )
-            run_state_machine_as_test(machine, settings=options)
+            with contextlib.suppress(KeyboardInterrupt):  # what was found until then is said
+                run_state_machine_as_test(machine, settings=options)
     for fault, call in faults.items():
         print(fault, call, sep="\n    ")
-    print(f"{examples} examples, {counts['accepted']} calls accepted, {counts['refused']} refused")
+    print(f"{counts['examples']} examples, {counts['accepted']} calls accepted, {counts['refused']} refused")
     sys.exit(bool(faults))

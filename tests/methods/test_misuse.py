@@ -31,4 +31,4 @@ def test_an_exception_and_never_a_signal(examples, tmp_path):
     assert not died, f"{died} in the last of these steps:\n{last}\n{done.stderr[-2000:]}"
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     found = re.search(r"(\d+) examples, (\d+) calls accepted, (\d+) refused", done.stdout)
-    assert int(found[1]) == examples and int(found[2]) > examples and int(found[3]) > examples, done.stdout
+    assert int(found[1]) >= examples and int(found[2]) > examples and int(found[3]) > examples, done.stdout

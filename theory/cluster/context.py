@@ -28,8 +28,8 @@ from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
 from .calls import CHANGED, identity, in_round, is_always
-from .exchange import Phase
 from .graph_rows import GraphRows
+from .message_handles import Phase
 from .rows import check_apart
 from .shard import Shard
 from .state import fill_array

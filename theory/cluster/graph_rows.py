@@ -10,7 +10,8 @@ from ..core import require
 from ..methods.graphs import Mixing, mixing
 from ..methods.messages import CountLinks
 from ..methods.types import Scale, Vector
-from .exchange import Exchange, Message, Messages
+from .exchange import Exchange
+from .message_handles import Message, Messages
 from .rows import same_setting
 
 __all__ = ["GraphRows"]

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from ..core import require
 from ..core.bound_calls import Call, Owners
 from ..methods.types import Run, Scale, Vector
-from .exchange import Messages
+from .message_handles import Messages
 from .rows import Rows
 
 __all__ = ["Shard", "slice_edges"]

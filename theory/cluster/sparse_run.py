@@ -36,7 +36,7 @@ from ..methods.sparse.storage import SparseRows, sends_entries
 from ..methods.types import Vector
 from .calls import is_always, real
 from .context import Run
-from .exchange import Heard, Message, Phase
+from .message_handles import Heard, Message, Phase
 from .rows import check_radius
 
 __all__ = ["SparseRun"]
