@@ -541,7 +541,7 @@ LINES = {  # what is said; none of these may load data or solve anything
     "audit nosuch": "unknown compressor 'nosuch': known are",
     "audit QSGD --d 0": "--d: got 0, allowed: 1 to 1,000,000",
     "audit QSGD -j 0": "-j: got 0, allowed: at least 1",
-    "explain nosuch": "id: got 'nosuch', allowed: a claim",
+    "explain nosuch": "unknown claim 'nosuch'",
     "warm nosuch": "unknown 'nosuch': known are",
     "calibrate": "started as one process; a network needs at least two",
 }
