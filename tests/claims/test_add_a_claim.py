@@ -126,21 +126,21 @@ def test_what_is_no_check_is_refused(own, measure, words):
 
 
 def test_a_law_takes_a_function_and_names_what_it_lacks(own):
-    def half(v, rng):
-        return 2.0 * v * (rng.random(v.size) < 0.5)
+    def quarter(v, rng):
+        return 4.0 * v * (rng.random(v.size) < 0.25)
 
     def make(k=0, kept=0):
-        return th.compressor(half)
+        return th.compressor(quarter)
 
-    case = [(gaussian(50), {"k": 25})]
+    case = [(gaussian(48), {"k": 12})]
     facts = {"of": th.bounds.rand_k_variance, "mutants": {"one fewer": lambda k: th.RandK(k - 1)}}
-    compressor_law("own.half", make, at=case, **facts)
-    assert th.verify("own.half", quick=True).verdict == "holds"  # omega = d/k - 1 = 1, as of a coin for each coordinate
-    compressor_law("own.half", make, at=[(gaussian(50), {"kept": 25})], **facts)
+    compressor_law("own.quarter", make, at=case, **facts)
+    assert th.verify("own.quarter", quick=True).verdict == "holds"  # omega = d/k - 1, as of coins
+    compressor_law("own.quarter", make, at=[(gaussian(48), {"kept": 12})], **facts)
     with pytest.raises(ValueError, match="at: got 'settings without k'"):
-        th.verify("own.half")
+        th.verify("own.quarter")
     with pytest.raises(ValueError, match="at: got 'tight', allowed: equality or upper or lower"):
-        compressor_law("own.half", make, at=[(*case[0], "tight")], **facts)
+        compressor_law("own.quarter", make, at=[(*case[0], "tight")], **facts)
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
