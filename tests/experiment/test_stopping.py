@@ -77,8 +77,9 @@ def test_an_experiment_that_was_stopped_goes_on_with_the_same_command(tmp_path, 
 )
 def test_wrong_flags_are_refused_before_the_data_are_loaded(flags, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("theory.data.load_data", lambda *_, **__: pytest.fail("data are loaded"))
     (tmp_path / "there" / "sgd" / "step-000000000010").mkdir(parents=True)
     with pytest.raises(SystemExit) as ended:
-        main(["--data", "no-such-data", *flags])
+        main(flags)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err

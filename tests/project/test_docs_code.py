@@ -200,7 +200,8 @@ class Understood(Exception):
 @pytest.fixture
 def parsed(monkeypatch, tmp_path):
     """Arguments to what the real parser makes of them, in a folder that has the files which the pages speak of."""
-    (tmp_path / "my.toml").write_text('study = "nuqsgd"\n', encoding="utf-8")
+    for name in ("my.toml", "two_entries.toml"):
+        (tmp_path / name).write_text('study = "nuqsgd"\n', encoding="utf-8")
     (tmp_path / "runs" / "record").mkdir(parents=True)
     (tmp_path / "runs" / "record" / "configuration.toml").write_text("", encoding="utf-8")
     (tmp_path / "my_compressor.py").touch()

@@ -62,7 +62,11 @@ class Rows(Calls):
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
-        return self._array(f"{named('name', name)}, own", shape, dtype, start)
+        own = f"{named('name', name)}, own"
+        made = self._arrays[own].array if own in self._arrays else None
+        same = made is None or (made.shape == tuple(shape) and made.dtype == dtype)
+        require(same, "name", name, f"another one: this is an array of shape {np.shape(made)} already")
+        return self._array(own, shape, dtype, start)
 
     def _array(
         self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "workers"

@@ -58,7 +58,11 @@ compressor_law(
 compressor_law(
     "sketch.balanced",
     partial(CountSketch, hash=BALANCED),
-    at=[(gaussian(60), {"width": 30}), (gaussian(60, 3), {"width": 10}), (gaussian(50), {"width": 20})],
+    at=[
+        (gaussian(60), {"width": 30}, "equality", "certain"),
+        (gaussian(60, 3), {"width": 10}),
+        (gaussian(50), {"width": 20}),
+    ],
     formula=lambda v, width: bounds.balanced_sketch_variance(v.size, width),
     samples=64_000,
     quick=24_000,
