@@ -21,7 +21,10 @@ JOB = Path(__file__).with_name("misuse_job.py")
 
 @pytest.mark.parametrize(
     "examples",
-    [pytest.param(800, marks=pytest.mark.slow), pytest.param(50_000, marks=[pytest.mark.slow, pytest.mark.full])],
+    [
+        pytest.param(800, marks=[pytest.mark.slow, pytest.mark.full]),
+        pytest.param(50_000, marks=[pytest.mark.slow, pytest.mark.full]),
+    ],
 )
 def test_an_exception_and_never_a_signal(examples, tmp_path):
     steps = tmp_path / "steps"
