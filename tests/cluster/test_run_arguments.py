@@ -196,6 +196,10 @@ def messages_of_another_run(run):
     run.add(run.x, FOREIGN[0])
 
 
+def stored_with_a_state(run):
+    run.stored("m", th.TernGrad(shared=True))  # its kernels read a state, which a stored vector does not have
+
+
 def stored_of_another_run(run):
     FOREIGN.append(run.stored("s", th.TopK(2)))
     run.set(FOREIGN[0], run.rows("p"))
@@ -283,6 +287,7 @@ WRONG = {
     another_compressor: "Messages.compressor: got Identity.*, allowed: nothing",
     a_copy_of_messages: "allowed: nothing; it can only be read",
     messages_of_another_run: "x: got 'Messages that this run has not made'",
+    stored_with_a_state: r"compressor: got TernGrad\(shared=True\), allowed: one that keeps nothing between messages",
     stored_of_another_run: "y: got 'Stored that this run has not made'",
     a_rate_of_another_run: "scale: got 'a rate of another run'",
     a_compressor_changed_by_replace: "k: got 1.5, allowed: an integer",

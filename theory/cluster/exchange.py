@@ -334,7 +334,7 @@ class Exchange(Rows):
         self.call(First(phase.symbols, phase.total, phase.low, phase.high, self.sent, bits, column), self.single)
 
     def stored(self, name: str, compressor: Any) -> Stored:
-        """A vector for each local worker, stored as the compressor's messages; initially 0."""
+        """A vector for each local worker, stored as messages of a compressor without a state; initially 0."""
         made = self._once(("stored", named("name", name)), lambda: self._kept(name, compressor))
         mine = inside(made).compressor
         require(same_setting(compressor, mine), "name", name, f"another one: {mine} uses this")
@@ -342,6 +342,8 @@ class Exchange(Rows):
 
     def _kept(self, name: str, compressor: Any) -> Stored:
         compressor = self._checked(compressor)
+        free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without what its worker keeps
+        require(free, "compressor", compressor, "one that keeps nothing between messages")
         shape = (self.replicas, self.workers_here, payload_bytes(compressor, self.d, 8 * self.wire.itemsize))
         payload = self._array(f"{name}, stored", shape, np.uint8)
         bits = self._array(f"{name}, stored bits", shape[:2], np.int64, -1)
