@@ -322,7 +322,7 @@ def batched(problem, value):
 
 def kept(problem, value):
     """A step that is small against k/d, so that the compressed gradient itself adds little."""
-    return th.ParallelSGD(th.RandK(value, unbiased=True), th.Constant(0.005))
+    return th.ParallelSGD(th.RandK(value, unbiased=True), th.Constant(0.002))
 
 
 def biased(problem, value):
@@ -345,7 +345,7 @@ FLOORS = [
         (1, 2, 4, 8),
         wrong=lambda problem, value: th.ParallelSGD(step=th.Constant(0.02 * value)),
     ),
-    Row("rand-k in k", isotropic, kept, -1.0, 6000, 0.3, FORGOTTEN, 80, "k", (2, 4, 8, 16), wrong=biased),
+    Row("rand-k in k", isotropic, kept, -1.0, 15_000, 0.3, FORGOTTEN, 80, "k", (2, 4, 8, 16), wrong=biased),
 ]
 
 

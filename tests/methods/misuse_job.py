@@ -16,7 +16,8 @@ import traceback
 import warnings
 from typing import NamedTuple
 
-os.environ["NUMBA_BOUNDSCHECK"] = "1"  # before Numba is imported
+if __name__ == "__main__":  # and not where doctests are looked for, whose process would compile so from then on
+    os.environ["NUMBA_BOUNDSCHECK"] = "1"  # before Numba is imported
 
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402

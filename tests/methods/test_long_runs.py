@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import theory as th
 from theory.cluster.context import after_rounds
 from theory.cluster.driver import Driver, make_run
-from theory.cluster.run import _row
+from theory.cluster.history import row_of
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.core.normals import normal
@@ -68,7 +68,7 @@ def test_tallies_beyond_32_bits():
     method = th.ParallelSGD(th.Identity(), step=STEP, batch=1000)
     setup = prepare(method, DENSE, workers=8, steps=2**39)
     sent = np.full(len(make_run(setup, Memory()).sent[0]), 0)
-    row = _row(setup, 2**39, sent, np.zeros(4), 0.0)
+    row = row_of(setup, 2**39, sent, np.zeros(4), 0.0)
     assert row["step"] == row["rounds"] == 2**39 and row["samples"] == 8000 * 2**39
     with pytest.raises(ValueError, match=r"^steps: got .*allowed: up to 2\*\*53 gradients"):
         prepare(method, DENSE, workers=8, steps=2**41)

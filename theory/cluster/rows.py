@@ -63,9 +63,10 @@ class Rows(Calls):
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0) -> np.ndarray:
         """The array of this name, made at first use; every run fills it with ``start``."""
         own = f"{named('name', name)}, own"
-        made = self._arrays[own].array if own in self._arrays else None
-        same = made is None or (made.shape == tuple(shape) and made.dtype == dtype)
-        require(same, "name", name, f"another one: this is an array of shape {np.shape(made)} already")
+        if own in self._arrays:
+            made = self._arrays[own].array
+            same = made.shape == tuple(shape) and made.dtype == dtype
+            require(same, "name", name, f"another one: this is an array of shape {made.shape} already")
         return self._array(own, shape, dtype, start)
 
     def _array(

@@ -50,7 +50,7 @@ def hardest(omega: float, steps: int, workers: int = N) -> tuple[Any, dict]:
 def train(context, compressor, problem, step: float, steps: int, workers: int = N):
     """Runs of parallel SGD from distance 1; the result is the mean of x_1, ..., x_T."""
     method = ParallelSGD(compressor, step=Constant(step), average=Suffix(1))
-    options = {"workers": workers, "steps": steps + 1, "replicas": context.samples(96, 24), "record_every": steps + 1}
+    options = {"workers": workers, "steps": steps + 1, "replicas": context.samples(192, 96), "record_every": steps + 1}
     return context.run(method, problem, x0=np.full(D, 1.0 / math.sqrt(D)), wire_dtype=np.float32, **options)
 
 
