@@ -55,6 +55,7 @@ from .wrappers.factor import Scaled, scaled
 from .wrappers.layered import ByLayer, by_layer
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
+from .wrappers.skip_zero import SkipZero
 
 __all__ = [
     "FunctionCompressor",
@@ -93,6 +94,7 @@ __all__ = [
     "Scaled",
     "ScaledSign",
     "Sign",
+    "SkipZero",
     "SpectralAtomo",
     "Symbols",
     "TernGrad",

@@ -8,12 +8,15 @@ from .custom import method
 from .dense_steps import DenseStepWarning
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
-from .ef21 import EF21
+from .ef21 import EF21, EF21SGDM
+from .ef21_both_ways import EF21BC, EF21P
+from .ef_bv import EFBV
 from .feedback import ErrorFeedback, NoFeedback
 from .gossip import ChocoGossip, Gossip
 from .gradient_tracking import GradientTracking
 from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .iconef import ImprovedContractiveErrorFeedback
+from .lazy import CLAG
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
@@ -32,6 +35,7 @@ __all__ = [
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
+    "CLAG",
     "ChocoGossip",
     "ChocoSGD",
     "Complete",
@@ -41,6 +45,10 @@ __all__ = [
     "DenseStepWarning",
     "ECDPSGD",
     "EF21",
+    "EF21BC",
+    "EF21P",
+    "EF21SGDM",
+    "EFBV",
     "Edges",
     "ErrorFeedback",
     "Gossip",
