@@ -1,8 +1,8 @@
 """Steps and rates of methods with compressed differences and contractions: EF21 and its kin.
 
 f = mean f_i is L-smooth, f_i is L_i-smooth, and R = ||x_{t+1} - x_t||^2.  L~ is the mean of the L_i or, as in the first
-papers, the root of the mean of their squares.  G_t = mean ||g_i - grad f_i(x_t)||^2 is the error of what is known of the
-workers' gradients when x_t moves; with the mean of the L_i its summands have the weights L~/L_i.
+papers, the root of the mean of their squares.  G_t = mean ||g_i - grad f_i(x_t)||^2 is the error of what is known of
+the workers' gradients when x_t moves; with the mean of the L_i its summands have the weights L~/L_i.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def ef21_memory(delta: float, *, workers_lipschitz: float, moved: float, error: 
 
     Setting: EF21, ||C(v) - v||^2 <= (1 - delta) ||v||^2, any functions with L_i-Lipschitz gradients, any step.
     Statement: G_{t+1} <= (1 - theta) G_t + beta L~^2 R, theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta.
-    Kind: tight (attained where the gradient of every worker moves in the direction of its error, by theta/(1 - theta) of
-    that, and C(v) = (1 - sqrt(1 - delta)) v).
+    Kind: tight (attained where the gradient of every worker moves in the direction of its error, by theta/(1 - theta)
+    of that, and C(v) = (1 - sqrt(1 - delta)) v).
     Latex: G_{t+1}\le(1-\theta)G_t+\beta\tilde L^2\|x_{t+1}-x_t\|^2,\quad\theta=1-\sqrt{1-\delta},\
     \beta=\frac{1-\delta}\theta
     Attained: one worker with L x^2/2 and C(v) = theta v, where grad f(x_{t+1}) - grad f(x_t) is theta/(1 - theta) times
@@ -95,9 +95,9 @@ def ef21_bc_ratio(delta: float, down: float) -> float:
     :func:`difference_step`; c = 2 (1 + sqrt(1 - delta))^2 beta_D/theta_D.
     Kind: upper; the step sizes are sufficient.
     Latex: \sqrt b+\sqrt{c(1+2b)},\quad b=\tfrac\beta\theta,\ c=2(1+\sqrt{1-\delta})^2\tfrac{\beta_D}{\theta_D}
-    Proof: M = ||g - h||^2 has M+ <= (1 - theta_D) M + beta_D ||h+ - h||^2, and ||h+ - h||^2 <= (1 + sqrt(1 - delta))^2 (2
-    G + 2 L~^2 R), as ||C(v)|| <= (1 + sqrt(1 - delta)) ||v||; ||g - grad f||^2 <= (1 + s) G + (1 + 1/s) M with the best
-    s.
+    Proof: M = ||g - h||^2 has M+ <= (1 - theta_D) M + beta_D ||h+ - h||^2, and ||h+ - h||^2 <= (1 + sqrt(1 - delta))^2
+    (2 G + 2 L~^2 R), as ||C(v)|| <= (1 + sqrt(1 - delta)) ||v||; ||g - grad f||^2 <= (1 + s) G + (1 + 1/s) M with the
+    best s.
     Source: derived; the method is [fatkhullin2021bells], EF21-BC, whose constants were not at hand.
     down: delta_D.
 
@@ -149,8 +149,8 @@ def ef_bv_ratio(learnt: float, used: float) -> float:
     Statement: sqrt(r_av)/(1 - sqrt(r)); with r = r_av = 1 - delta it is EF21's.
     Kind: upper; the step sizes are sufficient.
     Latex: \frac{\sqrt{r_{av}}}{1-\sqrt r}
-    Proof: V = mean ||grad f_i(x) - h_i||^2 bounds the error of the step's gradient by r_av V and falls as V+ <= (1 + s) r
-    V + (1 + 1/s) L~^2 R; s = 1/sqrt(r) - 1 is best.
+    Proof: V = mean ||grad f_i(x) - h_i||^2 bounds the error of the step's gradient by r_av V and falls as V+ <= (1 + s)
+    r V + (1 + 1/s) L~^2 R; s = 1/sqrt(r) - 1 is best.
     Source: derived, by the method of [condat2022efbv], whose s is another, so that its steps are shorter.
     learnt: r.
     used: r_av.
@@ -170,8 +170,8 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
     there is G = mean (L~/L_i) ||g_i - grad f_i||^2.
     Kind: upper.
     Latex: \tilde L=\frac1N\sum_iL_i\le\sqrt{\frac1N\sum_iL_i^2}
-    Proof: ||mean a_i||^2 <= mean (L~/L_i) ||a_i||^2 (Cauchy and Schwarz), and EF21's lemma, worker by worker, adds up to
-    beta mean (L~/L_i) L_i^2 R = beta L~^2 R.
+    Proof: ||mean a_i||^2 <= mean (L~/L_i) ||a_i||^2 (Cauchy and Schwarz), and EF21's lemma, worker by worker, adds up
+    to beta mean (L~/L_i) L_i^2 R = beta L~^2 R.
     Source: [richtarik2024reloaded], the abstract; derived again, for any contraction.
 
     >>> ef21_weighted([1.0, 3.0])
@@ -217,8 +217,8 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + G_0/(A T).
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{G_0}{AT}
-    Proof: f(x_{t+1}) <= f - gamma/2 ||grad f||^2 - (1/(2 gamma) - L/2) R + gamma/2 G; Phi = f - f* + gamma G/(2 A) falls
-    by gamma/2 ||grad f||^2.
+    Proof: f(x_{t+1}) <= f - gamma/2 ||grad f||^2 - (1/(2 gamma) - L/2) R + gamma/2 G; Phi = f - f* + gamma G/(2 A)
+    falls by gamma/2 ||grad f||^2.
     Source: [richtarik2021ef21], Theorem 1, quoted by others; derived again.
     error: G_0, after the first messages.
     decay: A; theta = 1 - sqrt(1 - delta) for EF21.
@@ -255,8 +255,8 @@ def ef21_momentum_step(
     r"""Longest step size of EF21 with momentum, with gradient noise; momentum 1 is EF21.
 
     Setting: EF21-SGDM with a in (0, 1], ||C(v) - v||^2 <= (1 - delta) ||v||^2; L~ the root of the mean of the L_i^2.
-    Statement: gamma = 1/(L + sqrt(K)), K = c ((4 beta/theta) (a^2 + c (1 - a)^2) L~^2 + 2 (1 - a)^2/a^2 L^2), c = 1; with
-    mu of the Polyak-Lojasiewicz inequality c = 2 and gamma at most min(theta, a)/(2 mu).
+    Statement: gamma = 1/(L + sqrt(K)), K = c ((4 beta/theta) (a^2 + c (1 - a)^2) L~^2 + 2 (1 - a)^2/a^2 L^2), c = 1;
+    with mu of the Polyak-Lojasiewicz inequality c = 2 and gamma at most min(theta, a)/(2 mu).
     Kind: upper.
     Proof: Phi = f - f* + A mean ||g_i - v_i||^2 + B mean ||v_i - grad f_i||^2 + D ||mean v_i - grad f||^2 with A = c
     gamma/theta, B = 2 c beta a A, D = c gamma/a; see :func:`ef21_momentum_noise`.
@@ -279,21 +279,23 @@ def ef21_momentum_step(
 def ef21_momentum_noise(delta: float, *, momentum: float, variance: float, workers: int = 1) -> float:
     r"""What gradient noise adds to the mean squared gradient of EF21 with momentum.
 
-    Setting: as for :func:`ef21_momentum_step`, step sizes up to that; gradients of the workers with independent noise of
-    variance sigma^2.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 Phi_0/(gamma T) + 2 sigma^2 (a/N + beta a^2 + 2 beta a^3/theta), theta
-    = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It vanishes with a; at a = 1, EF21, the part of beta does not vanish
-    with N.
+    Setting: as for :func:`ef21_momentum_step`, step sizes up to that; gradients of the workers with independent noise
+    of variance sigma^2.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 Phi_0/(gamma T) + 2 sigma^2 (a/N + beta a^2 + 2 beta a^3/theta),
+    theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It vanishes with a; at a = 1, EF21, the part of beta does not
+    vanish with N.
     Kind: upper.
     Latex: 2\sigma^2\Big(\frac aN+\beta a^2+\frac{2\beta a^3}\theta\Big)
-    Proof: In a step the noise adds a^2 sigma^2/N to ||mean v - grad f||^2, a^2 sigma^2 to mean ||v_i - grad f_i||^2, and
-    (1 - delta) a^2 sigma^2 to mean ||g_i - v_i||^2, with the factors of Phi.
+    Proof: In a step the noise adds a^2 sigma^2/N to ||mean v - grad f||^2, a^2 sigma^2 to mean ||v_i - grad f_i||^2,
+    and (1 - delta) a^2 sigma^2 to mean ||g_i - v_i||^2, with the factors of Phi.
     Source: derived; [fatkhullin2023momentum], Theorem 3, has the same three terms in order of magnitude, from memory.
     momentum: a.
     workers: N.
 
-    >>> ef21_momentum_noise(1.0, momentum=0.5, variance=2.0, workers=4), ef21_momentum_noise(0.75, momentum=1.0, variance=1.0)
-    (0.5, 6.0)
+    >>> ef21_momentum_noise(1.0, momentum=0.5, variance=2.0, workers=4)
+    0.5
+    >>> ef21_momentum_noise(0.75, momentum=1.0, variance=1.0)  # 2 (1 + 1/2 + 2)
+    7.0
     """
     theta, beta = _forgets(delta)
     noise = total(mean=momentum / workers, compression=beta * momentum**2, drift=2.0 * beta * momentum**3 / theta)

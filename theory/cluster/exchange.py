@@ -23,6 +23,7 @@ from ..methods.messages import (
     Accumulate,
     AddStored,
     Apply,
+    CountLinks,
     First,
     Keys,
     Learn,
@@ -301,6 +302,14 @@ class Exchange(Rows):
         require(self.links is None, "graph", "run.gather", "run.hear: on a graph workers hear their neighbours alone")
         self.transport.gather(self, phase)
         return self._received(phase, phase.symbols, self.weight, self.heard)
+
+    def collect(self, message: Message) -> Messages:
+        """Gather the messages of all workers at the server, which every rank computes: no worker receives them."""
+        phase = self._sent(message)
+        received = self.gather(message)
+        nobody = self._once("nobody", lambda: np.zeros(self.workers, np.int64))
+        self.call(CountLinks(phase.lengths, nobody, self.sent, phase.frame, self.first_here))
+        return received
 
     def broadcast(self, message: Message) -> Messages:
         """Send the model's message to every worker."""

@@ -70,7 +70,7 @@ class EF21P(NamedTuple):
         g, w, change = run.scratch(), run.vector("w", start=run.start), run.vector("change")
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=w)  # g_i = gradient at w
-        run.add(run.x, run.gather(run.compress(self.up, g)), scale=-run.eta)  # x = x - eta mean Q(g_i)
+        run.add(run.x, run.collect(run.compress(self.up, g)), scale=-run.eta)  # x = x - eta mean Q(g_i)
         run.set(change, run.x, minus=w)  # x - w
         run.add(w, run.broadcast(run.compress(self.compressor, change, phase="down")))  # w = w + C(x - w)
 
@@ -81,7 +81,7 @@ class EF21P(NamedTuple):
 
     def differences(self, problem: Any, workers: int) -> Difference:
         """What its theorem says of the method on this problem: what is known of x errs by L ||x - w||."""
-        require(isinstance(self.up, Identity), "up", self.up, "Identity(): the theorem is for gradients in full precision")
+        require(isinstance(self.up, Identity), "up", self.up, "Identity(), as the theorem has it")
         found = difference(self, problem, workers)
         return found._replace(workers_lipschitz=found.lipschitz)
 
@@ -108,8 +108,8 @@ class EF21BC(NamedTuple):
 
     Notes
     -----
-    Fatkhullin, Sokolov, Gorbunov, Li, Richtárik, "EF21 with bells & whistles: practical algorithmic extensions of modern
-    error feedback" (2021), EF21-BC, from h_i = g = 0.
+    Fatkhullin, Sokolov, Gorbunov, Li, Richtárik, "EF21 with bells & whistles: practical algorithmic extensions of
+    modern error feedback" (2021), EF21-BC, from h_i = g = 0.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class EF21BC(NamedTuple):
         run.add_gradient(p, at=run.x)  # p = gradient at x - h_i
         message = run.compress(self.compressor, p)  # C(p)
         run.add(own, message)  # h_i = h_i + C(p)
-        run.add(h, run.gather(message))  # h = h + mean C(p)
+        run.add(h, run.collect(message))  # h = h + mean C(p)
         run.set(change, h, minus=g)  # h - g
         run.add(g, run.broadcast(run.compress(self.down, change, phase="down")))  # g = g + D(h - g)
         run.add(run.x, g, scale=-run.eta)  # x = x - eta g

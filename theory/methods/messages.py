@@ -145,7 +145,7 @@ class Measure(NamedTuple):
 
 @operation(kind=CODING)
 class CountLinks(NamedTuple):
-    """Count the message of w as one that only its neighbours receive, ``hearers[first + w]`` of them."""
+    """Count the message of w as one that only some receive, its neighbours: ``hearers[first + w]`` of them."""
 
     lengths: np.ndarray
     hearers: np.ndarray

@@ -108,7 +108,8 @@ class SkipZero(NamedTuple):
 @kernel
 def _message(symbols):
     """The symbols of the message, without the bit."""
-    return Symbols(symbols.count, symbols.index, symbols.value, symbols.level[: symbols.level.size - 1], symbols.scratch)
+    level = symbols.level[: symbols.level.size - 1]
+    return Symbols(symbols.count, symbols.index, symbols.value, level, symbols.scratch)
 
 
 register(SkipZero, 60, lambda d: [SkipZero(TopK(max(1, d // 10)))])
