@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compressors.base import new_symbols, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
-from ..compressors.closed_forms import check
+from ..compressors.closed_forms import check, first_state, for_workers
 from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
@@ -238,9 +238,8 @@ class Exchange(Rows):
 
         symbols, total = messages(rows), messages(1 if reduce else 0)
         combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
-        states = self._array(
-            f"{name} states", (R, here, int(state_size(c, d))), np.float64, of="workers" if up else "run"
-        )
+        begin = np.array([first_state(c, d, self.first_here * up + w) for w in range(here)]).reshape(here, -1)
+        states = self._array(f"{name} states", (R, *begin.shape), np.float64, begin, of="workers" if up else "run")
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(
@@ -268,7 +267,7 @@ class Exchange(Rows):
         """A compressor that `run` did not check: a second one."""
         known = quantize.implements(type(compressor))
         require(known, "compressor", compressor, "a compressor, such as TopK(10)", TypeError)
-        compressor = constructed(compressor)
+        compressor = for_workers(constructed(compressor), self.workers)
         check_parts("compressor", compressor)
         check(compressor, self.d)
         return compressor

@@ -17,6 +17,7 @@ from ..methods.messages import (
     LINK_BYTES,
     REDUCED,
     SCATTERED,
+    SKIPPED,
 )
 from ..methods.sampling import drawn
 from ..methods.types import Setup
@@ -54,7 +55,7 @@ def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray,
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
-    row["step"], row["rounds"] = steps, rounds
+    row["step"], row["rounds"] = steps, rounds - sent[SKIPPED]
     row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
     row["seconds"] = seconds
     for name, alone, both, once, down, links, heard in (
