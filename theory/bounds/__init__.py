@@ -73,6 +73,7 @@ from .ternary import *
 from .terngrad import *
 from .time_to_accuracy import *
 from .tradeoff import *
+from .unbiased_differences import *
 from .zero import *
 
 _RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}

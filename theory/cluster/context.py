@@ -18,16 +18,17 @@ from ..compressors.base import shares_stream
 from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.handles import read_only, writable
-from ..core.random import derive, generator
+from ..core.random import derive, generator, uniform
 from ..core.run_state import State
 from ..core.settings import digest, is_whole
-from ..methods.gradients import Draw, Gradient
-from ..methods.messages import ABSENT, COUNTERS, CountSlices
+from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient
+from ..methods.messages import ABSENT, COUNTERS, SKIPPED, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
-from .calls import CHANGED, identity, in_round, is_always
+from ..problems.base import without_mechanism
+from .calls import CHANGED, identity, in_round, is_always, real
 from .graph_rows import GraphRows
 from .message_handles import Phase
 from .rows import check_apart
@@ -38,6 +39,7 @@ __all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
 ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
+COIN = 2**32  # apart from the rounds, for which clients are chosen
 
 
 @kernel
@@ -183,6 +185,32 @@ class Run(GraphRows):
         number = int(digest(name)[:15], 16)
         self._named[purpose, name][:] = [[derive(key, number) for key in row] for row in self._keys[purpose]]
 
+    # --- coins -----------------------------------------------------------------------------------------------------
+
+    def coin(self, p: float) -> bool:
+        """Whether a coin of all workers shows heads, with probability p: one for each seed, replica and round."""
+        chance = real("p", p, "a number from 0 to 1", lambda q: 0.0 <= q <= 1.0)
+        require(
+            self.replicas == 1,
+            "replicas",
+            self.replicas,
+            "1 where a coin is tossed; the method says one_by_one = True",
+        )
+        stream = derive(derive(self.setup.purposes[CLIENTS], self.replica), COIN)
+        return bool(uniform(stream, self.rates.now()) < chance)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first round of all."""
+        return self.rates.now() == 0
+
+    def skip(self) -> None:
+        """Note that this round has no exchange: the history does not count it among the rounds."""
+        self.python(self._skip, "skip", OTHER)
+
+    def _skip(self, t: int) -> None:
+        self.sent[:, SKIPPED] += 1
+
     # --- who acts --------------------------------------------------------------------------------------------------
 
     def choose(self, clients: int) -> None:
@@ -287,10 +315,28 @@ class Run(GraphRows):
         self.set(g, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
-    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
-        """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
+    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
+        """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it.
+
+        ``same_batch``: of the batch before, not of a new one.
+        """
         self.add(p, at, self._scale(scale) * self.l2)
-        self.add_loss_gradient(p, at=at, scale=scale)
+        self.add_loss_gradient(p, at=at, scale=scale, same_batch=same_batch)
+
+    def set_full_gradient(self, g: Vector, *, at: Vector) -> None:
+        """Set g = the mean gradient at x over all rows of each worker's shard, with the l2 term unless the server does.
+
+        The problem is a mean of n functions; the history counts their gradients.
+        """
+        check_apart(at, g, "g", "at")
+        shards = self.setup.shards
+        require(bool(shards.stop.all()), "problem", type(self.problem).__name__, "a mean of n functions")
+        self.set(g, at, self.l2)
+        self.call(FullGradient(without_mechanism(self.problem), at, g, self._column(1.0), shards, self.first_here))
+        self._count_gradients(0, int((shards.stop - shards.start).sum()))
+
+    def _count_gradients(self, times: int, more: int) -> None:
+        self.call(CountGradients(self.sent, self._batch.column(), times, more), self.single)
 
     def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
         """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
@@ -306,6 +352,8 @@ class Run(GraphRows):
             owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
             order, keys = writable(self.order), self.sampling_keys
             self.call(Draw(shards, order, keys, self.first_here, size, before, batch), owners)
+        else:
+            self._count_gradients(self.workers, 0)
         self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
 
     @contextlib.contextmanager

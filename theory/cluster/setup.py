@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.closed_forms import check
+from ..compressors.closed_forms import check, for_workers
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
@@ -135,6 +135,8 @@ def prepare(
 
     problem = astype(problem, dtype)
     check_parts("compressor", method.compressor)
+    if "compressor" in method._fields:
+        method = method._replace(compressor=for_workers(method.compressor, int(workers)))
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)

@@ -168,7 +168,7 @@ def qsvrg(
         )
         history.append(after(spent, done.history[0]))
         spent = after(spent, done.history[-1])
-        spent["samples"] += n + done.history[-1]["samples"]  # the second gradient of each step, too
+        spent["samples"] += n
         for name, size in (("bits", 8 * d), ("message_bytes", d)):
             for way in ("up", "down"):
                 spent[f"{name}_{way}"] += size * np.dtype(wire_dtype).itemsize

@@ -39,6 +39,7 @@ from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
 from .optimal_sparsifier import OptimalSparsifier
 from .qsgd import QSGD, qsgd_bits
+from .perm_k import PermK
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
 from .sign import ScaledSign, Sign, majority_vote
@@ -88,6 +89,7 @@ __all__ = [
     "RANS",
     "QuantizedSpectrum",
     "RandK",
+    "PermK",
     "RandomBlock",
     "Residual",
     "Rotated",

@@ -58,7 +58,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
 
     With the problem, all that would fail in a later run is refused, too.
     """
-    from ..compressors import check
+    from ..compressors.closed_forms import check, for_workers
     from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
     from ..methods.schedules import InverseTime
 
@@ -78,7 +78,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         parts = written_method(entry.name, constants.d, k) if written else None
         what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
         try:
-            check(what, constants.d)
+            check(for_workers(what, cell.workers), constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
         method = ParallelSGD(
@@ -89,7 +89,9 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             average="quadratic",
             compress="loss" if entry.family == "sgd-sparse" else "full",
         )
-        if parts is not None and "local_steps" in parts.fields:
+        if parts is not None and parts.method is not None:
+            method = parts.method._replace(step=step, batch=cell.batch, average="quadratic")
+        elif parts is not None and "local_steps" in parts.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
             method = LocalSGD(**(shared | parts.fields))
         elif parts is not None:

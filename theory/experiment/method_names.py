@@ -1,7 +1,7 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
-A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Names are those of
-the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
+A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Or a method stands
+alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``.  Names are those of the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
 False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
 ``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
 """
@@ -25,17 +25,20 @@ ALIASES = {
     "iconef": "ImprovedContractiveErrorFeedback",
     "linearsketch": "LinearSketchFeedback",
     "fullprecision": "Lossless",
+    "scaffnew": "ProxSkip",
 }
 
 
 class Written(NamedTuple):
     """What a written method has: a compressor, and the fields of the method that its other parts set.
 
-    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`.
+    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or else it is ``method``, whose step
+    size is still missing.
     """
 
     compressor: Any
     fields: dict
+    method: Any = None
 
 
 def split_names(text: str) -> list[str]:
@@ -64,7 +67,7 @@ def is_written(name: str) -> bool:
     (True, True, False)
     """
     first = name.partition("+")[0].partition("(")[0].strip().lower()
-    return first in _compressors()
+    return ALIASES.get(first, first).lower() in _compressors() | _methods()
 
 
 def written_method(name: str, d: int, k: int) -> Written:
@@ -86,7 +89,8 @@ def written_method(name: str, d: int, k: int) -> Written:
     Examples
     --------
     >>> written_method("topk(k=3) + memory + momentum(0.9)", 100, 1)
-    Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)})
+    Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)},
+            method=None)
     """
     try:
         tree = ast.parse(name.strip(), mode="eval").body
@@ -97,7 +101,10 @@ def written_method(name: str, d: int, k: int) -> Written:
         parts.insert(0, tree.right)
         tree = tree.left
     compressors, rules, servers = _compressors(), _rules(), _servers()
-    made = _make(tree, name, compressors, compressors, d, k)
+    made = _make(tree, name, compressors | _methods(), compressors, d, k)
+    if hasattr(made, "round"):
+        require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
+        return Written(made.compressor, {}, made)
     fields: dict = {}
     for part in parts:
         if _name_of(part, name) == "local":
@@ -129,6 +136,15 @@ def _compressors() -> dict[str, type]:
     from ..compressors import registered
 
     return {cls.__name__.lower(): cls for cls in registered()}
+
+
+def _methods() -> dict[str, type]:
+    """The methods of a star that a compressor, or nothing but numbers, completes."""
+    from .. import methods
+
+    known = (getattr(methods, name) for name in methods.__all__)
+    complete = (cls for cls in known if hasattr(cls, "round") and not {"graph", "feedback"} & set(cls._fields))
+    return {cls.__name__.lower(): cls for cls in complete}
 
 
 def _rules() -> dict[str, type]:
@@ -174,6 +190,10 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
 
         if own != "countsketch":
             named["rows"], named["columns"] = squarest(d)
+    if hasattr(cls, "round"):
+        from ..methods.schedules import Constant
+
+        named.setdefault("step", Constant(1.0))  # until the experiment has one
     try:
         return cls(*values, **named)
     except (TypeError, ValueError) as error:

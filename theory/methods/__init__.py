@@ -5,7 +5,9 @@ from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
 from .conef import ContractiveErrorFeedback
 from .custom import method
+from .dasha import DASHA
 from .dense_steps import DenseStepWarning
+from .diana import DCGD, DIANA
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
 from .ef21 import EF21, EF21SGDM
@@ -21,8 +23,10 @@ from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .long_steps import LongStepWarning
+from .marina import MARINA, VRMARINA
 from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
+from .prox_skip import ProxSkip
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -40,7 +44,10 @@ __all__ = [
     "ChocoSGD",
     "Complete",
     "ContractiveErrorFeedback",
+    "DASHA",
     "DCDPSGD",
+    "DCGD",
+    "DIANA",
     "DPSGD",
     "DenseStepWarning",
     "ECDPSGD",
@@ -60,6 +67,7 @@ __all__ = [
     "LinearSketchFeedback",
     "LocalSGD",
     "LongStepWarning",
+    "MARINA",
     "Majority",
     "Mean",
     "Mixing",
@@ -71,8 +79,10 @@ __all__ = [
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
+    "ProxSkip",
     "ReduceScatter",
     "Sharded",
+    "VRMARINA",
     "conef_adam",
     "conef_lamb",
     "Ring",

@@ -70,7 +70,7 @@ class EF21P(NamedTuple):
         g, w, change = run.scratch(), run.vector("w", start=run.start), run.vector("change")
         run.add_to_average(run.x)  # of the iterates
         run.set_gradient(g, at=w)  # g_i = gradient at w
-        run.add(run.x, run.collect(run.compress(self.up, g)), scale=-run.eta)  # x = x - eta mean Q(g_i)
+        run.add(run.x, run.gather(run.compress(self.up, g, to_server=True)), scale=-run.eta)  # x = x - eta mean Q(g_i)
         run.set(change, run.x, minus=w)  # x - w
         run.add(w, run.broadcast(run.compress(self.compressor, change, phase="down")))  # w = w + C(x - w)
 
@@ -134,9 +134,9 @@ class EF21BC(NamedTuple):
         run.add_to_average(run.x)  # of the iterates
         run.set(p, own, scale=-1.0)
         run.add_gradient(p, at=run.x)  # p = gradient at x - h_i
-        message = run.compress(self.compressor, p)  # C(p)
+        message = run.compress(self.compressor, p, to_server=True)  # C(p)
         run.add(own, message)  # h_i = h_i + C(p)
-        run.add(h, run.collect(message))  # h = h + mean C(p)
+        run.add(h, run.gather(message))  # h = h + mean C(p)
         run.set(change, h, minus=g)  # h - g
         run.add(g, run.broadcast(run.compress(self.down, change, phase="down")))  # g = g + D(h - g)
         run.add(run.x, g, scale=-run.eta)  # x = x - eta g
