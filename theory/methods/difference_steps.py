@@ -110,6 +110,34 @@ def longest_step(method: Any, problem: Any, workers: int, mu: float = 0.0) -> fl
     return float(bounds.difference_step(found.ratio, decay=found.decay, **known))
 
 
+def warn_outside_theorem(method: Any, problem: Any, steps: int, workers: int) -> None:
+    """Warn, at the caller of :func:`theory.run`, where the step size is above the longest of the method's theorem.
+
+    The L_i take many passes over the data, so that they are computed only if the step is above what L_max allows.
+    There is no warning if the problem or the compressor does not know its constants.
+    """
+    if outside(4) is None:
+        return
+    step = float(step_size(method.step, 0))
+    try:
+        largest = max_lipschitz(problem)
+        quick = method.differences(problem, workers, WorkerConstants(largest, 0.0, largest, largest, largest, workers))
+        if step <= quick.longest_step():
+            return
+        found = method.differences(problem, workers)
+    except (TypeError, ValueError, AttributeError):
+        return
+    longest = found.longest_step()
+    if step > longest:
+        advise(
+            f"step: it is {step:.3g}, above {longest:.3g}, the longest of the theorem of {type(method).__name__} for this "
+            f"problem, compressor and number of workers (L = {found.lipschitz:.3g}, L~ = "
+            f"{found.workers_lipschitz:.3g}): no theorem covers the run, which may go well",
+            LongStepWarning,
+            depth=4,
+        )
+
+
 def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
     """What :func:`theory.theory_step` says of the method: the theorem for mu > 0 if f is strongly convex."""
     from .theory_steps import TheoryStep
