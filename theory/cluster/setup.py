@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.closed_forms import check, for_workers
+from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
 from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
@@ -18,6 +18,7 @@ from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
 from ..core.settings import digest
+from ..methods.custom import for_these_workers
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
@@ -135,8 +136,7 @@ def prepare(
 
     problem = astype(problem, dtype)
     check_parts("compressor", method.compressor)
-    if "compressor" in method._fields:
-        method = method._replace(compressor=for_workers(method.compressor, int(workers)))
+    method = for_these_workers(method, int(workers))
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)

@@ -126,6 +126,7 @@ class PermK(NamedTuple):
     def omega(c, d: int) -> float:
         from ..bounds import rand_k_variance
 
+        c.check(d)
         return rand_k_variance(d=c.workers, k=1)
 
     def mean_error(c, d: int, workers: float) -> float:

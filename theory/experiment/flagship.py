@@ -60,6 +60,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors.closed_forms import check, for_workers
     from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
+    from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
 
     k = max(1, constants.d // K_SHARE)
@@ -78,7 +79,8 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         parts = written_method(entry.name, constants.d, k) if written else None
         what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
         try:
-            check(for_workers(what, cell.workers), constants.d)
+            what = for_workers(what, cell.workers)
+            check(what, constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
         method = ParallelSGD(
@@ -90,7 +92,8 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             compress="loss" if entry.family == "sgd-sparse" else "full",
         )
         if parts is not None and parts.method is not None:
-            method = parts.method._replace(step=step, batch=cell.batch, average="quadratic")
+            method = for_these_workers(parts.method, cell.workers)
+            method = method._replace(step=step, batch=cell.batch, average="quadratic")
         elif parts is not None and "local_steps" in parts.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
             method = LocalSGD(**(shared | parts.fields))

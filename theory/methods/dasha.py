@@ -19,13 +19,14 @@ from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
 from .types import Run
-from .worker_constants import theorem_constants
+from .unbiased_steps import step_of_theorem, theorem_constants
 
 __all__ = ["DASHA"]
 
 
 @traits(state=("g",), stores=(0, 2))
 @method
+@traits(theorem=("dasha_step", "1/(L + L~ sqrt(2 omega (2 omega + 1)/N))"), theory_step=step_of_theorem)
 class DASHA(NamedTuple):
     """Workers send compressed changes of their gradients, from which errors fade: no round is in full precision.
 

@@ -18,12 +18,13 @@ from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
 from .types import Run
-from .worker_constants import theorem_constants
+from .unbiased_steps import step_of_theorem, theorem_constants
 
 __all__ = ["DCGD", "DIANA"]
 
 
 @method
+@traits(theorem=("dcgd_step", "1/(L + 2 omega L_max/N)"), theory_step=step_of_theorem)
 class DCGD(NamedTuple):
     """Compressed gradients without shifts or memories: the baseline of methods that send differences.
 
@@ -75,6 +76,7 @@ class DCGD(NamedTuple):
 
 @traits(state=("h",), stores=(0, 1))
 @method
+@traits(theorem=("diana_step", "1/(L + 6 omega L_max/N)"), theory_step=step_of_theorem)
 class DIANA(NamedTuple):
     """Workers send the compressed difference between their gradient and a shift, which learns where it tends to.
 

@@ -22,7 +22,7 @@ from ..problems.constants import max_lipschitz
 from .custom import check_method, check_share, method
 from .sampling import make_shards
 from .types import Run
-from .worker_constants import theorem_constants
+from .unbiased_steps import step_of_theorem, theorem_constants
 
 __all__ = ["MARINA", "VRMARINA"]
 
@@ -31,6 +31,7 @@ FULL = Identity()
 
 @traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
 @method
+@traits(theorem=("marina_step", "1/(L + L~ sqrt((1 - p) omega/(p N)))"), theory_step=step_of_theorem)
 class MARINA(NamedTuple):
     """Workers send compressed changes of their gradients, and with probability p the gradients themselves.
 
@@ -99,6 +100,7 @@ class MARINA(NamedTuple):
 
 @traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
 @method
+@traits(theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"), theory_step=step_of_theorem, exact=True)
 class VRMARINA(NamedTuple):
     """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.
 
@@ -140,7 +142,7 @@ class VRMARINA(NamedTuple):
         """One step; each line is for all workers at once."""
         p, g, y = run.scratch(), run.vector("g"), run.vector("before")
         run.add_to_average(run.x)  # of the iterates
-        if run.coin(self.chance(run.problem, run.workers)) or run.first:
+        if run.coin(run.once("p", lambda: self.chance(run.problem, run.workers))) or run.first:
             run.set_full_gradient(p, at=run.x)  # of all rows
             run.set(g, run.gather(run.compress(FULL, p, phase="full")))  # g = mean grad f_i(x)
         else:

@@ -20,6 +20,7 @@ from ..problems.constants import strong_convexity
 from .custom import check_method, check_share, method
 from .schedules import step_size
 from .types import Run
+from .unbiased_steps import step_of_theorem
 from .worker_constants import worker_constants
 
 __all__ = ["ProxSkip"]
@@ -27,6 +28,7 @@ __all__ = ["ProxSkip"]
 
 @method
 @traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=Identity())
+@traits(theorem=("prox_skip_step", "1/L_max"), theory_step=step_of_theorem)
 class ProxSkip(NamedTuple):
     """Local steps that control variates correct, and communication with probability p.
 
@@ -66,26 +68,27 @@ class ProxSkip(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
         g, h, sent, eta = run.scratch(), run.rows("h"), run.copies("sent"), run.eta
+        p = run.once("p", lambda: self.chance(run.problem))
         run.add_to_average(run.x)  # of the workers' iterates
         run.set_gradient(g, at=run.x)
         run.add(run.x, g, scale=-eta)
         run.add(run.x, h, scale=eta)  # x_i = x_i - eta (grad f_i(x_i) - h_i)
-        if run.coin(self.p):
-            run.add(h, run.x, scale=-self.p / eta)
+        if run.coin(p):
+            run.add(h, run.x, scale=-p / eta)
             run.set(sent, run.gather(run.compress(self.compressor, run.x)))  # all x_i
             run.set(run.x, 0.0)
             run.add(run.x, sent, weights=run.once("mean", lambda: np.full((run.workers,) * 2, 1.0 / run.workers)))
-            run.add(h, run.x, scale=self.p / eta)  # h_i = h_i + p/eta (mean x_i - x_i), x_i = mean x_i
+            run.add(h, run.x, scale=p / eta)  # h_i = h_i + p/eta (mean x_i - x_i), x_i = mean x_i
         else:
             run.skip()
 
-    def settled(self, problem: Any) -> ProxSkip:
-        """The same method with the probability of the theorem, if none is given."""
+    def chance(self, problem: Any) -> float:
+        """The probability of communication."""
         if self.p is not None:
-            return self
+            return self.p
         mu = strong_convexity(problem)
         require(mu > 0.0, "p", None, "a probability, as the problem is not strongly convex")
-        return self._replace(p=min(1.0, math.sqrt(step_size(self.step, 0) * mu)))
+        return min(1.0, math.sqrt(step_size(self.step, 0) * mu))
 
     def domain(self) -> None:
         """Reject values outside the domain."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..compressors.closed_forms import for_workers, mean_error, omega
-from ..problems.base import dimension, rows
+from ..problems.base import rows
 from ..problems.constants import lipschitz, max_lipschitz, strong_convexity
 from ..problems.matrix import as_matrix, to_scipy
 from ..problems.row_blocks import rows_between
 from .sampling import make_shards
 
-__all__ = ["WorkerConstants", "theorem_constants", "worker_constants"]
+__all__ = ["WorkerConstants", "worker_constants"]
 
 
 class WorkerConstants(NamedTuple):
@@ -79,15 +78,3 @@ def worker_constants(method: Any, problem: Any, workers: int) -> WorkerConstants
     mean = float(shards.weight @ each)
     quadratic = math.sqrt(float(shards.weight @ [one * one for one in each]))
     return WorkerConstants(L, mu, max(each), mean, quadratic, 1.0 / float(shards.weight.max()))
-
-
-def theorem_constants(method: Any, problem: Any, workers: int) -> tuple[WorkerConstants, float, float]:
-    """The workers' constants, omega of the compressor, and the number N of independent workers of its theorems.
-
-    N is such that the mean of the messages errs by at most omega/N times the mean of ||v_i||^2: with messages of
-    correlated compressors it is another number than that of the workers.
-    """
-    f, d = worker_constants(method, problem, workers), int(dimension(problem))
-    compressor = for_workers(method.compressor, workers)
-    w, error = float(omega(compressor, d)), mean_error(compressor, d, f.workers)
-    return f, w, w / error if error > 0.0 else f.workers
