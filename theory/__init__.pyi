@@ -111,6 +111,7 @@ from .methods import (
     MixingMatrix,
     Momentum,
     NoFeedback,
+    NoTheoremError,
     OneBitAdam,
     OuterStep,
     ParallelSGD,
@@ -131,6 +132,7 @@ from .methods import (
     method,
     mixing,
     run_lock_free,
+    theory_step,
 )
 from .methods.schedules import (
     Constant,
@@ -243,6 +245,7 @@ __all__ = [
     "NaturalDithering",
     "Network",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OptimalSparsifier",
     "OuterStep",
@@ -356,6 +359,7 @@ __all__ = [
     "softmax",
     "solve",
     "strong_convexity",
+    "theory_step",
     "two_layer",
     "uniform",
     "value",

@@ -25,6 +25,7 @@ from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
+from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "MixingMatrix",
     "Momentum",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OuterStep",
     "ParallelSGD",
@@ -69,6 +71,7 @@ __all__ = [
     "conef_lamb",
     "Ring",
     "Star",
+    "TheoryStep",
     "Torus",
     "cr_psgd",
     "ef_adam",
@@ -77,4 +80,5 @@ __all__ = [
     "method",
     "mixing",
     "run_lock_free",
+    "theory_step",
 ]
