@@ -123,6 +123,7 @@ from .methods import (
     MixingMatrix,
     Momentum,
     NoFeedback,
+    NoTheoremError,
     OneBitAdam,
     OuterStep,
     ParallelSGD,
@@ -144,6 +145,7 @@ from .methods import (
     method,
     mixing,
     run_lock_free,
+    theory_step,
 )
 from .methods.schedules import (
     Constant,
@@ -266,6 +268,7 @@ __all__ = [
     "NaturalDithering",
     "Network",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OptimalSparsifier",
     "OuterStep",
@@ -382,6 +385,7 @@ __all__ = [
     "softmax",
     "solve",
     "strong_convexity",
+    "theory_step",
     "two_layer",
     "uniform",
     "value",

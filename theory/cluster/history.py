@@ -24,9 +24,22 @@ from ..methods.messages import (
 from ..methods.sampling import drawn
 from ..methods.types import Setup
 
-__all__ = ["COMPRESSION_ERROR", "DIVERGED", "DONE", "HISTORY", "STOPPED", "ended", "row_of", "verdict"]
+__all__ = [
+    "COMPRESSION_ERROR",
+    "DIVERGED",
+    "DONE",
+    "HISTORY",
+    "MISSED",
+    "REACHED",
+    "SPENT",
+    "STOPPED",
+    "ended",
+    "row_of",
+    "verdict",
+]
 
-DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
+DONE, WORSE, DIVERGED, MISSED, STOPPED = 0, 1, 2, 3, 99  # status codes; 99 is SciPy's for a stop by the callback
+REACHED, SPENT = -1, -2  # while it runs: a target is reached, a budget spent
 HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
@@ -76,6 +89,14 @@ def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray,
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row
+
+
+def line_of(history: np.ndarray, k: int, steps: int) -> str:
+    """What is printed of row k, with the number of steps of the run."""
+    row = history[k]
+    norm = f", ||grad f|| = {row['gradient_norm']:.3g}"
+    spent = f"{row['payload_bits_up']:.3g} bits up, {row['seconds']:.3g} s"
+    return f"step {row['step']:,} of {steps:,}: f = {row['f']:.6g}{norm}, {spent}"
 
 
 def verdict(history: np.ndarray, k: int) -> tuple[int, str]:

@@ -32,6 +32,7 @@ from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
+from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "MixingMatrix",
     "Momentum",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OuterStep",
     "ParallelSGD",
@@ -87,6 +89,7 @@ __all__ = [
     "conef_lamb",
     "Ring",
     "Star",
+    "TheoryStep",
     "Torus",
     "cr_psgd",
     "ef_adam",
@@ -95,4 +98,5 @@ __all__ = [
     "method",
     "mixing",
     "run_lock_free",
+    "theory_step",
 ]
