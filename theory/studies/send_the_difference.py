@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,14 +213,15 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
         unit = theory_step(method, problem, workers).step.eta if known is None else known
         other = seed + options.seeds  # by which the step is chosen
         with ThreadPoolExecutor(2) as pool:  # kernels release the GIL
-            tried = dict(zip(TIMES, pool.map(lambda times: trial(method, times * unit, other), TIMES), strict=True))
+            by_step = pool.map(trial, repeat(method), [times * unit for times in TIMES], repeat(other))
+            tried = dict(zip(TIMES, by_step, strict=True))
             while (times := min(tried, key=lambda t: (tried[t][0][3], tried[t][0][0]))) == max(tried) < LONGEST:
                 tried[4.0 * times] = trial(method, 4.0 * times * unit, other)
             all_seeds = range(seed, seed + options.seeds)
             if name in EXACT:
                 found = [tried[times]] * options.seeds
             else:
-                found = list(pool.map(lambda s: trial(method, times * unit, s), all_seeds))
+                found = list(pool.map(trial, repeat(method), repeat(times * unit), all_seeds))
         values = [[float(f"{v:.6g}") for v in column] for column in zip(*(one[0] for one in found), strict=True)]
         covered = known is None and name != "DCGD" and "batches" not in name or name == "GD"
         predicted = tried[1.0][2] / (unit * problem.l2) if covered else math.nan
