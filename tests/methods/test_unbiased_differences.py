@@ -23,9 +23,7 @@ def gradients(x):
     return CURVATURES * (x - CENTRES)
 
 
-PROBLEM = th.function(
-    lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2), gradients, d=D, n=WORKERS
-)
+PROBLEM = th.function(lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2), gradients, d=D, n=WORKERS)
 
 
 def found(method, steps=STEPS, **options):
@@ -165,11 +163,16 @@ def test_different_minima_leave_no_bias(method):
 
 
 def test_what_does_not_fit_is_refused():
-    for make in (lambda: th.DIANA(SHRINK, th.Constant(1.0), alpha=1.5), lambda: th.MARINA(SHRINK, th.Constant(1.0), p=0)):
+    for make in (
+        lambda: th.DIANA(SHRINK, th.Constant(1.0), alpha=1.5),
+        lambda: th.MARINA(SHRINK, th.Constant(1.0), p=0),
+    ):
         with pytest.raises(ValueError, match="above 0 and at most 1"):
             make()
     with pytest.raises(ValueError, match="a mean of n functions"):
-        th.run(th.VRMARINA(th.RandK(1, True), th.Constant(0.1), p=0.5), th.quadratic(np.ones(2), 0.0), workers=2, steps=2)
+        th.run(
+            th.VRMARINA(th.RandK(1, True), th.Constant(0.1), p=0.5), th.quadratic(np.ones(2), 0.0), workers=2, steps=2
+        )
     with pytest.raises(ValueError, match=r"workers: got 3, allowed: 0, or 4"):
         found(th.DIANA(th.PermK(3), th.Constant(0.1)))
     with pytest.raises(ValueError, match="within another one"):

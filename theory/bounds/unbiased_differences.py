@@ -108,9 +108,7 @@ def diana_rate(
     9.0
     """
     r = min(step * mu, alpha / 2.0)
-    return total(
-        start=(1.0 - r) ** steps * start, noise=step**2 * (1.0 + 5.0 * omega) * variance / (workers * r)
-    )
+    return total(start=(1.0 - r) ** steps * start, noise=step**2 * (1.0 + 5.0 * omega) * variance / (workers * r))
 
 
 @formula("quadratic > 0", "rows >= 0", "workers > 0", "form in ('smooth', 'pl')")

@@ -56,6 +56,7 @@ from .wrappers.factor import Scaled, scaled
 from .wrappers.layered import ByLayer, by_layer
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
+from .wrappers.skip_zero import SkipZero
 
 __all__ = [
     "FunctionCompressor",
@@ -95,6 +96,7 @@ __all__ = [
     "Scaled",
     "ScaledSign",
     "Sign",
+    "SkipZero",
     "SpectralAtomo",
     "Symbols",
     "TernGrad",

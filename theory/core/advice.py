@@ -10,6 +10,7 @@ __all__ = ["advise", "outside"]
 # modules between the caller and the check
 ON_THE_WAY = (
     ".setup",
+    ".settings",
     ".run",
     ".show_step",
     ".comparison",

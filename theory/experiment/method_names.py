@@ -25,6 +25,7 @@ ALIASES = {
     "iconef": "ImprovedContractiveErrorFeedback",
     "linearsketch": "LinearSketchFeedback",
     "fullprecision": "Lossless",
+    "lag": "CLAG",
     "scaffnew": "ProxSkip",
 }
 
@@ -66,7 +67,7 @@ def is_written(name: str) -> bool:
     >>> is_written("topk(k=3)+memory"), is_written("natural"), is_written("qsgd4")
     (True, True, False)
     """
-    first = name.partition("+")[0].partition("(")[0].strip().lower()
+    first = _without_hyphens(name).partition("+")[0].partition("(")[0].strip().lower()
     return ALIASES.get(first, first).lower() in _compressors() | _methods()
 
 
@@ -93,7 +94,7 @@ def written_method(name: str, d: int, k: int) -> Written:
             method=None)
     """
     try:
-        tree = ast.parse(name.strip(), mode="eval").body
+        tree = ast.parse(_without_hyphens(name), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: NUL, or nested too deeply
         raise ConfigurationError(f"method {name!r}: this cannot be read; write topk(k=100)+memory, say") from None
     parts: list[ast.expr] = []
@@ -115,6 +116,13 @@ def written_method(name: str, d: int, k: int) -> Written:
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
         fields[field] = _make(part, name, rules | servers, compressors, d, k)
     return Written(made, fields)
+
+
+def _without_hyphens(name: str) -> str:
+    """A method's name as its class has it: ``ef21-sgdm(topk(k=9))`` is ``ef21sgdm(topk(k=9))``."""
+    first, bracket, rest = name.strip().partition("(")
+    plain = first.replace("-", "").strip()
+    return plain + bracket + rest if plain.lower() in _methods() else name.strip()
 
 
 def _local_steps(part: ast.expr, whole: str) -> int:

@@ -10,12 +10,15 @@ from .dense_steps import DenseStepWarning
 from .diana import DCGD, DIANA
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
-from .ef21 import EF21
+from .ef21 import EF21, EF21SGDM
+from .ef21_both_ways import EF21BC, EF21P
+from .ef_bv import EFBV
 from .feedback import ErrorFeedback, NoFeedback
 from .gossip import ChocoGossip, Gossip
 from .gradient_tracking import GradientTracking
 from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .iconef import ImprovedContractiveErrorFeedback
+from .lazy import CLAG
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
@@ -30,6 +33,7 @@ from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
+from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
@@ -37,6 +41,7 @@ __all__ = [
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
+    "CLAG",
     "ChocoGossip",
     "ChocoSGD",
     "Complete",
@@ -49,6 +54,10 @@ __all__ = [
     "DenseStepWarning",
     "ECDPSGD",
     "EF21",
+    "EF21BC",
+    "EF21P",
+    "EF21SGDM",
+    "EFBV",
     "Edges",
     "ErrorFeedback",
     "Gossip",
@@ -67,6 +76,7 @@ __all__ = [
     "MixingMatrix",
     "Momentum",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OuterStep",
     "ParallelSGD",
@@ -81,6 +91,7 @@ __all__ = [
     "conef_lamb",
     "Ring",
     "Star",
+    "TheoryStep",
     "Torus",
     "cr_psgd",
     "ef_adam",
@@ -89,4 +100,5 @@ __all__ = [
     "method",
     "mixing",
     "run_lock_free",
+    "theory_step",
 ]

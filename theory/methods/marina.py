@@ -99,7 +99,11 @@ class MARINA(NamedTuple):
 
 @traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
 @method
-@traits(theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"), theory_step=step_of_theorem, exact=True)
+@traits(
+    theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"),
+    theory_step=step_of_theorem,
+    exact=True,
+)
 class VRMARINA(NamedTuple):
     """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.
 
