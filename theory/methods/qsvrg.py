@@ -41,8 +41,8 @@ class QSVRG(NamedTuple):
         Without bias; ``QSGD(ceil(sqrt(d)))`` is the theorem's.
     step : Constant
         The step size; :func:`theory.bounds.qsvrg_step` is the theorem's.
-    inner : int, optional
-        T, the steps of an epoch; by default :func:`theory.bounds.qsvrg_inner`.
+    inner : int
+        T, the steps of an epoch; 0 for those of the theorem, :func:`theory.bounds.qsvrg_inner`.
     batch, sampling, shards
         As in `ParallelSGD`.
 
@@ -62,7 +62,7 @@ class QSVRG(NamedTuple):
 
     compressor: NamedTuple
     step: NamedTuple
-    inner: int | None = None
+    inner: int = 0
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
@@ -89,18 +89,17 @@ class QSVRG(NamedTuple):
 
     def settled(self, problem: Any) -> QSVRG:
         """The same method with the theorem's steps in an epoch, if none are given."""
-        if self.inner is not None:
+        if self.inner:
             return self
         mu = strong_convexity(problem)
-        require(mu > 0.0, "inner", None, "a number of steps, as the problem is not strongly convex")
+        require(mu > 0.0, "inner", 0, "a number of steps, as the problem is not strongly convex")
         w = omega(self.compressor, int(dimension(problem)))
         return self._replace(inner=bounds.qsvrg_inner(max_lipschitz(problem), mu, w))
 
     def domain(self) -> None:
         """Reject values outside the domain."""
         check_method(self)
-        if self.inner is not None:
-            whole_number("inner", self.inner)
+        whole_number("inner", self.inner, low=0)
 
     def longest_step(self, problem: Any, workers: int) -> float:
         """The step of the theorem."""
