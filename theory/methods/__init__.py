@@ -27,6 +27,7 @@ from .marina import MARINA, VRMARINA
 from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
 from .prox_skip import ProxSkip
+from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -82,6 +83,7 @@ __all__ = [
     "PartialErrorFeedback",
     "Projected",
     "ProxSkip",
+    "QSVRG",
     "ReduceScatter",
     "Sharded",
     "VRMARINA",
