@@ -80,6 +80,7 @@ from .compressors import (
 from .core.random import key, uniform
 from .core.result import load_result
 from .data import DataError, Dataset, load_data, wilson_data
+from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
     DCDPSGD,
@@ -149,9 +150,11 @@ from .problems import (
     Langevin,
     QuantizedGradients,
     UnscaledDataWarning,
+    WrongGradientWarning,
     accuracy,
     batch_bound,
     batch_gradient,
+    check_gradient,
     diversified,
     function,
     gradient,
@@ -287,6 +290,7 @@ __all__ = [
     "UnscaledDataWarning",
     "UnstableMemoryWarning",
     "WireError",
+    "WrongGradientWarning",
     "abort_on_error",
     "accuracy",
     "audit",
@@ -296,6 +300,7 @@ __all__ = [
     "by_layer",
     "catalyst",
     "check",
+    "check_gradient",
     "claims",
     "compare",
     "compress",
@@ -319,12 +324,14 @@ __all__ = [
     "gradient",
     "gradient_diversity",
     "gradient_variance",
+    "graphs",
     "initial_point",
     "key",
     "layer_shapes",
     "layers",
     "lipschitz",
     "list_claims",
+    "listing",
     "load_data",
     "load_result",
     "load_network",
@@ -350,7 +357,9 @@ __all__ = [
     "sample_gradient",
     "saturating_quadratic",
     "scaled",
+    "search",
     "second_moment",
+    "servers",
     "show",
     "simulate_allgather",
     "simulate_allreduce",

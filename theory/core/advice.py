@@ -9,8 +9,10 @@ __all__ = ["advise", "outside"]
 
 # modules between the caller and the check
 ON_THE_WAY = (
+    ".core.keywords",
     ".setup",
     ".run",
+    ".several_seeds",
     ".show_step",
     ".comparison",
     ".arguments",
