@@ -17,6 +17,7 @@ METHODS = {
     "MARINA, permk": th.MARINA(th.PermK(), STEP, p=0.25, shards="contiguous"),
     "MARINA, shared rand-k": th.MARINA(SHARED, STEP, p=0.5, batch=16),
     "VR-MARINA": th.VRMARINA(th.RandK(16, unbiased=True), STEP, shards="by_label", batch=4),
+    "QSVRG": th.QSVRG(th.QSGD(7), th.Constant(0.05), inner=15, sampling="shuffle"),
     "DASHA": th.DASHA(th.QSGD(7), STEP, shards="contiguous"),
     "ProxSkip": th.ProxSkip(STEP, p=0.3, shards="by_label"),
 }

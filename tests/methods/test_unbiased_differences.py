@@ -64,7 +64,7 @@ def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     assert result.fun < 0.9 * result.history["f"][0]
 
 
-@pytest.mark.parametrize("cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.DASHA, th.ProxSkip])
+@pytest.mark.parametrize("cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.ProxSkip])
 def test_a_round_has_at_most_forty_lines(cls):
     assert len(inspect.getsourcelines(cls.round)[0]) <= 40
 
@@ -111,7 +111,7 @@ def test_marina_is_the_algorithm(cls):
     result = found(cls(SHRINK, th.Constant(STEP), p=0.3, shards="contiguous"), seed=7)
     assert result.x == pytest.approx(x, rel=1e-12)
     full = sum(seen[1:]) + 1
-    assert result.history["samples"][-1] == WORKERS * (STEPS + (STEPS - full if cls is th.MARINA else STEPS))
+    assert result.history["samples"][-1] == WORKERS * (2 * STEPS - full)  # a worker has one row
 
 
 def test_prox_skip_is_the_algorithm():
@@ -150,6 +150,7 @@ def test_it_goes_on_where_it_stopped():
         th.MARINA(th.PermK(), th.Constant(STEP), shards="contiguous"),
         th.MARINA(th.RandK(2, True, True), th.Constant(STEP), shards="contiguous"),
         th.VRMARINA(th.RandK(3, unbiased=True), th.Constant(STEP), p=0.5, shards="contiguous"),
+        th.QSVRG(th.RandK(3, unbiased=True), th.Constant(STEP / 2), inner=30, shards="contiguous"),
         th.DASHA(th.RandK(3, unbiased=True), th.Constant(STEP / 2), shards="contiguous"),
         th.ProxSkip(th.Constant(STEP), p=0.3, shards="contiguous"),
     ],

@@ -15,10 +15,10 @@ from .closed_form import formula, total
 def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
     r"""Longest step of DCGD's theorem.
 
-    Setting: as for :func:`dcgd_rate`.
+    Setting: unbiased compressed gradients, f_i convex and L_i-smooth; more in :func:`dcgd_rate`.
     Statement: eta <= 1/(L + 2 omega L_max/N).
     Kind: identity.
-    Source: as for :func:`dcgd_rate`.
+    Source: derived, see :func:`dcgd_rate`; [khirirat2018distributed].
     workers: N; for correlated messages omega over the constant of their mean's error.
     largest: L_max, the largest L_i.
 
@@ -50,6 +50,7 @@ def dcgd_rate(
     Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-\eta\mu)^T\|x_0-x^*\|^2+\frac{\eta(2\omega G^*+(1+\omega)\sigma^2)}{N\mu}
     Source: derived: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N, mean ||grad
     f_i||^2 <= 4 L_max (f - f*) + 2 G*, ||grad f||^2 <= 2 L (f - f*), <grad f, x - x*> >= f - f* + mu ||x - x*||^2/2.
+    Compressed gradients with exact ones: [khirirat2018distributed].
     at_minimum: G*, the mean of ||grad f_i(x*)||^2.
 
     >>> dcgd_rate(1, step=0.5, mu=1.0, distance=1.0, omega=1.0, workers=2, at_minimum=1.0)
@@ -63,10 +64,10 @@ def dcgd_rate(
 def diana_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
     r"""Longest step of DIANA's theorem.
 
-    Setting: as for :func:`diana_rate`.
+    Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); more in :func:`diana_rate`.
     Statement: eta <= 1/(L + 6 omega L_max/N).
     Kind: identity.
-    Source: as for :func:`diana_rate`; the paper has L_max in place of L.
+    Source: [mishchenko2019distributed], with L_max in place of L; derived again, see :func:`diana_rate`.
     workers: N; for correlated messages omega over the constant of their mean's error.
     largest: L_max, the largest L_i.
 
@@ -125,12 +126,12 @@ def marina_step(
 ) -> float:
     r"""Longest step of MARINA's theorem, and of that of VR-MARINA.
 
-    Setting: as for :func:`marina_rate`.
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; more in :func:`marina_rate`.
     Statement: eta <= 1/(L + sqrt(c (1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), c = 1 without convexity, l^2 the
     mean of the rows' squared smoothness constants, 0 for exact gradients.
     Statement (pl): the same with c = 2; also eta <= p/(2 mu).
     Kind: identity.
-    Source: as for :func:`marina_rate`; the paper has L~ in place of L.
+    Source: [gorbunov2021marina], Theorems 2.1, 2.2 and 3.1, with L~ in place of L; derived again.
     workers: N; for correlated messages omega over the constant of their mean's error.
     quadratic: L~, the root of the mean of the L_i^2.
     rows: l, at most the largest smoothness constant of a row; 0 with exact gradients.
@@ -171,12 +172,11 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
 def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: float, form: str = "smooth") -> float:
     r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
 
-    Setting: as for :func:`dasha_rate`.
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients; more in :func:`dasha_rate`.
     Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 without convexity, 16 in the paper.
     Statement (pl): c = 4; also eta <= a/(2 mu).
     Kind: identity.
-    Source: as for :func:`dasha_rate`.
-    Known: The paper's constant 16 is from memory.
+    Source: derived, see :func:`dasha_rate`; [tyurin2023dasha], Theorem 6.1, has 16.
     workers: N; for correlated messages omega over the constant of their mean's error.
     quadratic: L~, the root of the mean of the L_i^2.
 
@@ -201,8 +201,7 @@ def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: fl
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\omega(1+2\omega)G_0}{NT}
     Proof: e_i+ = (1 - a) e_i + an error with E||.||^2 <= omega ||d_i - a e_i||^2, d_i the change of the gradient; (1 -
     a)^2 + 2 omega a^2 = 1 - a; add eta/(2 a (2 - a)) (||mean e_i||^2 + 2 omega a/N mean ||e_i||^2) to f.
-    Source: derived; Tyurin, Richtarik, "DASHA", ICLR 2023, Theorem 6.1.
-    Known: from memory.
+    Source: derived; the method is that of [tyurin2023dasha].
     first: G_0.
 
     >>> dasha_rate(100, step=0.5, gap=1.0, omega=1.0, workers=3, first=1.0)
@@ -215,10 +214,10 @@ def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: fl
 def prox_skip_step(largest: float) -> float:
     """Longest step of ProxSkip's theorem.
 
-    Setting: as for :func:`prox_skip_rate`.
+    Setting: f_i L_max-smooth and mu-strongly convex, exact gradients; more in :func:`prox_skip_rate`.
     Statement: eta <= 1/L_max.
     Kind: identity.
-    Source: as for :func:`prox_skip_rate`.
+    Source: [mishchenko2022proxskip], Theorem 3.6.
     largest: L_max, the largest L_i.
 
     >>> prox_skip_step(4.0)
@@ -227,31 +226,57 @@ def prox_skip_step(largest: float) -> float:
     return 1.0 / largest
 
 
-@formula("0 < step * mu <= 1")
-def prox_skip_rate(step: float, *, mu: float, p: float) -> float:
+@formula("0 < step * mu <= 1", "form in ('sharp', 'paper')")
+def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> float:
     r"""Factor of a step of ProxSkip for workers that average (Scaffnew).
 
     Title (rounds): ProxSkip communicates sqrt(kappa) times for each factor e.
     Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, for all at once, x_i <- mean x^_j, h_i <- h_i +
-    p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly convex; eta
-    at most :func:`prox_skip_step`.
-    Statement: E Psi+ <= (1 - min(eta mu, p^2)) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i - grad
-    f_i(x*)||^2.
-    Statement (rounds): With eta = 1/L and p = 1/sqrt(kappa) the factor is 1 - 1/kappa, so that the rounds of
+    p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly convex;
+    eta at most :func:`prox_skip_step`.
+    Statement (sharp): E Psi+ <= max((1 - eta mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i -
+    grad f_i(x*)||^2.
+    Statement (paper): the same with 1 - min(eta mu, p^2).
+    Statement (rounds): With eta = 1/L_max and p = 1/sqrt(kappa) the factor is 1 - 1/kappa, so that the rounds of
     communication for a given accuracy grow as sqrt(kappa).
-    Kind: upper.
+    Kind (sharp): tight.
+    Kind (paper): upper.
     Kind (rounds): rate.
-    Latex: \mathbb{E}\Psi_+\le(1-\min(\eta\mu,p^2))\Psi
-    Source: Mishchenko, Malinovsky, Stich, Richtarik, "ProxSkip", ICML 2022, Theorem 3.6.
-    Known: from memory.
-    Proof: With w_i = x_i - eta grad f_i(x_i), x^_i = w_i + eta h_i: averaging projects x^ - (eta/p) h, so that E Psi+ <=
-    mean ||w_i - w_i*||^2 + (1 - p^2) (eta/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*||^2 <= (1 - eta mu) ||x_i -
-    x*||^2.
+    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\eta\mu)^2,1-p^2\big)\Psi
+    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\eta\mu,p^2))\Psi
+    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 eta) where they differ in
+    h_i.
+    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(eta mu, p^2).
+    Source (paper, rounds): [mishchenko2022proxskip], Theorem 3.6 and its corollary; derived again.
+    Proof: With w_i = x_i - eta grad f_i(x_i), x^_i = w_i + eta h_i: averaging projects x^ - (eta/p) h, so that E Psi+
+    <= mean ||w_i - w_i*||^2 + (1 - p^2) (eta/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - eta mu) ||x_i -
+    x*||.
 
-    >>> prox_skip_rate(0.25, mu=1.0, p=0.5)
-    0.75
+    >>> prox_skip_rate(0.25, mu=1.0, p=0.5), prox_skip_rate(0.25, mu=1.0, p=0.75)
+    (0.75, 0.5625)
     """
-    return 1.0 - min(step * mu, p**2)
+    return max((1.0 - step * mu) ** 2, 1.0 - p**2) if form == "sharp" else 1.0 - min(step * mu, p**2)
+
+
+@formula("error >= 0", "messages >= 0")
+def marina_error(p: float, error: float, messages: float) -> float:
+    r"""Error of MARINA's gradient after a step.
+
+    Setting: as for :func:`marina_rate`.
+    Statement: E||g+ - grad f(x+)||^2 = (1 - p) (||g - grad f(x)||^2 + E||mean Q(d_i) - mean d_i||^2), exactly; with
+    PermK the second term is 0 where all workers have the same f_i.
+    Kind: identity.
+    Latex: \mathbb{E}\|g_+-\nabla f(x_+)\|^2=(1-p)\big(\|g-\nabla f(x)\|^2+\mathbb{E}\|\tfrac1N\sum_iQ(d_i)-\bar
+    d\|^2\big)
+    Proof: With probability p there is no error; else the old one plus that of the messages, whose mean is 0.
+    Source: [gorbunov2021marina], in the proof of Theorem 2.1; derived again.
+    error: ||g - grad f(x)||^2.
+    messages: E||mean Q(d_i) - mean d_i||^2.
+
+    >>> marina_error(0.25, error=1.0, messages=3.0)
+    3.0
+    """
+    return (1.0 - p) * total(before=error, messages=messages)
 
 
 @formula("0 <= square_of_mean <= mean_square * (1 + 1e-12)", "form in ('PermK', 'independent', 'shared')")
@@ -270,8 +295,7 @@ def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: 
     Latex (shared): (N-1)\,\|\bar v\|^2
     Proof: A coordinate is sent by one worker, which is uniform: the mean of the messages is there the v_ij of a random
     worker i.
-    Source: derived; Szlendak, Tyurin, Richtarik, ICLR 2022, Theorem 2 (PermK).
-    Known: the paper from memory.
+    Source: derived; [szlendak2022permutation], where PermK is defined.
     mean_square: (1/N) sum_i ||v_i||^2.
     square_of_mean: The square of the mean's norm.
 

@@ -125,7 +125,7 @@ def theorem_for(
     if entry.family == "written-other" and "local(" in entry.name:
         return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
     if entry.family == "written-other":
-        return Theorem("", {}, "its feedback rule or its server is not that of a theorem in this table")
+        return Theorem("", {}, "its method, feedback rule or server is not that of a theorem in this table")
     try:
         factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
     except TypeError as error:

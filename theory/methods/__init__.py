@@ -1,5 +1,6 @@
 """Methods, and feedback rules for what a worker did not send."""
 
+from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
@@ -27,6 +28,7 @@ from .marina import MARINA, VRMARINA
 from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
 from .prox_skip import ProxSkip
+from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -82,6 +84,7 @@ __all__ = [
     "PartialErrorFeedback",
     "Projected",
     "ProxSkip",
+    "QSVRG",
     "ReduceScatter",
     "Sharded",
     "VRMARINA",
@@ -100,3 +103,5 @@ __all__ = [
     "run_lock_free",
     "theory_step",
 ]
+
+lists_itself(__name__)

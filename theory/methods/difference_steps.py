@@ -99,52 +99,29 @@ def full_gradients(method: Any, problem: Any, workers: int) -> bool:
     return method.sampling == "shuffle" and method.batch == each and (method.shards == "shared" or n % workers == 0)
 
 
-def longest_step(method: Any, problem: Any, workers: int, mu: float = 0.0) -> float:
+def longest_step(self: Any, problem: Any, workers: int, mu: float = 0.0) -> float:
     """The longest step size of the method's theorem; with ``mu`` of the one on the Polyak-Lojasiewicz inequality."""
     from .. import bounds
 
-    found = method.differences(problem, workers)
+    found = self.differences(problem, workers)
     known = {"lipschitz": found.lipschitz, "workers_lipschitz": found.workers_lipschitz, "mu": mu}
     if found.momentum is not None:
         return float(bounds.ef21_momentum_step(found.delta, momentum=found.momentum, **known))
     return float(bounds.difference_step(found.ratio, decay=found.decay, **known))
 
 
-def warn_outside_theorem(method: Any, problem: Any, steps: int, workers: int) -> None:
-    """Warn, at the caller of :func:`theory.run`, where the step size is above the longest of the method's theorem.
-
-    The L_i take many passes over the data, so that they are computed only if the step is above what L_max allows.
-    There is no warning if the problem or the compressor does not know its constants.
-    """
-    if outside(4) is None:
-        return
-    step = float(step_size(method.step, 0))
-    try:
-        largest = max_lipschitz(problem)
-        quick = method.differences(problem, workers, WorkerConstants(largest, 0.0, largest, largest, largest, workers))
-        if step <= quick.longest_step():
-            return
-        found = method.differences(problem, workers)
-    except (TypeError, ValueError, AttributeError):
-        return
-    longest = found.longest_step()
-    if step > longest:
-        advise(
-            f"step: it is {step:.3g}, above {longest:.3g}, the longest of the theorem of {type(method).__name__} for this "
-            f"problem, compressor and number of workers (L = {found.lipschitz:.3g}, L~ = "
-            f"{found.workers_lipschitz:.3g}): no theorem covers the run, which may go well",
-            LongStepWarning,
-            depth=4,
-        )
-
-
 def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
     """What :func:`theory.theory_step` says of the method: the theorem for mu > 0 if f is strongly convex."""
-    from .theory_steps import TheoryStep
+    from .theory_steps import NoTheoremError, TheoryStep
 
     found = method.differences(problem, workers)
     step = Constant(longest_step(method, problem, workers, found.mu))
     if found.momentum is not None:
         return TheoryStep(step, "ef21_momentum_step", f"1/(L + sqrt(K)), a = {found.momentum:g}")
-    how = "min(1/(L + sqrt(2) L~ r), decay/(2 mu))" if found.mu > 0 else "1/(L + L~ r)"
+    if not full_gradients(method, problem, workers):
+        raise NoTheoremError(
+            f"step: no theorem of the package covers {type(method).__name__} with noisy gradients, but with those of "
+            'all rows: sampling="shuffle" and a batch of all rows of a worker; or give a number'
+        )
+    how = "min(1/(L + sqrt(2) L~ r), A/(2 mu))" if found.mu > 0 else "1/(L + L~ r)"
     return TheoryStep(step, "difference_step", f"{how}, r = {found.ratio:.4g}")

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from ..core import require, traits
 from .custom import check_method, method
-from .difference_steps import Difference, difference, step_of_theorem
+from .difference_steps import Difference, difference, longest_step, step_of_theorem
 from .types import Run
 
 __all__ = ["EF21", "EF21SGDM"]
 
 
-@traits(state=("g",), stores=(0, 1), listed=True)
+@traits(state=("g",), stores=(0, 1), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class EF21(NamedTuple):
@@ -82,7 +82,7 @@ class EF21(NamedTuple):
         return difference(self, problem, workers, momentum=1.0)
 
 
-@traits(state=("g",), stores=(0, 2), listed=True)
+@traits(state=("g",), stores=(0, 2), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class EF21SGDM(NamedTuple):

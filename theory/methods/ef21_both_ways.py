@@ -21,13 +21,13 @@ from ..compressors.base import quantize
 from ..compressors.identity import Identity
 from ..core import require, traits
 from .custom import check_method, method
-from .difference_steps import Difference, difference, step_of_theorem
+from .difference_steps import Difference, difference, longest_step, step_of_theorem
 from .types import Run
 
 __all__ = ["EF21BC", "EF21P"]
 
 
-@traits(state=("w",), stores=(0, 0), listed=True)
+@traits(state=("w",), stores=(0, 0), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class EF21P(NamedTuple):
@@ -86,7 +86,7 @@ class EF21P(NamedTuple):
         return found._replace(workers_lipschitz=found.lipschitz)
 
 
-@traits(state=("h", "g"), stores=(0, 1), listed=True)
+@traits(state=("h", "g"), stores=(0, 1), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class EF21BC(NamedTuple):

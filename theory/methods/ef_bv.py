@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from ..core import require, traits
 from .custom import check_method, method
-from .difference_steps import Difference, difference, factors_of, step_of_theorem
+from .difference_steps import Difference, difference, factors_of, longest_step, step_of_theorem
 from .types import Run
 
 __all__ = ["EFBV"]
 
 
-@traits(state=("h",), stores=(0, 1), listed=True)
+@traits(state=("h",), stores=(0, 1), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class EFBV(NamedTuple):

@@ -93,20 +93,21 @@ def _(b, t, r, w):
 
 @operation(kind=GRADIENT, shared=("X",))
 class FullGradient(NamedTuple):
-    """Add rate times the mean gradient of the losses of all rows of the worker's shard at X to P."""
+    """Add rate / per times the sum of the gradients of the losses of all rows of the worker at X to P."""
 
     problem: NamedTuple
     X: np.ndarray
     P: np.ndarray
     rate: Column
     shards: Shards
+    per: np.ndarray
     first: int
 
     def _row(pointer, t, r, w):
         b = at(pointer)
         start, stop = b.shards.start[b.first + w], b.shards.stop[b.first + w]
         problem, x, p = b.problem, row_of(b.X, r, w), gradient_target(b.P, r, w, stop - start)
-        weight = rate_at(b.rate, t) / (stop - start)
+        weight = rate_at(b.rate, t) / b.per[b.first + w]
         for q in range(start, stop):
             row = np.int64(b.shards.rows[q]) if b.shards.rows.size else q
             add_loss_gradient(problem, row, np.uint64(0), weight, x, p)
@@ -115,11 +116,9 @@ class FullGradient(NamedTuple):
 
 @in_python(FullGradient, FunctionProblem)
 def _(b, t, r, w):
-    start, stop = int(b.shards.start[b.first + w]), int(b.shards.stop[b.first + w])
-    x, p = row_of(b.X, r, w), row_of(b.P, r, w)
-    for q in range(start, stop):
-        row = int(b.shards.rows[q]) if b.shards.rows.size else q
-        p += number_at(b.rate, t) / (stop - start) * b.problem.row_gradient(row, np.uint64(0), x)
+    x, p, weight = row_of(b.X, r, w), row_of(b.P, r, w), number_at(b.rate, t) / b.per[b.first + w]
+    for q in range(int(b.shards.start[b.first + w]), int(b.shards.stop[b.first + w])):
+        p += weight * b.problem.row_gradient(int(b.shards.rows[q]) if b.shards.rows.size else q, np.uint64(0), x)
 
 
 @operation(kind=GRADIENT)

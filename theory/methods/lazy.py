@@ -18,13 +18,13 @@ from ..compressors.identity import Identity
 from ..compressors.wrappers.skip_zero import SkipZero
 from ..core import require, traits
 from .custom import check_method, method
-from .difference_steps import Difference, difference, step_of_theorem
+from .difference_steps import Difference, difference, longest_step, step_of_theorem
 from .types import Run
 
 __all__ = ["CLAG"]
 
 
-@traits(state=("g",), stores=(0, 3), listed=True)
+@traits(state=("g",), stores=(0, 3), listed=True, longest_step=longest_step)
 @method
 @traits(theory_step=step_of_theorem)
 class CLAG(NamedTuple):

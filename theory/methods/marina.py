@@ -20,7 +20,6 @@ from ..core import require, traits
 from ..problems.base import dimension, rows
 from ..problems.constants import max_lipschitz
 from .custom import check_method, check_share, method
-from .sampling import make_shards
 from .types import Run
 from .unbiased_steps import step_of_theorem, theorem_constants
 
@@ -74,7 +73,7 @@ class MARINA(NamedTuple):
         run.add_to_average(run.x)  # of the iterates
         if run.coin(self.p) or run.first:
             run.set_gradient(p, at=run.x)
-            run.set(g, run.gather(run.compress(FULL, p, phase="full")))  # g = mean grad f_i(x)
+            run.set(g, run.reduce(run.compress(FULL, p, phase="full", reduce=True)))  # g = mean grad f_i(x)
         else:
             run.set_gradient(p, at=run.x)
             run.add_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = grad f_i(x) - grad f_i(y)
@@ -100,7 +99,11 @@ class MARINA(NamedTuple):
 
 @traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
 @method
-@traits(theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"), theory_step=step_of_theorem, exact=True)
+@traits(
+    theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"),
+    theory_step=step_of_theorem,
+    exact=True,
+)
 class VRMARINA(NamedTuple):
     """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.
 
@@ -112,7 +115,7 @@ class VRMARINA(NamedTuple):
         Step sizes.
     p : float, optional
         Probability of a round with all rows; by default the smaller of 1/(1 + omega) and B/(B + m), for batches of B
-        and a largest shard of m rows.  The first round is one.
+        and m = n/N rows of a worker.  The first round is one.
     batch, average, sampling, shards
         As in `ParallelSGD`.
 
@@ -143,8 +146,8 @@ class VRMARINA(NamedTuple):
         p, g, y = run.scratch(), run.vector("g"), run.vector("before")
         run.add_to_average(run.x)  # of the iterates
         if run.coin(run.once("p", lambda: self.chance(run.problem, run.workers))) or run.first:
-            run.set_full_gradient(p, at=run.x)  # of all rows
-            run.set(g, run.gather(run.compress(FULL, p, phase="full")))  # g = mean grad f_i(x)
+            run.set_full_gradient(p, at=run.x, no_batch=True)  # of all rows
+            run.set(g, run.reduce(run.compress(FULL, p, phase="full", reduce=True)))  # g = mean grad f_i(x)
         else:
             run.set_gradient(p, at=run.x)  # of a batch
             run.add_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = grad f_ij(x) - grad f_ij(y)
@@ -156,9 +159,8 @@ class VRMARINA(NamedTuple):
         """The probability of a round with all rows."""
         if self.p is not None:
             return self.p
-        shards = make_shards(self.shards, self.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
-        rest = int((shards.stop - shards.start).max()) / self._rows_of_a_batch()
-        return 1.0 / (1.0 + max(omega(self.compressor, int(dimension(problem))), rest))
+        batches = int(rows(problem)) / workers / self._rows_of_a_batch()
+        return 1.0 / (1.0 + max(omega(self.compressor, int(dimension(problem))), batches))
 
     def _rows_of_a_batch(self) -> int:
         require(isinstance(self.batch, int), "batch", self.batch, "an integer, unless p is given")
