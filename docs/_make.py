@@ -64,6 +64,7 @@ CLAIM_TOPICS = {
     "lamb": "LAMB",
     "zero": "Memory and communication of ZeRO",
     "rounds": "Rounds of the methods compared",
+    "ef21": "EF21 and its kin",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",

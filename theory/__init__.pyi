@@ -82,6 +82,7 @@ from .compressors import (
 from .core.random import key, uniform
 from .core.result import load_result
 from .data import DataError, Dataset, load_data, wilson_data
+from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
     CLAG,
@@ -163,9 +164,11 @@ from .problems import (
     Langevin,
     QuantizedGradients,
     UnscaledDataWarning,
+    WrongGradientWarning,
     accuracy,
     batch_bound,
     batch_gradient,
+    check_gradient,
     diversified,
     function,
     gradient,
@@ -315,6 +318,7 @@ __all__ = [
     "UnscaledDataWarning",
     "UnstableMemoryWarning",
     "WireError",
+    "WrongGradientWarning",
     "abort_on_error",
     "accuracy",
     "audit",
@@ -324,6 +328,7 @@ __all__ = [
     "by_layer",
     "catalyst",
     "check",
+    "check_gradient",
     "claims",
     "compare",
     "compress",
@@ -347,12 +352,14 @@ __all__ = [
     "gradient",
     "gradient_diversity",
     "gradient_variance",
+    "graphs",
     "initial_point",
     "key",
     "layer_shapes",
     "layers",
     "lipschitz",
     "list_claims",
+    "listing",
     "load_data",
     "load_result",
     "load_network",
@@ -378,7 +385,9 @@ __all__ = [
     "sample_gradient",
     "saturating_quadratic",
     "scaled",
+    "search",
     "second_moment",
+    "servers",
     "show",
     "simulate_allgather",
     "simulate_allreduce",

@@ -22,6 +22,7 @@ from .conef_rates import *
 from .contractive import *
 from .cr_psgd_catalyst import *
 from .difference_gossip import *
+from .difference_limits import *
 from .difference_rates import *
 from .diversity import *
 from .dpsgd import *

@@ -31,8 +31,8 @@ def ef21_memory(delta: float, *, workers_lipschitz: float, moved: float, error: 
     of that, and C(v) = (1 - sqrt(1 - delta)) v).
     Latex: G_{t+1}\le(1-\theta)G_t+\beta\tilde L^2\|x_{t+1}-x_t\|^2,\quad\theta=1-\sqrt{1-\delta},\
     \beta=\frac{1-\delta}\theta
-    Attained: one worker with L x^2/2 and C(v) = theta v, where grad f(x_{t+1}) - grad f(x_t) is theta/(1 - theta) times
-    grad f(x_t) - g
+    Attained: L x^2/2 with C(v) = (1 + q) v, q = sqrt(1 - delta), from g = 0, with gamma L = (1 - q)/(1 + q): the second
+    step
     Proof: The worker sends C(v) of v = grad f_i(x_{t+1}) - g_i, and keeps at most (1 - delta) ||v||^2, of which (1 + s)
     ||grad f_i(x_t) - g_i||^2 + (1 + 1/s) L_i^2 R is a bound of ||v||^2; s = theta/(1 - theta).
     Source: [richtarik2021ef21], Lemma 1, quoted by others; derived again.
@@ -170,6 +170,8 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
     there is G = mean (L~/L_i) ||g_i - grad f_i||^2.
     Kind: upper.
     Latex: \tilde L=\frac1N\sum_iL_i\le\sqrt{\frac1N\sum_iL_i^2}
+    Attained: in the limit of no contraction, f_i = L_i x^2/2 with C(v) = (1 + q) v, q = sqrt(1 - delta): their longest
+    stable step is 2/(1 + q) times the theorem's, for any L_i.
     Proof: ||mean a_i||^2 <= mean (L~/L_i) ||a_i||^2 (Cauchy and Schwarz), and EF21's lemma, worker by worker, adds up
     to beta mean (L~/L_i) L_i^2 R = beta L~^2 R.
     Source: [richtarik2024reloaded], the abstract; derived again, for any contraction.

@@ -42,6 +42,7 @@ from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
 from ..methods.theory_steps import TheoryStep, with_theory_step
 from ..problems.base import dimension, regularization, rows
+from ..problems.gradient_check import warn_of_wrong_gradient
 from ..problems.layer_slices import initial_point
 from ..problems.margins import astype
 from .context import PURPOSES
@@ -196,6 +197,7 @@ def prepare(
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
         warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
+        warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
     about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers))
     batches, purposes = map(read_only, (batches, purposes))

@@ -1,5 +1,6 @@
 """Compressors: how a vector becomes few bits, and what the receiver restores from them."""
 
+from ..core.rooms import lists_itself
 from .base import (
     Symbols,
     accumulate,
@@ -149,3 +150,5 @@ __all__ = [
     "unpack_positions",
     "update_state",
 ]
+
+lists_itself(__name__)

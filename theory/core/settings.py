@@ -12,7 +12,6 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,7 +19,6 @@ import numpy as np
 from .generics import registers
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -84,28 +82,6 @@ class SettingType(type):
         hidden = set(dir(tuple)) - {"__doc__", "__module__"}
         hidden |= {"_asdict", "_make", "_field_defaults", "__annotations__", "__match_args__", "__orig_bases__"}
         return [name for name in super().__dir__() if name not in hidden]
-
-
-def known_keywords(function: F) -> F:
-    """Decorator: a keyword that the function does not know is refused with the nearest one that it does.
-
-    >>> @known_keywords
-    ... def twice(*, number=1):
-    ...     return 2 * number
-    >>> twice(numbr=3)
-    Traceback (most recent call last):
-        ...
-    TypeError: twice: got the argument 'numbr', did you mean number?
-    """
-    names = tuple(p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
-    known = SimpleNamespace(__name__=function.__name__, _fields=names)
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        _spelled(known, kwargs)
-        return function(*args, **kwargs)
-
-    return cast(F, call)
 
 
 def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+NO_MESSAGES = (
+    "a function has no format of its own: it is sent in full precision (add-a-compressor says how to give it one)"
+)
+
 __all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
 
 
@@ -17,6 +21,8 @@ def name_of(c: Any) -> str:
     >>> name_of(Bucketed(QSGD(7), 16))
     'Bucketed(QSGD(7), 16)'
     """
+    if callable(getattr(c, "function", None)):
+        return f"compressor({getattr(c.function, '__name__', type(c.function).__name__)})"
     default, parts, skipped = getattr(c, "_field_defaults", {}), [], False
     for name, value in zip(c._fields, c, strict=True):
         if name in default and type(default[name]) is type(value) and default[name] == value:
@@ -70,7 +76,14 @@ def _law(audit: Any) -> tuple[str, float | None, float, float]:
         return "ω", audit.omega, measured, found
     if audit.delta is not None:
         return "δ", audit.delta, 1.0 - measured, 1.0 - found
+    if one_is_function(audit):  # what its factor would be
+        return ("ω", None, measured, found) if audit.unbiased else ("δ", None, 1.0 - measured, 1.0 - found)
     return "error", None, measured, found
+
+
+def one_is_function(audit: Any) -> bool:
+    """Whether it is the audit of a Python function, which has no messages of its own."""
+    return audit.wire is None
 
 
 def law_table(audits: Any) -> Any:
@@ -115,6 +128,9 @@ def wire_table(audits: Any) -> Any:
     rows = []
     for one in audits:
         wire, timing = one.wire, one.timing
+        if one_is_function(one):
+            rows.append((name_of(one.compressor), _number(one.rows[0].nonzeros.estimate), *["-"] * (len(head) - 2)))
+            continue
         numbers = (wire.nonzeros, wire.nonzeros_stated, wire.coded.estimate, wire.stated, wire.entropy, wire.zlib)
         times = f"{_two(timing.encode / timing.copy)} + {_two(timing.decode / timing.copy)}"
         rows.append(
@@ -145,13 +161,7 @@ def sheet(one: Any) -> str:
         f"bias         {bias}: largest z = {_z(one.z)} over {len(one.rows)} inputs",
         f"{name:<13}stated {_number(stated, 6)}, measured {_number(measured, 6)} ({one.measured.name}), "
         f"worst found {_number(found, 6)} ({one.worst.where}; {one.worst.evaluations:,} vectors tried){tight}",
-        f"non-zeros    {_number(wire.nonzeros)}, formula {_number(wire.nonzeros_stated)} ({wire.input})",
-        f"payload      {_number(wire.coded.estimate)} bits a coordinate, formula {_number(wire.stated)}, "
-        f"entropy {_number(wire.entropy)}, zlib {_number(wire.zlib)} ({wire.input})",
-        f"frame        {wire.frame} bytes",
-        f"time         encode {_two(timing.encode)}, decode {_two(timing.decode)}, memcpy {_two(timing.copy)} ns "
-        f"a coordinate (d = {timing.d:,}): {_two(timing.encode / timing.copy)} and "
-        f"{_two(timing.decode / timing.copy)} times memcpy",
+        *(_messages(wire, timing) if wire else [f"messages     {NO_MESSAGES}"]),
         "",
     ]
     head = ("input", "z of bias", "relative squared error", "non-zeros", "formula")
@@ -161,3 +171,16 @@ def sheet(one: Any) -> str:
     ]
     rows.append((f"worst: {one.worst.where}", "", str(one.worst.error), "", ""))
     return "\n".join([*lines, lay_out(head, rows, left=(0, 2))])
+
+
+def _messages(wire: Any, timing: Any) -> list[str]:
+    """The lines of a sheet on messages."""
+    return [
+        f"non-zeros    {_number(wire.nonzeros)}, formula {_number(wire.nonzeros_stated)} ({wire.input})",
+        f"payload      {_number(wire.coded.estimate)} bits a coordinate, formula {_number(wire.stated)}, "
+        f"entropy {_number(wire.entropy)}, zlib {_number(wire.zlib)} ({wire.input})",
+        f"frame        {wire.frame} bytes",
+        f"time         encode {_two(timing.encode)}, decode {_two(timing.decode)}, memcpy {_two(timing.copy)} ns "
+        f"a coordinate (d = {timing.d:,}): {_two(timing.encode / timing.copy)} and "
+        f"{_two(timing.decode / timing.copy)} times memcpy",
+    ]

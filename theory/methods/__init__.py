@@ -1,5 +1,6 @@
 """Methods, and feedback rules for what a worker did not send."""
 
+from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
@@ -102,3 +103,5 @@ __all__ = [
     "run_lock_free",
     "theory_step",
 ]
+
+lists_itself(__name__)
