@@ -167,7 +167,7 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
 
 @formula("0 < step * mu <= 1")
 def marina_gap(steps: int, *, step: float, mu: float, gap: float) -> float:
-    r"""f - f* of MARINA and of VR-MARINA on the Polyak-Lojasiewicz inequality.
+    r"""F - f* of MARINA and of VR-MARINA on the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`marina_rate`, 2 mu (f - f*) <= ||grad f||^2; eta at most :func:`marina_step` of the form pl,
     and at most p/(2 mu).
@@ -205,8 +205,8 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
 def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: float, first: float) -> float:
     r"""Mean squared gradient of DASHA, which begins with g_i = h_i = 0.
 
-    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i with
-    a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
+    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i
+    with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T) + omega (1 + 2 omega) G_0/(N
     T), G_0 = mean ||grad f_i(x_0)||^2.
     Kind: upper.

@@ -79,8 +79,8 @@ def _(context):
 @claim(
     "diana.shifts",
     title="DIANA's shifts reach the gradients at the minimum",
-    statement="On strongly convex functions with exact gradients, h_i tends to grad f_i(x*), so that the messages tend to "
-    "0 although no worker's gradient does.",
+    statement="On strongly convex functions with exact gradients, h_i tends to grad f_i(x*), so that the messages tend "
+    "to 0 although no worker's gradient does.",
     kind="identity",
     source="[mishchenko2019distributed]; a consequence of its Lyapunov function, diana.rate",
     subject=partial(DIANA, **OWN),
@@ -113,7 +113,7 @@ def runs_law(name, of, make, law_of, settings, mutants):
     """
 
     def measure(context):
-        d, t = context.samples(60_000), 4
+        d, t = context.samples(40_000), 3
         for where, arguments in settings.items():
             for share in (0.8, 1.25):
                 s = share * of(*arguments)
@@ -369,8 +369,8 @@ def _(context):
 @claim(
     "prox-skip.runs",
     title="Runs of ProxSkip move by its matrices",
-    statement="With a quadratic for each worker, (x_i - x*, h_i - grad f_i(x*)) of a run is multiplied by one of the two "
-    "matrices of prox-skip.factor in each step, as the coin says, which shows heads with probability p.",
+    statement="With a quadratic for each worker, (x_i - x*, h_i - grad f_i(x*)) of a run is multiplied by one of the "
+    "two matrices of prox-skip.factor in each step, as the coin says, which shows heads with probability p.",
     kind="identity",
     source="derived: every line of the method is linear",
     subject=ProxSkip,
