@@ -223,11 +223,11 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
                 found = [tried[times]] * options.seeds
             else:
                 found = list(pool.map(trial, repeat(method), repeat(times * unit), all_seeds))
-        values: Any = [[float(f"{v:.6g}") for v in column] for column in zip(*(one[0] for one in found), strict=True)]
+        values = [[float(f"{v:.6g}") for v in column] for column in zip(*(one[0] for one in found), strict=True)]
         covered = known is None and name != "DCGD" and "batches" not in name or name == "GD"
         predicted = tried[1.0][2] / (unit * problem.l2) if covered else math.nan
-        row = Outcome(order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0])
-        rows.append(row)
+        fields: Any = (order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0])
+        rows.append(Outcome(*fields))
         curves.append(Curve(order, workers, name, *(np.asarray(v[::3], np.float32) for v in found[0][1])))
     return rows, curves
 
