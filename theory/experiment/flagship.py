@@ -135,6 +135,7 @@ def experiment(
     command: str = "",
     say: Callable[[str], object] = print,
     stopping: Stopping | None = None,
+    json_file: str | None = None,
 ) -> int:
     """Run a configuration, print its table and write its record.
 
@@ -149,6 +150,8 @@ def experiment(
         Called with the lines of output, on rank 0 only.
     stopping : Stopping, optional
         Where checkpoints are kept, and from where to go on.
+    json_file : str, optional
+        Where the row of each method is written as JSON, "-" for standard output.
 
     Returns
     -------
@@ -187,7 +190,7 @@ def experiment(
             _run_all(jobs, problem, constants, configuration, comm, recorder, interruption, stopping or Stopping())
         except Interrupted as stopped:
             interruption.signal = stopped.signal
-            from_root(comm, lambda: _finish(recorder, interruption, say))
+            from_root(comm, lambda: _finish(recorder, interruption, say, json_file))
             if root and stopped.folder:
                 say(f"go on: the same command with --resume {stopped.folder.parents[1]}")
             return stopped.exit_code
@@ -196,13 +199,13 @@ def experiment(
                 recorder.close("failed", str(error))
             raise ConfigurationError(str(error)) from None
         except KeyboardInterrupt:
-            _finish(recorder, interruption, say)
+            _finish(recorder, interruption, say, json_file)
             raise
         except Exception as error:
             if recorder is not None:
                 recorder.close("failed", repr(error))
             raise
-        return from_root(comm, lambda: _finish(recorder, interruption, say))
+        return from_root(comm, lambda: _finish(recorder, interruption, say, json_file))
 
 
 def _prepare(configuration: Configuration, comm: Any) -> Any:
@@ -367,10 +370,12 @@ def _record(
     recorder.flush()
 
 
-def _finish(recorder: Recorder | None, interruption: Interruption, say: Any) -> int:
+def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, json_file: str | None = None) -> int:
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
+    from ..plots.text import at_width
+    from .command_parser import write_json
     from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
     from .record_table import report
 
@@ -378,9 +383,11 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any) -> 
     interruption.running = True  # from here on a signal must not interrupt writing
     record = read_record(recorder.folder)
     if record.results:
-        text = report(record)
-        recorder.text("table.txt", text + "\n")
-        say(text)
+        with at_width():
+            recorder.text("table.txt", report(record) + "\n")
+        say(report(record))
+        if json_file:
+            write_json(json_file, record.results)
         draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
     reason = interruption.reason if interrupted else ""
     folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)

@@ -233,8 +233,8 @@ def graphs() -> Listing:
     Examples
     --------
     >>> import theory as th
-    >>> th.graphs()[0].what
-    'Every worker hears all others; all weights are 1/n.'
+    >>> [graph.name for graph in th.graphs()][:3]
+    ['Complete', 'Edges', 'Hypercube']
     """
     return listing("graphs")
 

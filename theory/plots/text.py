@@ -5,13 +5,29 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 WIDTH = 120
 
 
+_fixed: list[int] = []
+
+
+@contextmanager
+def at_width(columns: int = WIDTH) -> Iterator[None]:
+    """Whatever the terminal is, tables have this width: for files."""
+    _fixed.append(columns)
+    try:
+        yield
+    finally:
+        _fixed.pop()
+
+
 def line_width() -> int:
     """The columns of the terminal, at most 120; 120 where the output is a file."""
+    if _fixed:
+        return _fixed[-1]
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
 
 

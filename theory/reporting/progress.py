@@ -51,8 +51,11 @@ class Lines:
         self._last = time.monotonic()
 
     def now(self, text: str) -> None:
-        """Print a line."""
-        print(text, file=sys.stderr, flush=True)
+        """Print a line, above a bar if there is one."""
+        bars = sys.modules.get("tqdm")
+        write = print if bars is None else bars.tqdm.write
+        write(text, file=sys.stderr)
+        sys.stderr.flush()
         self._last = time.monotonic()
 
     def when_due(self, text: str) -> None:
@@ -87,12 +90,12 @@ class Heartbeat:
 
 
 def heartbeat(text: str) -> Any:
-    """A context that prints a line now and every few seconds, unless standard error is a terminal or silenced."""
-    if on_terminal() or silenced():
+    """A context that prints a line now and every few seconds, with the seconds since then, unless silenced."""
+    if silenced():
         return contextlib.nullcontext()
-    lines = Lines()
+    lines, since = Lines(), time.monotonic()
     lines.now(text)  # the line before may be seconds old
-    return Heartbeat(lines, lambda: text)
+    return Heartbeat(lines, lambda: f"{text}, for {time.monotonic() - since:.0f} s")
 
 
 def track(items: Any, label: str, total: int | None = None, quiet: bool | None = None) -> Any:
