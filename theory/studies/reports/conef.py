@@ -51,6 +51,8 @@ def statements(rows, chosen: dict[str, Way], share: float, topics: bool = True) 
     """
     momenta = sorted({row.momentum for row in rows})
     of = [_statements([row for row in rows if row.momentum == m], chosen, share, topics) for m in momenta]
+    if len(momenta) == 1:
+        return of[0]
     return [
         one[0]._replace(
             trials=[trial for said in one for trial in said.trials],
@@ -390,15 +392,17 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
         head = ("d", "method", "held out, %", "training loss", "memory, bytes")
         tables.append(Table("Sweep over the dimension", head, cells))
         said.append(sweep_statement(swept))
+    more = ", and up to four more, as long as the best one lies at an end" if set(steps) - set(options.grid) else ""
+    alone = "; methods that the talk does not compare have the last one alone" if len(options.momenta) > 1 else ""
     setting = (
         f"Softmax regression on {name}: the {size.columns:,} most frequent of {size.features:,} features, "
         f"{size.classes} classes, d = {d:,}, l2 = 1/n, 80 % of {size.n:,} rows for training. "
         f"{options.workers} workers with batches of {options.batch}, Nesterov momentum after "
         f"decompression ({', '.join(f'{m:g}' for m in options.momenta)}; the authors' code has {MOMENTUM:g}, the talk "
-        f"names none; methods that the talk does not compare have the last one alone), {options.steps} rounds, single "
+        f"names none{alone}), {options.steps} rounds, single "
         f"precision, {options.seeds} seeds. One random block of {100 * options.share:.3g} % of d, the same for all "
-        f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L, and up to "
-        "four more, as long as the best one lies at an end; a star marks a best step that is still an end. The table "
+        f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L{more}; "
+        "a star marks a best step that is an end of what was tried. The table "
         'shows the one with the least training loss, with all seeds (the others have one). "Fixed sketch": the linear '
         f"sketch of the authors' code, with their beta = {AUTHORS:g} and with the beta that forgets fastest without "
         "gradients; theory is then "

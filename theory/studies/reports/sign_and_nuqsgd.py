@@ -217,7 +217,6 @@ def draw(sent, curves):
         SIGN: ("#D55E00", "-", "o"),
         ONE_SCALE: ("#E69F00", "--", "o"),
         ONE_BIT: ("#000000", "-.", "v"),
-        f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
         FOUR: ("#0072B2", "-", "s"),
         CODED: ("#009E73", "-", "D"),
         EIGHT: ("#CC79A7", "-.", "^"),
@@ -288,7 +287,7 @@ def _tables(sent, trained) -> list[Table]:
     )
     d = {row.input: row.d for row in sent}
     for (problem, method), row in best(trained).items():
-        losses = [_with_spread(r.loss) for r in (by_step[problem, method, s] for s in STEPS)]
+        losses = [_with_spread(r.loss) if r else "-" for r in (by_step.get((problem, method, s)) for s in STEPS)]
         taken, width = float(np.mean(fastest[problem, method].rounds)), fastest[problem, method].bits
         there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
         cells.append(
@@ -304,7 +303,7 @@ def _tables(sent, trained) -> list[Table]:
             spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
     names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
     head = ("problem: method", "bits", *names, "held out", "rounds", "payload")
-    tables.append(Table("Training", head, cells))
+    tables.append(Table("Training with the best step", head, cells))
     head = ("problem: method", "gradients", "coding", "all")
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
 
@@ -316,8 +315,10 @@ def _with_spread(values) -> str:
 
 def _edges(trained) -> str:
     """The methods whose best step is the longest or the shortest that was tried."""
-    tried = {row.step for row in trained}
-    edges = [f"{row.problem}, {row.method}" for row in best(trained).values() if row.step in (min(tried), max(tried))]
+    edges = []
+    for row in best(trained).values():
+        tried = [one.step for one in trained if (one.problem, one.method) == (row.problem, row.method)]
+        edges += [f"{row.problem}, {row.method}"] if row.step in (min(tried), max(tried)) else []
     return f"for {'; '.join(edges)}" if edges else "for none"
 
 
@@ -337,13 +338,14 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         f"encoding, {WORKERS} decodings, the passes of the memory, and {WORKERS - 1} messages received one after the "
         f"other; gradients are left out. Training: {WORKERS} workers, batches of {BATCH}, momentum {MOMENTUM:g}, "
         f"l2 = {L2:g} as part of what is sent, {rounds} rounds, 80 % of the rows, "
-        f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L, of which the best one "
+        f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L (- where not tried), of "
+        "which the best one "
         f"is an edge of the grid {_edges(trained)}; one for all is {number(COMMON * (1 - MOMENTUM))}/L. f - f* is the "
         "mean over the last quarter, held-out accuracy that of the step size with the lowest one. Rounds "
         f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), with the fastest step size. The "
         "simulator counts bits without packing them; its times are the least between two records. Coded messages "
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
-        f" Not trained, since it takes as long as all others: {UNTRAINED}."
+        f" Not trained, since that takes longer than all else: {'; '.join(UNTRAINED)}."
     )
     if untimed:
         setting += f" Not timed, where a - stands: {', '.join(untimed)}; verdicts on times are of {timed_sign(sent)}."
