@@ -24,11 +24,12 @@ from .method_names import written_method
 from .ranks import compile_together, from_root
 from .records import Recorder, read_record
 from .stopping import Stopping, Watcher
-from .theorems import Constants, judge, measure_constants, theorem_for
+from .theorems import Constants, Theorem, judge, measure_constants, theorem_for
 from .variance_table import compression_ratio, gradient_numbers, stated_ratio
 
 K_SHARE = 500  # the letter k in a method's name means d/500, at least 1
 FIRST_STEP = 0.25  # the first step size, times L
+MOST_TIMES = 100  # a run is at most so many times longer until its bound says something
 STOPPED = 99  # SciPy's status for a run that its callback stopped
 
 
@@ -180,6 +181,8 @@ def experiment(
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
         jobs = make_jobs(configuration, cells, constants)
+        if configuration.until_bound:
+            jobs = [_until_bound(job, constants) for job in jobs]
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
         at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
@@ -322,13 +325,9 @@ def _run_all(
                 return
 
 
-def _record(
-    recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
-) -> None:
-    """Write one run to disk: its history, arrays, costs and verdict."""
-    end = result.history[-1]
-    gap = float(result.fun) - constants.lower
-    theorem = theorem_for(
+def _theorem(job: Job, constants: Constants) -> Theorem:
+    """The theorem that covers a job."""
+    return theorem_for(
         job.entry,
         job.method.compressor,
         constants,
@@ -337,6 +336,22 @@ def _record(
         workers=job.cell.workers,
         batch=job.cell.batch,
     )
+
+
+def _until_bound(job: Job, constants: Constants) -> Job:
+    """The job with the steps from which its bound says something, if these are not far more."""
+    from_there = _theorem(job, constants).speaks_from(constants.trivial, job.cell.steps) or 0
+    more = job.cell.steps < from_there <= MOST_TIMES * job.cell.steps
+    return job._replace(cell=job.cell._replace(steps=from_there)) if more else job
+
+
+def _record(
+    recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
+) -> None:
+    """Write one run to disk: its history, arrays, costs and verdict."""
+    end = result.history[-1]
+    gap = float(result.fun) - constants.lower
+    theorem = _theorem(job, constants)
     verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
     stated, constant = stated_ratio(job.method.settled(problem).compressor, constants.d)
     measured = {

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 FAR = 10**15  # steps; a bound that is vacuous up to here is reported as vacuous
+NEAR = 10**5  # the same of bounds whose evaluation takes as long as the steps
 
 
 class Constants(NamedTuple):
@@ -95,12 +96,13 @@ class Theorem(NamedTuple):
 
     def speaks_from(self, trivial: float, known: int) -> int | None:
         """Approximate number of steps from which the bound is below ``trivial``; None if that is too far."""
-        if self.function != "mem_sgd":
-            return None  # evaluation takes as long as the steps
-        low, high = known, known
+        if not self.function:
+            return None
+        far = FAR if self.function == "mem_sgd" else NEAR
+        low, high = 0, max(1, known)
         while self(high) > trivial:
             low, high = high, 2 * high
-            if high > FAR:
+            if high > far:
                 return None
         while high - low > max(1, low // 100):
             middle = (low + high) // 2
