@@ -152,14 +152,11 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
     grad f_i(x+) - grad f_i(x), or the same of B rows drawn independently; f is L-smooth, f_i L_i-smooth; eta at most
     :func:`marina_step`.
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T).
-    Statement (pl): If 2 mu (f - f*) <= ||grad f||^2, E f(x_T) - f* <= (1 - eta mu)^T (f(x_0) - f*) for steps of the form
-    pl.
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}
-    Latex (pl): \mathbb{E}f(x_T)-f^*\le(1-\eta\mu)^T(f(x_0)-f^*)
     Proof: E||g+ - grad f(x+)||^2 <= (1 - p) ||g - grad f(x)||^2 + (1 - p) A ||x+ - x||^2, A = (omega L~^2 + (1 + omega)
     l^2/B)/N; f(x+) <= f - eta/2 ||grad f||^2 - (1/(2 eta) - L/2) ||x+ - x||^2 + eta/2 ||g - grad f||^2; add eta/(2 p)
-    times the first, for pl eta/p times.
+    times the first, for marina_gap eta/p times.
     Source: [gorbunov2021marina], Theorems 2.1 and 3.1; derived again.
 
     >>> marina_rate(100, step=0.5, gap=1.0)
@@ -168,13 +165,30 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
     return 2.0 * gap / (step * steps)
 
 
-@formula("quadratic > 0", "workers > 0", "form in ('smooth', 'pl', 'paper')")
+@formula("0 < step * mu <= 1")
+def marina_gap(steps: int, *, step: float, mu: float, gap: float) -> float:
+    r"""F - f* of MARINA and of VR-MARINA on the Polyak-Lojasiewicz inequality.
+
+    Setting: as for :func:`marina_rate`, 2 mu (f - f*) <= ||grad f||^2; eta at most :func:`marina_step` of the form pl,
+    and at most p/(2 mu).
+    Statement: E f(x_T) - f* <= (1 - eta mu)^T (f(x_0) - f*).
+    Kind: upper.
+    Latex: \mathbb{E}f(x_T)-f^*\le(1-\eta\mu)^T(f(x_0)-f^*)
+    Proof: As for marina_rate, with f - f* + eta/p ||g - grad f||^2.
+    Source: [gorbunov2021marina], Theorem 2.2; derived again.
+
+    >>> marina_gap(2, step=0.5, mu=1.0, gap=1.0)
+    0.25
+    """
+    return (1.0 - step * mu) ** steps * gap
+
+
+@formula("quadratic > 0", "workers > 0", "form in ('smooth', 'paper')")
 def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: float, form: str = "smooth") -> float:
     r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
 
     Setting: f L-smooth, f_i L_i-smooth, exact gradients; more in :func:`dasha_rate`.
     Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 without convexity, 16 in the paper.
-    Statement (pl): c = 4; also eta <= a/(2 mu).
     Kind: identity.
     Source: derived, see :func:`dasha_rate`; [tyurin2023dasha], Theorem 6.1, has 16.
     workers: N; for correlated messages omega over the constant of their mean's error.
@@ -183,7 +197,7 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
     >>> dasha_step(1.0, omega=4.0, workers=8, quadratic=1.0)
     0.25
     """
-    c = {"smooth": 2.0, "pl": 4.0, "paper": 16.0}[form]
+    c = 16.0 if form == "paper" else 2.0
     return 1.0 / (lipschitz + quadratic * math.sqrt(c * omega * (2.0 * omega + 1.0) / workers))
 
 
@@ -191,12 +205,10 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
 def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: float, first: float) -> float:
     r"""Mean squared gradient of DASHA, which begins with g_i = h_i = 0.
 
-    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i with
-    a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
+    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i
+    with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T) + omega (1 + 2 omega) G_0/(N
     T), G_0 = mean ||grad f_i(x_0)||^2.
-    Statement (pl): If 2 mu (f - f*) <= ||grad f||^2, E Psi_T <= (1 - eta mu)^T Psi_0 for steps of the form pl, Psi = f -
-    f* + eta/(a (3 - 2 a)) (||mean e_i||^2 + 4 omega a/N mean ||e_i||^2), e_i = g_i - grad f_i(x).
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\omega(1+2\omega)G_0}{NT}
     Proof: e_i+ = (1 - a) e_i + an error with E||.||^2 <= omega ||d_i - a e_i||^2, d_i the change of the gradient; (1 -

@@ -39,8 +39,8 @@ from .natural import Natural, NaturalDithering
 from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
 from .optimal_sparsifier import OptimalSparsifier
-from .qsgd import QSGD, qsgd_bits
 from .perm_k import PermK
+from .qsgd import QSGD, qsgd_bits
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
 from .sign import ScaledSign, Sign, majority_vote

@@ -1,9 +1,10 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
 A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Or a method stands
-alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``.  Names are those of the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
-False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
-``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
+alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``.  Names are those of the classes, upper or lower case,
+and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
+five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, or, for wrappers,
+other compressors: ``bucketed(qsgd(s=7), 512)``.
 """
 
 from __future__ import annotations
