@@ -1,8 +1,7 @@
 """EF-SignSGD against NUQSGD with 4 and 8 bits: bits per bucket, time of a round, loss against bits, held-out accuracy.
 
-EF-SignSGD stores the error of its signs in a memory, here with two scales a bucket, as the NUQSGD paper counts, and
-with one; 1-bit SGD is the same with columns of the weights as buckets.  NUQSGD is unbiased and has no memory.  All have
-momentum 0.9 and weight decay (the l2 term, part of what is sent), as in the runs of the NUQSGD paper.
+EF-SignSGD stores the error of its signs in a memory; NUQSGD is unbiased and has no memory.  Both have momentum 0.9
+and weight decay (the l2 term, part of what is sent), as in the runs of the NUQSGD paper.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ from .shared.step_search import Way, reached
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
 SIGN, FOUR, EIGHT = f"EF-sign, {SMALL}", f"NUQSGD 4 bits, {LARGE}", f"NUQSGD 8 bits, {LARGE}"
-ONE_SCALE, ONE_BIT = f"EF-sign, one scale, {SMALL}", "1-bit SGD, columns"
+TWO_SCALES = f"EF-sign, two scales, {SMALL}"  # as the paper counts; its messages alone
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
-UNTRAINED = (f"EF-sign, one scale, {LARGE}", *(f"NUQSGD {bits} bits, {SMALL}" for bits in LEVELS))  # too dear
 WORKERS, BATCH = 8, 32
 STEPS = (16.0, 4.0, 1.0, 0.25, 0.0625)  # in units of (1 - momentum)/L: the best one of each method is used
 SEEDS = 5
@@ -41,7 +39,7 @@ SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
 
 
 class Training(NamedTuple):
-    """One method on one problem with one step size.
+    """One method on one problem with one step size, means over seeds.
 
     Attributes
     ----------
@@ -50,48 +48,42 @@ class Training(NamedTuple):
         Times (1 - momentum)/L.
     bits : float
         Payload bits per coordinate and message.
-    loss : list of float
-        f - f* on the training part, mean over the last quarter of the run, seed by seed.
-    accuracy : list of float
-        On the held-out part, at the end, seed by seed.
-    rounds : list of float
-        Rounds until f - f* is at the target fraction of f(0) - f*, seed by seed; infinite if never.
+    loss, spread : float
+        f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
+    accuracy, apart : float
+        On the held-out part, at the end; standard deviation over the seeds.
+    rounds : float
+        Rounds until f - f* is at the target fraction of f(0) - f*; infinite if never.
     gradient, coding, whole : float
         Milliseconds of a round in the simulator: gradients of all workers, quantizing and memory, everything; the least
-        mean between two records, since other load only adds.  NaN if they were not measured.
+        mean between two records, since other load only adds.
     """
 
     problem: str
     method: str
     step: float
     bits: float
-    loss: list
-    accuracy: list
-    rounds: list
+    loss: float
+    spread: float
+    accuracy: float
+    apart: float
+    rounds: float
     gradient: float
     coding: float
     whole: float
 
 
-def methods(column: int | None = None, quick: bool = False) -> dict[str, Way]:
+def methods(quick: bool = False) -> dict[str, Way]:
     """The methods; the number after a name is the bucket size, and coded messages need no separate runs.
-
-    ``column`` is the length of a column of weights, which is a bucket of 1-bit SGD, if its entries are stored in a row.
 
     Examples
     --------
     >>> list(methods(quick=True))
     ['float32', 'EF-sign, 64', 'NUQSGD 4 bits, 8192', 'NUQSGD 8 bits, 8192']
     """
-    memory = ErrorFeedback()
-    ways = {
-        "float32": Way("float32", Identity()),
-        SIGN: Way("sign", Bucketed(TwoScaleSign(), SMALL), memory),
-    }
-    if column is not None:
-        ways[ONE_BIT] = Way("sign", Bucketed(TwoScaleSign(), column), memory)
+    ways = {"float32": Way("float32", Identity())}
     for size in (SMALL, LARGE):
-        ways[f"EF-sign, one scale, {size}"] = Way("sign", Bucketed(ScaledSign(), size), memory)
+        ways[f"EF-sign, {size}"] = Way("sign", Bucketed(ScaledSign(), size), ErrorFeedback())
     for bits, s in LEVELS.items():
         for size in (SMALL, LARGE):
             ways[f"NUQSGD {bits} bits, {size}"] = Way("NUQSGD", Bucketed(NUQSGD(s), size))
@@ -185,14 +177,24 @@ def train(
         gaps = np.array([h["f"] for h in history]) - optimum
         late = gaps[:, -max(1, records // 4) :].mean(axis=1)
         held = [accuracy(test, done.last) for done, _ in runs]
-        at = history[0]["step"]
+        gap, at = gaps.mean(axis=0), history[0]["step"]
         spent = [
             1e3 * min(np.min(np.diff(h[f"seconds{what}"]) / np.diff(at)) for h in history)
             for what in ("_gradient", "_coding", "")
         ]
-        curves[method, step] = width * problem.d * at, gaps.mean(axis=0)
-        there = [reached(at, gap, share * (start - optimum)) for gap in gaps]
-        return Training(name, method, step, width, late.tolist(), held, there, *spent)
+        curves[method, step] = width * problem.d * at, gap
+        return Training(
+            name,
+            method,
+            step,
+            width,
+            late.mean(),
+            late.std(),
+            float(np.mean(held)),
+            float(np.std(held)),
+            reached(at, gap, share * (start - optimum)),
+            *spent,
+        )
 
     for method, way in track(ways.items(), name):
         code = again.get(f"{method}, coded")
@@ -212,19 +214,15 @@ def train(
 
 
 def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
-    """For each problem and method, the run with the best step size: the lowest mean loss, or the fewest ``rounds``."""
+    """For each problem and method, the run with the best step size: the lowest loss, or the fewest ``rounds``."""
     found: dict[tuple[str, str], Training] = {}
     for row in trained:
         place = row.problem, row.method
-        if place not in found or _mean(row, what) < _mean(found[place], what):
+        if math.isnan(getattr(row, what)):  # diverged
+            row = row._replace(**{what: math.inf})
+        if place not in found or getattr(row, what) < getattr(found[place], what):
             found[place] = row
     return found
-
-
-def _mean(row: Training, what: str) -> float:
-    """The mean over the seeds; infinite if one diverged."""
-    mean = float(np.mean(getattr(row, what)))
-    return math.inf if math.isnan(mean) else mean
 
 
 def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dict:
@@ -241,21 +239,17 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
     }
     share = QUICK_SHARE if quick else SHARE
     options = {"rounds": 40, "records": 10, "seeds": 2, "share": share, "seed": seed} if quick else {"seed": seed}
-    trained, curves, vectors, columns = [], {}, {}, {}
+    ways, trained, curves, vectors = methods(quick), [], {}, {}
     rng = np.random.default_rng(int(key(seed, "sign-and-nuqsgd", "input")))
     vectors["Gaussian"] = rng.standard_normal(10**5 if quick else 10**6)
     for name, (make, source) in sets.items():
-        columns[name] = source.d if make is logistic else None  # softmax stores one feature after another
-        ways = {method: way for method, way in methods(columns[name], quick).items() if method not in UNTRAINED}
         found, seen, vectors[name] = train(make, source, ways, name=name, **options)
         trained += found
         curves[name] = {row.method: seen[row.method, row.step] for row in best(found).values()}
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
-    sent = []
-    for name, v in vectors.items():
-        ways = methods(columns.get(name), quick)
-        every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
-        sent += measure_messages(name, v, every, seed, 3 if quick else TURNS)
+    two = Way("sign", Bucketed(TwoScaleSign(), SMALL), ErrorFeedback())
+    every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio), TWO_SCALES: two}
+    sent = [row for name, v in vectors.items() for row in measure_messages(name, v, every, seed, 3 if quick else TURNS)]
     lengths = {name: v.size for name, v in vectors.items()}
     return {
         "sent": sent,

@@ -325,7 +325,7 @@ def draw(rows, chosen, swept):
             colours[name] = line.get_color()
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # accuracies further below are not shown
         axes.set_xscale("log")
-        grid_steps = sorted({row.step for row in rows})
+        grid_steps = sorted({row.step for row in rows if row.method in shown and row.success})
         axes.set_xticks(grid_steps, [f"{step:g}" for step in grid_steps])
         axes.minorticks_off()
         axes.set(xlabel=r"step size, times $(1-m)/L$", title="by step size")

@@ -13,20 +13,20 @@ from ..nuqsgd import L2, MOMENTUM
 from ..shared.messages import Message, round_seconds
 from ..shared.panels import canvas
 from ..shared.report import Study, Table, line
-from ..shared.verdicts import Compare, Statement, below, faster
+from ..shared.verdicts import Compare, Spread, Statement, below, faster
 from ..sign_and_nuqsgd import (
     BATCH,
     BEST_RATIO,
     CODED,
     EIGHT,
     FOUR,
+    LARGE,
     LEVELS,
-    ONE_BIT,
-    ONE_SCALE,
+    SEEDS,
     SIGN,
     SMALL,
     STEPS,
-    UNTRAINED,
+    TWO_SCALES,
     WORKERS,
     best,
 )
@@ -42,7 +42,7 @@ def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], float]:
     """Rounds until the goal times coding and exchange of one, by problem, method and bandwidth."""
     message = {(row.input, row.method): row for row in sent}
     return {
-        (*place, b): np.mean(row.rounds) * round_seconds(message[place], WORKERS, b)
+        (*place, b): row.rounds * round_seconds(message[place], WORKERS, b)
         for place, row in best(trained, "rounds").items()
         for b in BANDWIDTHS
     }
@@ -57,12 +57,6 @@ def _over(pairs) -> str:
     return ", ".join(f"{name}: {number(ratio)}" for name, ratio in pairs)
 
 
-def timed_sign(sent) -> str:
-    """The signs whose times are judged: those with two scales, or where these were not timed, with one."""
-    times = [row.encode for row in sent if row.method == SIGN]
-    return ONE_SCALE if any(map(math.isnan, times)) and any(row.method == ONE_SCALE for row in sent) else SIGN
-
-
 def crossing(a: Message, b: Message, workers: int) -> float:
     """The bandwidth from which a round of ``a``, which sends fewer bits, takes longer than one of ``b``."""
     slower = round_seconds(a, workers, math.inf) - round_seconds(b, workers, math.inf)
@@ -71,25 +65,25 @@ def crossing(a: Message, b: Message, workers: int) -> float:
 
 def message_statements(sent) -> list[Statement]:
     """The statements of the paper on messages and the time of a round."""
-    first, whole = {row.method: row for row in sent if row.input == sent[0].input}, bits_of_bucket(sent)
+    first = {row.method: row for row in sent if row.input == sent[0].input}
+    whole, two = bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
     packed = [row for row in sent if not math.isnan(row.form)]
-    exact, sign = [row.form == row.bits for row in packed], timed_sign(sent)
+    exact = [row.form == row.bits for row in packed]
     widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
     said = [
         Statement(
             "bucket",
-            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the paper counts ("
-            "32 for each scaling factor, 64 for the signs).",
-            [whole[SIGN] == PRINTED],
-            f"A bucket of {SMALL} takes {whole[SIGN]} bits, {whole[SIGN] / SMALL:g} a value, with two scales"
-            + (f", and {whole[ONE_SCALE]} with one." if ONE_SCALE in whole else ".")
-            + " What the authors' implementation sent is not judged.",
+            f"EF-SignSGD's messages with two scales have {PRINTED} bits for each bucket of {SMALL} values, as the "
+            "paper counts (32 for each scaling factor, 64 for the signs).",
+            [two == PRINTED],
+            f"A bucket of {SMALL} takes {two} bits, {two / SMALL:g} a value, with two scales, and {whole} with one, as "
+            "in the runs here. What the paper's implementation sent is not judged.",
             bears_on=("nuqsgd/figure-18-bits-of-ef-signsgd",),
         ),
         Statement(
             "packed-length",
-            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m with one scale, b of a "
-            "coordinate, and twice the 32 with two.",
+            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate, and "
+            "with two scales twice the 32.",
             exact,
             f"To the bit for {sum(exact)} of {len(packed)} messages. Bits a coordinate at "
             f"d = {sent[0].d:,}: {_over(widths)}.",
@@ -100,8 +94,8 @@ def message_statements(sent) -> list[Statement]:
         ("round-4", FOUR, "takes longer than one of 4-bit NUQSGD", ""),
         ("round-8", EIGHT, "takes about as long as one of 8-bit NUQSGD", f" (within a factor of {CLOSE:g})"),
     ):
-        pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (sign, other)] for b in BANDWIDTHS}
-        at = crossing(first[sign], first[other], WORKERS)
+        pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (SIGN, other)] for b in BANDWIDTHS}
+        at = crossing(first[SIGN], first[other], WORKERS)
         numbers = _over((f"{_giga(b)} Gbit/s", mine / theirs) for b, (mine, theirs) in pairs.items())
         numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
         said.append(
@@ -109,44 +103,42 @@ def message_statements(sent) -> list[Statement]:
                 id,
                 f"With {WORKERS} workers a round of EF-SignSGD {text}{rule}.",
                 [1 / CLOSE <= a / b <= CLOSE if rule else faster(b, a) for a, b in pairs.values()],
-                f"Time over time, {sign} and {other}, d = {sent[0].d:,}: {numbers}",
+                f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
                 bears_on=("nuqsgd/figure-18-time-of-an-epoch",),
             )
         )
     return said
 
 
-def training_statements(sent, trained) -> list[Statement]:
+def training_statements(sent, trained, seeds: int) -> list[Statement]:
     """The statements of the paper on bits, seconds, loss and accuracy."""
-    said, sign = [], timed_sign(sent)
+    said, whole, two = [], bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
     fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
     problems = list(dict.fromkeys(row.problem for row in trained))
     end, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
     for id, other, how, about in (("packed", FOUR, "packed", ()), ("coded", CODED, "with entropy coding", coding)):
-        times = {(p, b): (spent[p, sign, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
+        times = {(p, b): (spent[p, SIGN, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
         text = _over((f"{p}, {_giga(b)} Gbit/s", theirs / mine) for (p, b), (theirs, mine) in times.items())
         said.append(
             Statement(
                 f"{id}-end-to-end",
                 f"NUQSGD, {how}, beats EF-SignSGD end to end.",
                 [faster(mine, theirs) for theirs, mine in times.values()],
-                f"Seconds of coding and exchange to one loss, {sign} over {other}: {text}.",
+                f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
                 bears_on=end + about,
             )
         )
-        sums = {(p, m): _bits_to_goal(row) for (p, m), row in fastest.items()}
-        others = [m for m in (SIGN, ONE_SCALE, ONE_BIT) if any(method == m for _, method in sums)]
-        text = "; ".join(
-            f"{m} over {other}, "
-            + _over((p, np.mean(sums[p, m]) / np.mean(sums[p, other])) for p in problems if (p, m) in sums)
-            for m in others
-        )
+        sums = {(p, m): fastest[p, m].rounds * fastest[p, m].bits for p in problems for m in (SIGN, other)}
+        ratio = {p: sums[p, SIGN] / sums[p, other] for p in problems}
+        text = _over(ratio.items())
+        if other == FOUR:
+            text += f"; with two scales in as many rounds, {_over((p, r * two / whole) for p, r in ratio.items())}"
         said.append(
             Statement(
                 f"{id}-fewer-bits",
                 f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                [below(sums[p, other], sums[p, SIGN]) for p in problems],
-                f"Bits over bits, by two scales for the verdict: {text}.",
+                [r > 1.0 for r in ratio.values()],
+                f"Bits over bits, {SIGN} and {other}: {text}.",
                 bears_on=about or end,
             )
         )
@@ -156,13 +148,15 @@ def training_statements(sent, trained) -> list[Statement]:
     ):
         rows = {(r.problem, r.method): r for r in trained if r.step == step} if step else best(trained)
         chosen = [rows[p, method] for p in problems for method in (FOUR, SIGN)]
-        lower = Compare(lambda r: r.loss, PAIR, below, ("problem",), show=lambda r: number(np.mean(r.loss)))
+        lower = Compare(
+            lambda r: Spread(r.loss, r.spread, seeds), PAIR, below, ("problem",), show=lambda r: number(r.loss)
+        )
         higher = Compare(
-            lambda r: [-a for a in r.accuracy],
+            lambda r: Spread(-r.accuracy, r.apart, seeds),
             PAIR,
             below,
             ("problem",),
-            show=lambda r: f"{100 * np.mean(r.accuracy):.1f}",
+            show=lambda r: f"{100 * r.accuracy:.1f}",
         )
         said += [
             Statement(
@@ -195,19 +189,15 @@ def training_statements(sent, trained) -> list[Statement]:
     return said
 
 
-def statements(sent, trained) -> list[Statement]:
+def statements(sent, trained, seeds: int = SEEDS) -> list[Statement]:
     """The statements of the paper on the two, with verdicts."""
-    return [*message_statements(sent), *training_statements(sent, trained)]
+    return [*message_statements(sent), *training_statements(sent, trained, seeds)]
 
 
-def bits_of_bucket(sent) -> dict[str, int]:
-    """Bits of a bucket of signs, with two scales and with one, from messages whose length is a multiple of it."""
-    return {row.method: round(row.bits * SMALL / row.d) for row in reversed(sent) if row.method in (SIGN, ONE_SCALE)}
-
-
-def _bits_to_goal(row) -> list[float]:
-    """Payload bits a coordinate until the goal, seed by seed."""
-    return [rounds * row.bits for rounds in row.rounds]
+def bits_of_bucket(sent, method: str) -> int:
+    """Bits of a bucket of signs, from the messages, whose length is a multiple of it."""
+    row = next(row for row in sent if row.method == method)
+    return round(row.bits * SMALL / row.d)
 
 
 def draw(sent, curves):
@@ -215,8 +205,8 @@ def draw(sent, curves):
     shown = {
         "float32": ("#7F7F7F", ":", "x"),
         SIGN: ("#D55E00", "-", "o"),
-        ONE_SCALE: ("#E69F00", "--", "o"),
-        ONE_BIT: ("#000000", "-.", "v"),
+        f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
+        f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
         FOUR: ("#0072B2", "-", "s"),
         CODED: ("#009E73", "-", "D"),
         EIGHT: ("#CC79A7", "-.", "^"),
@@ -287,15 +277,15 @@ def _tables(sent, trained) -> list[Table]:
     )
     d = {row.input: row.d for row in sent}
     for (problem, method), row in best(trained).items():
-        losses = [_with_spread(r.loss) if r else "-" for r in (by_step.get((problem, method, s)) for s in STEPS)]
-        taken, width = float(np.mean(fastest[problem, method].rounds)), fastest[problem, method].bits
+        losses = [f"{number(r.loss)} ± {number(r.spread)}" for r in (by_step[problem, method, s] for s in STEPS)]
+        taken, width = fastest[problem, method].rounds, fastest[problem, method].bits
         there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
         cells.append(
             (
                 f"{problem}: {method}",
                 number(row.bits),
                 *losses,
-                f"{100 * np.mean(row.accuracy):.1f} ± {100 * np.std(row.accuracy):.1f} %",
+                f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
                 *there,
             )
         )
@@ -303,34 +293,25 @@ def _tables(sent, trained) -> list[Table]:
             spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
     names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
     head = ("problem: method", "bits", *names, "held out", "rounds", "payload")
-    tables.append(Table("Training with the best step", head, cells))
+    tables.append(Table("Training", head, cells))
     head = ("problem: method", "gradients", "coding", "all")
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
 
 
-def _with_spread(values) -> str:
-    """The mean and the standard deviation over the seeds."""
-    return f"{number(np.mean(values))} ± {number(np.std(values))}"
-
-
 def _edges(trained) -> str:
     """The methods whose best step is the longest or the shortest that was tried."""
-    edges = []
-    for row in best(trained).values():
-        tried = [one.step for one in trained if (one.problem, one.method) == (row.problem, row.method)]
-        edges += [f"{row.problem}, {row.method}"] if row.step in (min(tried), max(tried)) else []
+    tried = {row.step for row in trained}
+    edges = [f"{row.problem}, {row.method}" for row in best(trained).values() if row.step in (min(tried), max(tried))]
     return f"for {'; '.join(edges)}" if edges else "for none"
 
 
 def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seeds: int) -> Study:
     """The study of these messages and runs; ``lengths`` of the vectors, by name."""
     d = lengths
-    untimed = sorted({row.method for row in sent if math.isnan(row.encode)})
     setting = (
-        "EF-sign: entries of a bucket that are below 0 become their mean, the others theirs, so that a bucket has two "
-        "scales, as the paper counts; with one scale, signs times the mean magnitude of the bucket; both with error "
-        "feedback. 1-bit SGD: two scales for each column of the weights, which are one column in logistic regression "
-        "(those of softmax regression are not stored in a row: left out). NUQSGD: levels 0, 2^-s, ..., "
+        "EF-sign: the signs of a bucket times its mean magnitude, with error feedback; with two scales, entries below "
+        "0 become their mean, the others theirs (messages only: not trained, and not timed where a - stands). NUQSGD: "
+        "levels 0, 2^-s, ..., "
         f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
         f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
         f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "
@@ -338,24 +319,20 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         f"encoding, {WORKERS} decodings, the passes of the memory, and {WORKERS - 1} messages received one after the "
         f"other; gradients are left out. Training: {WORKERS} workers, batches of {BATCH}, momentum {MOMENTUM:g}, "
         f"l2 = {L2:g} as part of what is sent, {rounds} rounds, 80 % of the rows, "
-        f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L (- where not tried), of "
-        "which the best one "
+        f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L, of which the best one "
         f"is an edge of the grid {_edges(trained)}; one for all is {number(COMMON * (1 - MOMENTUM))}/L. f - f* is the "
         "mean over the last quarter, held-out accuracy that of the step size with the lowest one. Rounds "
         f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), with the fastest step size. The "
         "simulator counts bits without packing them; its times are the least between two records. Coded messages "
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
-        f" Not trained, since that takes longer than all else: {'; '.join(UNTRAINED)}."
     )
-    if untimed:
-        setting += f" Not timed, where a - stands: {', '.join(untimed)}; verdicts on times are of {timed_sign(sent)}."
     return Study(
         "sign-and-nuqsgd",
         "EF-SignSGD against NUQSGD",
         setting,
         {"messages": sent, "training": trained},
         _tables(sent, trained),
-        statements(sent, trained),
+        statements(sent, trained, seeds),
         lambda: draw(sent, curves),
         "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
         "each method; right: milliseconds of coding and exchange of a round against the bandwidth",
