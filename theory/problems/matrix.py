@@ -166,7 +166,9 @@ def to_scipy(A: Any) -> Any:
     if not isinstance(A, CSR):
         return A
     indptr = A.indptr.astype(np.int32) if A.data.size < 2**31 else A.indptr  # SciPy needs one type for both
-    return sp.csr_array((A.data, A.indices.view(np.int32), indptr), shape=(A.indptr.size - 1, A.columns), copy=False)
+    first, stop = indptr[0], indptr[-1]  # of some rows of a larger matrix
+    entries = A.data[first:stop], A.indices[first:stop].view(np.int32), indptr - first
+    return sp.csr_array(entries, shape=(A.indptr.size - 1, A.columns), copy=False)
 
 
 # --- one row ----------------------------------------------------------------------------------------------------------
