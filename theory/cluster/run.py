@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.arguments import flag, is_whole
-from ..core.keywords import known_keywords
 from ..core.result import Result
 from ..core.run_state import Piece, State
-from ..core.settings import digest
+from ..core.settings import digest, known_keywords
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient

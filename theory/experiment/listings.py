@@ -160,6 +160,7 @@ def _theorems(thing: Any) -> tuple[str, ...]:
             own = generic.dispatch(thing)
             if own is not generic.dispatch(object):
                 found |= dict.fromkeys(sorted(_named_in(own)))
+        found |= dict.fromkeys(text for text in getattr(thing, "theorem", ()) if isinstance(text, str))
     return tuple(name for name in found if callable(getattr(bounds, name, None)) and name in bounds.__all__)
 
 
