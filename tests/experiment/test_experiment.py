@@ -25,9 +25,10 @@ from theory.experiment.launcher import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
-from theory.plots.text import WIDTH, bits, factor, number, text_table
+from theory.plots.text import bits, factor, number, text_table
 from theory.reporting import progress
 from theory.reporting.progress import Progress, on_terminal
+from theory.reporting.terminal import WIDTH
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
 COMMAND = [sys.executable, "-m", "theory.experiment"]

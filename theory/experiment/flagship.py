@@ -369,7 +369,7 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
-    from ..plots.text import at_width
+    from ..reporting.terminal import at_width
     from .command_parser import write_json
     from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
     from .record_table import report

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..core import require
-from ..plots.text import line_width
+from ..reporting.terminal import line_width
 
 __all__ = ["Entry", "Listing", "graphs", "listing", "search", "servers"]
 
