@@ -142,7 +142,8 @@ def _(method: ParallelSGD, problem: Any, workers: int) -> TheoryStep:
     step = 1.0 / (lipschitz(problem) * (1.0 + added / workers))
     of_last = isinstance(averaging(method), Last) and _convexity(problem) > 0
     name = "bottou_constant_step" if of_last else "quantized_sgd_smooth"
-    return TheoryStep(Constant(step), name, "1/L" if added == 0.0 else "1/(L (1 + omega/N))")
+    how = "1/L" if added == 0.0 else "1/(L (1 + omega/N))"
+    return TheoryStep(Constant(step), name, how if exact_gradients(problem) else f"{how}, down to a floor of the noise")
 
 
 def _with_memory(problem: Any, workers: int, compressor: Any, kept: float | None, average: Any) -> TheoryStep:
