@@ -691,3 +691,19 @@ def test_a_flag_that_is_misspelled_is_answered(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--method", "sgd"])
     assert "did you mean --methods?" in capsys.readouterr().err
+
+
+def test_what_takes_long_is_told_also_on_a_terminal(monkeypatch, capsys):
+    from theory.reporting import progress
+
+    for name in ("PYTEST_CURRENT_TEST", "THEORY_PROGRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(progress, "BETWEEN_LINES", 0.02)
+    monkeypatch.setattr(progress, "on_terminal", lambda *_: True)
+    with progress.heartbeat("solving", said=True):
+        threading.Event().wait(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2 and all(line.startswith("solving, for ") for line in lines)
+    with progress.heartbeat("solving", here=False):
+        threading.Event().wait(0.1)
+    assert capsys.readouterr().err == ""
