@@ -108,10 +108,10 @@ def main() -> int:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
         environment |= {"THEORY_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}  # a pipe shows lines when they are said
         todo.insert(0, ("git clone", ["git", "clone", "--quiet", str(ROOT), str(clone)]))
-        for name, command in todo:
+        for name, steps in todo:
             begin = time.perf_counter()
             where = clone if clone.exists() else None
-            code, said, silence, before = watched(command, cwd=where, env=environment)
+            code, said, silence, before = watched(steps, cwd=where, env=environment)
             seconds = time.perf_counter() - begin
             silent = silence > SILENCE and not any(what in name for what, _ in NOT_OURS)
             total, failed = total + seconds, failed + (code != 0 or silent)

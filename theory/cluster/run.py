@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.arguments import flag, is_whole
-from ..core.keywords import known_keywords
 from ..core.result import Result
 from ..core.run_state import Piece, State
-from ..core.settings import digest
+from ..core.settings import digest, known_keywords
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
+from ..problems.numpy_function import FunctionProblem
 from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
-from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, ended, line_of, row_of, verdict
+from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, WORSE, ended, line_of, row_of, verdict
 from .machines import in_turn
 from .setup import Setup, prepare
 from .several_seeds import run_seeds, seeds_of
@@ -327,6 +327,8 @@ def _run_once(
     if status != DIVERGED:
         keeper.write(ending)
     status, message = targets.ended(history, status, message)
+    if status in (WORSE, DIVERGED) and isinstance(setup.problem, FunctionProblem):
+        message += ", or check the gradient: th.check_gradient(problem)"
     if verbose and (comm is None or comm.Get_rank() == 0):
         print(message, flush=True)
     with after_rounds(run, done):

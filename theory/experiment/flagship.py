@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
-from ..reporting.progress import Progress
+from ..reporting.progress import Progress, heartbeat
 from .catalog import Entry, compressor, find, title
 from .configuration import Cell, Configuration
 from .interruption import Interruption
@@ -176,7 +176,8 @@ def experiment(
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         from_root(comm, lambda: _require_writable(configuration.out))
-        data, problem, constants, cells = _prepare(configuration, comm)
+        with heartbeat(f"data {configuration.data}: still loading, or solving for f*", root, said=True):
+            data, problem, constants, cells = _prepare(configuration, comm)
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
@@ -389,7 +390,7 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
-    from ..plots.text import at_width
+    from ..reporting.terminal import at_width
     from .command_parser import write_json
     from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
     from .record_table import report

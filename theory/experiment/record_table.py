@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from ..plots.text import bits, factor, line_width, number, seconds, text_table
+from ..plots.text import bits, factor, number, seconds, text_table
+from ..reporting.terminal import line_width
 from .accuracy_table import goal_table
 from .configuration import AXES
 from .drawing import describe

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plots.text import line_width, number, text_table
+from ..plots.text import number, text_table
+from ..reporting.terminal import line_width
 
 __all__ = ["compression_ratio", "gradient_numbers", "stated_ratio", "variance_text"]
 

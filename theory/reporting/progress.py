@@ -89,12 +89,16 @@ class Heartbeat:
             self._lines.when_due(self._text())
 
 
-def heartbeat(text: str) -> Any:
-    """A context that prints a line now and every few seconds, with the seconds since then, unless silenced."""
-    if silenced():
+def heartbeat(text: str, here: bool = True, said: bool = False) -> Any:
+    """A context that prints a line every few seconds, with the seconds since then, and unless it was said also now.
+
+    It does nothing if silenced, or on ranks that are not ``here``.
+    """
+    if silenced() or not here:
         return contextlib.nullcontext()
     lines, since = Lines(), time.monotonic()
-    lines.now(text)  # the line before may be seconds old
+    if not said:
+        lines.now(text)  # the line before may be seconds old
     return Heartbeat(lines, lambda: f"{text}, for {time.monotonic() - since:.0f} s")
 
 
