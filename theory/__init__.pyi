@@ -79,7 +79,7 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .data import DataError, Dataset, load_data, wilson_data
+from .data import DataError, Dataset, load_data, shard, wilson_data
 from .measure import Audit, audit
 from .methods import (
     DCDPSGD,
@@ -348,6 +348,7 @@ __all__ = [
     "saturating_quadratic",
     "scaled",
     "second_moment",
+    "shard",
     "show",
     "simulate_allgather",
     "simulate_allreduce",

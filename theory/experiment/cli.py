@@ -15,6 +15,7 @@ from .catalog import FAMILIES
 from .command_parser import PROGRAM, Parser, add_run_flags, configuration_of, parser_of, say
 from .launcher import world
 from .records import read_record
+from .shard_command import shard
 from .study_arguments import figures, run_study, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def _list(argv: list[str], comm: Any) -> int:
         say(f"  {name:<16}{what}")
     say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
-    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2, or of a folder that `shard` made)")
     for name in NAMES:
         say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
     from ..studies.shared.configuration import about, shipped_studies
@@ -412,6 +413,7 @@ COMMANDS = {
     "atlas": _atlas,
     "plot": _plot,
     "calibrate": _calibrate,
+    "shard": shard,
     "warm": _warm,
 }
 
