@@ -203,7 +203,7 @@ def _evaluate(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
     """F and the norm of its gradient; of large data in blocks, each rank those of its rows."""
     if is_large(problem):
 
-        def mean(part, out):
+        def mean(part: Any, out: np.ndarray) -> None:
             out[-1] = value_and_gradient(part, x, out[:-1])
 
         both = mean_over_rows(problem, x.size + 1, mean, comm)

@@ -190,7 +190,7 @@ def _mapped(folder: Path, about: dict) -> ShardFolder:
         if not split and digests(path, [0, size]) != entry["sha256"]:
             raise DataError(f"{path} is damaged, its checksum differs; {AGAIN}")
         arrays[name] = map_file(path, TYPES[name], shape, hashlib.sha256("".join(entry["sha256"]).encode()).hexdigest())
-    starts = arrays.get("indptr")
+    starts: Any = arrays.get("indptr")
     if sparse and (starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any()):
         raise DataError(f"{folder}: indptr decreases, or does not end at {entries} entries; {AGAIN}")
     if not all(np.isfinite(arrays[name]).all() for name in ("labels", "scales")):

@@ -230,7 +230,8 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     from_root(comm, first)
     data, problem = mine or load()
     if comm is not None and is_large(problem):
-        constants, cells = list(measure_constants(problem, comm)), from_root(comm, configuration.cells)
+        constants: Any = measure_constants(problem, comm)
+        cells = from_root(comm, configuration.cells)
     else:
         constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]

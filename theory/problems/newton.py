@@ -37,7 +37,7 @@ class _Margins:
     """Losses of the margins A x: the model used by Newton's method for Logistic, Ridge etc."""
 
     def __init__(self, problem):
-        self.problem, self.X = problem, to_scipy(problem.A)
+        self.problem = problem
         self.dense = problem.d <= SMALL
         self.slopes, self.curvatures = np.empty(problem.n), np.empty(problem.n)
 
@@ -57,7 +57,7 @@ class _Margins:
 
     def hessian(self):
         """The Hessian of the mean loss, as a matrix."""
-        X = self.X
+        X = to_scipy(self.problem.A)
         weighted = X.T * self.curvatures if isinstance(X, np.ndarray) else X.T.multiply(self.curvatures).tocsr()
         hessian = weighted @ X
         return hessian if isinstance(hessian, np.ndarray) else hessian.toarray()

@@ -108,7 +108,8 @@ class RowBlocks:
             return found[self._root]
         ranks = self.comm.Get_size()
         width = -(-length // ranks)  # of the piece that a rank adds up
-        mine, theirs, pieces = np.zeros(ranks * width), np.empty((ranks, width)), {}
+        mine, theirs = np.zeros(ranks * width), np.empty((ranks, width))
+        pieces: dict[tuple[int, int], np.ndarray] = {}
         for turn in range(max(map(len, self._nodes))):
             mine[:length] = found.pop(self._mine[turn]) if turn < len(self._mine) else 0.0
             wait(self.comm.Ialltoall(mine, theirs), IN_ROUNDS)
