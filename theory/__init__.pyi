@@ -81,8 +81,8 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .data import DataError, Dataset, load_data, wilson_data
 from .experiment import graphs, listing, search, servers
+from .data import DataError, Dataset, load_data, shard, wilson_data
 from .measure import Audit, audit
 from .methods import (
     CLAG,
@@ -388,6 +388,7 @@ __all__ = [
     "search",
     "second_moment",
     "servers",
+    "shard",
     "show",
     "simulate_allgather",
     "simulate_allreduce",

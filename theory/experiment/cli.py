@@ -25,6 +25,7 @@ from .command_parser import (
 )
 from .launcher import world
 from .records import read_record
+from .shard_command import shard
 from .study_arguments import figures, run_study, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _list(argv: list[str], comm: Any) -> int:
         say(f"  {name:<16}{what}")
     say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
-    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2, or of a folder that `shard` made)")
     for name in NAMES:
         say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
     from ..studies.shared.configuration import about, shipped_studies
@@ -441,6 +442,7 @@ COMMANDS = {
     "atlas": _atlas,
     "plot": _plot,
     "calibrate": _calibrate,
+    "shard": shard,
     "warm": _warm,
 }
 

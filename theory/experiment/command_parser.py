@@ -51,7 +51,7 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
-    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
+    add("--data", metavar="NAME", help=f"name, LIBSVM file or folder of shards (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
     add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")

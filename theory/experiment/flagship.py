@@ -215,17 +215,25 @@ def experiment(
 def _prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
+    from ..problems.row_blocks import is_large
 
-    def load():
-        data = load_data(configuration.data, n_features=configuration.features)
+    def load(comm=None):
+        data = load_data(configuration.data, n_features=configuration.features, comm=comm)
         data = data.scaled() if configuration.scaled else data
         return data, make_problem(data, configuration.l2, configuration.problem)
 
     mine = []
 
+    if comm is not None and Path(configuration.data).is_dir():  # shards, which all ranks check together
+        try:
+            mine.extend(load(comm))
+        except DataError as error:
+            raise ConfigurationError(str(error)) from None
+
     def first() -> None:
         try:
-            mine.extend(load())
+            if not mine:
+                mine.extend(load())
             unsolved = Constants(mine[0].n, mine[1].d, *[1.0] * (len(Constants._fields) - 2))
             make_jobs(configuration, configuration.cells(), unsolved, mine[1])  # refuses before anything is solved
         except DataError as error:
@@ -233,7 +241,11 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
     from_root(comm, first)
     data, problem = mine or load()
-    constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
+    if comm is not None and is_large(problem):
+        constants: Any = measure_constants(problem, comm)
+        cells = from_root(comm, configuration.cells)
+    else:
+        constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
 
 
