@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
+import json
 import re
-import shlex
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from ..bounds.bibliography import cited, parsed, reference
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
-from ..claims.judgement import judge
+from ..claims.judgement import CONSISTENT, judge
 from ..claims.ledger_table import source_text
+from ..claims.words import WORDS, meaning
 from ..reporting.formulas import FormulaError, mathml
+from .claim_citation import SIGNS, Origin, as_link, bibtex_of, command, is_difference, markdown_of, record_of, status
 from .ledger_pictures import check_picture, finite, number, tightness_bar
 from .source_theorems import theorem_table
 
-__all__ = ["CARE", "alarms", "command", "page"]
+__all__ = ["CARE", "alarms", "counted", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
-SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "identity": "= ", "equality": "= "}
+DIFFERENCE = "difference from the formula"
 NARROW = "\u202f"  # a non-breaking space
 MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "order consistent": "~"}
 MARKS |= {"vacuous": "○", "refuted": "✗", "undecided": "?"}
@@ -38,25 +41,17 @@ CARE = {  # how a refuted statement is known
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
-    ("title", "Statement", 24),
+    ("title", "Statement", 21),
     ("source", "Source", 11),
     ("measured", "Measured", 9),
     ("bound", "Bound", 8),
     ("tightness", "Measured / bound", 8),
     ("verdict", "Verdict", 8),
     ("resolution", "Blind to a factor", 8),
-    ("certificate", "Secured by", 7),
-    ("mutants", "Mutants caught", 5),
+    ("certificate", "Secured by", 8),
+    ("mutants", "Mutants caught", 7),
 )
 MORE_ORDERS = (("known", "how well the source is known"), ("kind", "kind"), ("seconds", "seconds"))
-
-
-def command(result: Verification) -> str:
-    """The command that repeats a result: a claim from outside the package is given by its file."""
-    file = find_claim(result.id).file
-    name = shlex.quote(os.path.relpath(file)) if file else result.id
-    quick = " --quick" if result.quick else ""
-    return f"python -m theory.experiment verify {name} --seed {result.seed}{quick}"
 
 
 def alarms(result: Verification) -> list[str]:
@@ -64,13 +59,20 @@ def alarms(result: Verification) -> list[str]:
     found = [f"mutant survived: {name}" for name in result.survivors]
     if result.refuted and result.verdict != "refuted":
         found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.refuted and not result.verdict.startswith(("holds", "vacuous")):
+    elif not result.refuted and not result.verdict.startswith(("holds", CONSISTENT, "vacuous")):
         found.insert(0, result.verdict)
     return found
 
 
 def page(
-    results: Any, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False
+    results: Any,
+    *,
+    seed: int,
+    quick: bool,
+    versions: dict[str, str],
+    known: int,
+    made: Origin,
+    interrupted: bool = False,
 ) -> str:
     """The page.
 
@@ -83,6 +85,8 @@ def page(
         Versions of the software, by name.
     known : int
         Number of claims.
+    made : Origin
+        Of which commit and day.
     interrupted : bool
         Whether some are missing because of an interruption.
 
@@ -101,6 +105,8 @@ def page(
     )
     parts = {
         "policy": _policy(frame),
+        "made": escape(str(made)),
+        "words": _words(),
         "summary": _summary(results, known, interrupted),
         "topics": _options(topics),
         "kinds": _options([result.kind for result in results]),
@@ -113,7 +119,7 @@ def page(
         "theorems": theorem_table(results, ids),
         "columns": "".join(f'<col width="{width}%">' for *_, width in COLUMNS),
         "heads": heads,
-        "rows": "\n".join(_rows(result, find_claim(result.id), ids) for result in results),
+        "rows": "\n".join(_rows(result, find_claim(result.id), ids, made) for result in results),
         "footer": _footer(results, seed, quick, versions),
     }
     return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], frame)
@@ -143,22 +149,48 @@ def _link(id: str, ids: Any) -> str:
 # --- the head and the foot --------------------------------------------------------------------------------------------
 
 
+def counted(results: Any) -> dict[str, str]:
+    """How many claims there are of each verdict, how many mutants were caught, and how many alarms there are.
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> counted([verify("topk.contraction", quick=True)])["hold"]
+    '1'
+    """
+    expected = [result for result in results if not alarms(result)]
+    caught = sum(len(result.mutants) - len(result.survivors) for result in results)
+    verdicts = [result.verdict for result in expected if not result.refuted]
+    return {
+        "claims": str(len(results)),
+        "hold": str(verdicts.count("holds")),
+        "slack or loose": str(verdicts.count("holds, slack") + verdicts.count("holds, loose")),
+        CONSISTENT: str(verdicts.count(CONSISTENT)),
+        "vacuous": str(verdicts.count("vacuous")),
+        "refuted, as expected": str(len(expected) - len(verdicts)),
+        "mutants caught": f"{caught} of {sum(len(result.mutants) for result in results)}",
+        "alarms": str(len(results) - len(expected)),
+    }
+
+
+def _words() -> str:
+    """What the words mean, a table for each place where some stand."""
+    parts = ""
+    for place, words in WORDS.items():
+        rows = "".join(
+            f'<tr><th scope="row">{word}</th><td class="text">{text}</td></tr>' for word, text in words.items()
+        )
+        parts += _table(place, "", rows)
+    return parts
+
+
 def _summary(results: Any, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
-    expected = [result for result in results if not alarms(result)]
-    refuted = [result for result in expected if result.refuted]
-    caught = sum(len(result.mutants) - len(result.survivors) for result in results)
-    counts = [
-        (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
-        (sum(result.verdict == "holds" for result in expected), "hold"),
-        (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
-        (sum(result.verdict == "order consistent" for result in expected), "order consistent"),
-        (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
-        (len(refuted), "refuted, as expected"),
-        (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
-        (len(results) - len(expected), "alarms"),
-    ]
-    items = "".join(f"<li><b>{count}</b>{name}</li>" for count, name in counts)
+    refuted = [result for result in results if result.refuted and not alarms(result)]
+    counts = counted(results)
+    if len(results) < known:
+        counts["claims"] = f"{len(results)} of {known}"
+    items = "".join(f"<li><b>{count}</b>{name}</li>" for name, count in counts.items())
     parts = [f'<ul class="counts">{items}</ul>']
     if interrupted:
         parts.append('<p class="box alarm">Interrupted: the claims that are missing were not verified.</p>')
@@ -219,11 +251,31 @@ def _formula(claim: Claim) -> str:
         return f"<code>{escape(claim.latex)}</code>"
 
 
-def _rows(result: Verification, claim: Claim, ids: Any) -> str:
+def _explained(place: str, word: str, shown: str = "") -> str:
+    """A word with what it means as its title; the details of a row say it, too."""
+    text = meaning(place, word)
+    shown = escape(shown or word)
+    return f'<abbr title="{escape(text)}">{shown}</abbr>' if text else shown
+
+
+def _compared(check: Any, digits: int = 4) -> tuple[str, str]:
+    """What was measured, and what it is compared with: a difference from a formula has nothing but a tolerance."""
+    estimate = number(check.interval.estimate, digits)
+    if is_difference(check):
+        note = f'{estimate} <span class="interval">{DIFFERENCE}</span>'
+        return (
+            note,
+            f"within{NARROW}{number(check.tolerance)}" if not check.interval.samples else "0 within the interval",
+        )
+    return estimate, f"{SIGNS[check.rule].replace(' ', NARROW)}{number(check.predicted, digits)}"
+
+
+def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
     headline, ratio = result.checks[0], result.tightness
     share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
     keys = {
         "id": result.id,
+        "version": str(claim.version),
         "topic": result.id.split(".")[0],
         "title": result.title,
         "source": claim.cited,
@@ -243,17 +295,23 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     tone = _tone(result.verdict, result.refuted)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
+    measured, bound = _compared(headline)
+    verdict = _explained("Verdict", result.verdict, _verdict(result))
+    known, source = _explained("Source", result.source_known), escape(cited(claim.source, brief=True))
+    begins = source.startswith(result.source_known)  # "derived; sharpens ..."
+    said = f"{known}{source.removeprefix(result.source_known)}" if begins else f"{source} {known}"
     cells = [
-        f'<button type="button" class="open-row id" aria-expanded="false" aria-controls="more-{escape(result.id)}">'
+        f'<span id="{escape(claim.cite)}"></span><button type="button" class="open-row id" aria-expanded="false" '
+        f'aria-controls="more-{escape(result.id)}">'
         f"{_breakable(result.id)}</button>",
         f"<div>{escape(result.title)}</div>{_formula(claim)}",
-        f'<span class="source">{escape(claim.cited)}</span><span class="soft">{escape(result.source_known)}</span>',
-        f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
-        f"{SIGNS[headline.rule].replace(' ', NARROW)}{number(result.predicted)}",
+        f'<span class="source">{said}</span>',
+        f'{measured} <span class="interval">{_interval(headline.interval)}</span>',
+        bound,
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
-        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {escape(_verdict(result))}</span>{alarm}',
+        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {verdict}</span>{alarm}',
         _blind(result),
-        escape(result.certificate),
+        _explained("Secured by", result.certificate),
         mutants,
     ]
     row = ""
@@ -263,7 +321,7 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     return (
         f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
         f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
-        f"{_details(result, claim, ids)}</td></tr>\n</tbody>"
+        f"{_details(result, claim, ids, made)}</td></tr>\n</tbody>"
     )
 
 
@@ -275,7 +333,8 @@ def _blind(result: Verification) -> str:
     more = [f"without {term}" for term in blind.terms]
     more += [f"with 0.8 {term}" for term in blind.smaller]
     more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
-    more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
+    left = len(blind.branches)
+    more += [f"{left} branch{'es' if left > 1 else ''} not evaluated"] if left else []
     factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
     return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
@@ -290,33 +349,61 @@ def _breakable(id: str) -> str:
     return escape(id).replace(".", ".<wbr>")
 
 
-def _details(result: Verification, claim: Claim, ids: Any) -> str:
+def _details(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
     bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
-    bibtex = "\n\n".join(claim.bibtex)
+    bibtex = "\n\n".join([bibtex_of(result, made), *claim.bibtex])
+    said = {place: f"{escape(word)}{f': {escape(text)}' if text else ''}" for place, word, text in status(result)}
     meaning = [
         ("Statement", escape(claim.statement)),
         ("Proof sketch", escape(claim.proof)),
         ("Tight", escape(claim.attained)),
         ("Closed form", bound),
         ("Note", escape(result.note)),
-        ("Secured by", escape(result.certificate)),
+        ("Verdict", said["Verdict"]),
+        ("Refuted", said.get("Refuted", "")),
+        ("Secured by", said["Secured by"]),
         ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
-        ("Measured by", escape(result.measured_by)),
+        ("Measured by", said.get("Measured by", "")),
+        ("Kind", said["Kind"]),
         ("Wrong formulas", escape(_wrong_formulas(result))),
         ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
         ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
         ("See also", ", ".join(_link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
-        ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),
+        ("Source", f"{escape(claim.cited)} ({said['Source']})"),
+        ("References", "".join(f"<p>{_reference(entry)}</p>" for entry in claim.bibtex)),
     ]
     use = [
         ("Code", f"<pre>{escape(claim.code)}</pre>" if claim.code else ""),
         ("Repeat", f"<code>{escape(command(result))}</code>"),
         ("Seconds", f"{result.seconds:.2f}"),
-        ("Cite", f"<code>{escape(claim.cite)}</code>"),
-        ("BibTeX", f"<pre>{escape(bibtex)}</pre>" if bibtex else ""),
+        ("Cite", f'<a href="#{escape(claim.cite)}"><code>{escape(claim.cite)}</code></a>, {escape(str(made))}'),
+        ("Export", _exports(result, made)),
+        ("BibTeX", f"<pre>{escape(bibtex)}</pre>"),
     ]
     return _list(meaning) + _checks(result) + _mutants(result) + _list(use)
+
+
+def _reference(entry: str) -> str:
+    """A full reference, its DOI as a link; what cannot be read as one stands in the BibTeX alone."""
+    text, doi = reference(entry), parsed(entry)[1].get("doi", "")
+    if not doi:
+        return escape(text)
+    link = f'<a href="https://doi.org/{escape(quote(doi))}" rel="noreferrer">doi:{escape(doi)}</a>'
+    return escape(text.removesuffix(f"doi:{doi}")) + link
+
+
+def _exports(result: Verification, made: Origin) -> str:
+    """Links that hold the claim as files."""
+    record = json.dumps(record_of(result, made, mutant_checks=False), allow_nan=False, separators=(",", ":"))
+    files = (
+        ("Markdown", "md", "text/markdown", markdown_of(result, made)),
+        ("JSON", "json", "application/json", record),
+    )
+    return ", ".join(
+        f'<a download="{escape(result.id)}.{end}" href="{as_link(text, kind)}">{title}</a>'
+        for title, end, kind, text in files
+    )
 
 
 def _wrong_formulas(result: Verification) -> str:
@@ -337,11 +424,12 @@ def _checks(result: Verification) -> str:
         if finite(check.interval.estimate, check.predicted) and check.predicted:
             ratio = check.interval.estimate / check.predicted
         within = f" ± {number(check.tolerance)}" if check.rule in ("rate", "limit") else ""
+        measured, bound = _compared(check, 6)
         verdict = f"assumption {verdict}" if check.assumed else verdict
         mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
         rows += (
-            f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
-            f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"
+            f'<tr><th scope="row">{escape(check.label)}</th><td>{measured}</td>'
+            f"<td>{_interval(check.interval)}</td><td>{bound}{within}</td>"
             f'<td data-label="ratio">{number(ratio)}</td><td class="{tone}">{mark} {verdict}</td>'
             f"<td>{check_picture(check)}</td></tr>"
         )
@@ -362,10 +450,11 @@ def _mutants(result: Verification) -> str:
         shown = next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
         found = f"<td>–</td><td>–</td><td>–</td><td>{check_picture(shown) if shown else ''}</td>"
         if shown is not None:
+            measured, bound = _compared(shown)
             found = (
                 f'<td class="text">{escape(shown.label)}</td>'
-                f"<td>{number(shown.interval.estimate)} {_interval(shown.interval)}</td>"
-                f"<td>{SIGNS[shown.rule]}{number(shown.predicted)}</td><td>{check_picture(shown)}</td>"
+                f'<td>{measured} <span class="interval">{_interval(shown.interval)}</span></td>'
+                f"<td>{bound}</td><td>{check_picture(shown)}</td>"
             )
         text, tone = ("✓ caught", "holds") if fate == "refuted" else ("✗ survived", "refuted")
         rows += f'<tr><th scope="row">{escape(name)}</th><td class="{tone}">{text}</td>{found}</tr>'
