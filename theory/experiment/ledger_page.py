@@ -8,31 +8,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from ..bounds.bibliography import cited, parsed, reference
+from ..bounds.bibliography import cited
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
-from ..claims.judgement import CONSISTENT, judge
+from ..claims.judgement import CONSISTENT
 from ..claims.ledger_table import source_text
-from ..claims.words import WORDS, meaning
+from ..claims.words import WORDS
 from ..reporting.formulas import FormulaError, mathml
-from .claim_citation import SIGNS, Origin, as_link, bibtex_of, command, is_difference, markdown_of, record_of, status
-from .ledger_pictures import check_picture, finite, number, tightness_bar
+from .claim_citation import Origin
+from .ledger_cells import MARKS, compared, explained, interval_of, link, table, tone_of
+from .ledger_details import details
+from .ledger_pictures import finite, number, tightness_bar
 from .source_theorems import theorem_table
 
 __all__ = ["CARE", "alarms", "counted", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
-DIFFERENCE = "difference from the formula"
-NARROW = "\u202f"  # a non-breaking space
-MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "order consistent": "~"}
-MARKS |= {"vacuous": "○", "refuted": "✗", "undecided": "?"}
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
@@ -141,14 +137,6 @@ def _options(values: Any) -> str:
     return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
 
 
-def _link(id: str, ids: Any) -> str:
-    name = f'<span class="id">{escape(id)}</span>'
-    return f'<a href="#{escape(id)}">{name}</a>' if id in ids else name
-
-
-# --- the head and the foot --------------------------------------------------------------------------------------------
-
-
 def counted(results: Any) -> dict[str, str]:
     """How many claims there are of each verdict, how many mutants were caught, and how many alarms there are.
 
@@ -180,7 +168,7 @@ def _words() -> str:
         rows = "".join(
             f'<tr><th scope="row">{word}</th><td class="text">{text}</td></tr>' for word, text in words.items()
         )
-        parts += _table(place, "", rows)
+        parts += table(place, "", rows)
     return parts
 
 
@@ -196,16 +184,16 @@ def _summary(results: Any, known: int, interrupted: bool) -> str:
         parts.append('<p class="box alarm">Interrupted: the claims that are missing were not verified.</p>')
     wrong = [(result, alarms(result)) for result in results if alarms(result)]
     if wrong:
-        rows = "".join(f"<li>{_link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
+        rows = "".join(f"<li>{link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
         parts.append(f'<section class="box alarm"><h2 class="refuted">✗ Alarms</h2><ul>{rows}</ul></section>')
     else:
         parts.append('<p class="box calm">✓ No alarm: every verdict is the expected one, and no mutant survived.</p>')
     if refuted:
         rows = ""
         for result in refuted:
-            instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
+            instead = ", ".join(link(other, ids) for other in find_claim(result.id).see)
             said = escape(f" {CARE[result.refuted]}".rstrip())
-            rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
+            rows += f"<li>{escape(result.title)}: {link(result.id, ids)}; instead {instead}.{said}</li>"
         title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
@@ -229,18 +217,6 @@ def _verdict(result: Verification) -> str:
     return f"refuted ({result.refuted})" if result.refuted and result.verdict == "refuted" else result.verdict
 
 
-def _tone(verdict: str, text: str = "") -> str:
-    if verdict == "refuted":
-        return "expected" if text else "refuted"
-    weak = dict.fromkeys(("holds, loose", "order consistent", "vacuous"), "vacuous")
-    return {"holds": "holds", "holds, slack": "holds", **weak}.get(verdict, "undecided")
-
-
-def _interval(interval: Any) -> str:
-    """The ends of an interval, or a note that there is none."""
-    return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
-
-
 def _formula(claim: Claim) -> str:
     """The formula; the statement if there is none; the LaTeX if it cannot be translated."""
     if not claim.latex:
@@ -249,25 +225,6 @@ def _formula(claim: Claim) -> str:
         return f'<div class="formula">{mathml(claim.latex)}</div>'
     except FormulaError:
         return f"<code>{escape(claim.latex)}</code>"
-
-
-def _explained(place: str, word: str, shown: str = "") -> str:
-    """A word with what it means as its title; the details of a row say it, too."""
-    text = meaning(place, word)
-    shown = escape(shown or word)
-    return f'<abbr title="{escape(text)}">{shown}</abbr>' if text else shown
-
-
-def _compared(check: Any, digits: int = 4) -> tuple[str, str]:
-    """What was measured, and what it is compared with: a difference from a formula has nothing but a tolerance."""
-    estimate = number(check.interval.estimate, digits)
-    if is_difference(check):
-        note = f'{estimate} <span class="interval">{DIFFERENCE}</span>'
-        return (
-            note,
-            f"within{NARROW}{number(check.tolerance)}" if not check.interval.samples else "0 within the interval",
-        )
-    return estimate, f"{SIGNS[check.rule].replace(' ', NARROW)}{number(check.predicted, digits)}"
 
 
 def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
@@ -292,12 +249,12 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = _tone(result.verdict, result.refuted)
+    tone = tone_of(result.verdict, result.refuted)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
-    measured, bound = _compared(headline)
-    verdict = _explained("Verdict", result.verdict, _verdict(result))
-    known, source = _explained("Source", result.source_known), escape(cited(claim.source, brief=True))
+    measured, bound = compared(headline)
+    verdict = explained("Verdict", result.verdict, _verdict(result))
+    known, source = explained("Source", result.source_known), escape(cited(claim.source, brief=True))
     begins = source.startswith(result.source_known)  # "derived; sharpens ..."
     said = f"{known}{source.removeprefix(result.source_known)}" if begins else f"{source} {known}"
     cells = [
@@ -306,12 +263,12 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
         f"{_breakable(result.id)}</button>",
         f"<div>{escape(result.title)}</div>{_formula(claim)}",
         f'<span class="source">{said}</span>',
-        f'{measured} <span class="interval">{_interval(headline.interval)}</span>',
+        f'{measured} <span class="interval">{interval_of(headline.interval)}</span>',
         bound,
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
         f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {verdict}</span>{alarm}',
         _blind(result),
-        _explained("Secured by", result.certificate),
+        explained("Secured by", result.certificate),
         mutants,
     ]
     row = ""
@@ -321,7 +278,7 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
     return (
         f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
         f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
-        f"{_details(result, claim, ids, made)}</td></tr>\n</tbody>"
+        f"{details(result, claim, ids, made)}</td></tr>\n</tbody>"
     )
 
 
@@ -347,126 +304,3 @@ def _key(value: Any) -> str:
 def _breakable(id: str) -> str:
     """An id with optional line breaks after its dots."""
     return escape(id).replace(".", ".<wbr>")
-
-
-def _details(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
-    bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
-    bibtex = "\n\n".join([bibtex_of(result, made), *claim.bibtex])
-    said = {place: f"{escape(word)}{f': {escape(text)}' if text else ''}" for place, word, text in status(result)}
-    meaning = [
-        ("Statement", escape(claim.statement)),
-        ("Proof sketch", escape(claim.proof)),
-        ("Tight", escape(claim.attained)),
-        ("Closed form", bound),
-        ("Note", escape(result.note)),
-        ("Verdict", said["Verdict"]),
-        ("Refuted", said.get("Refuted", "")),
-        ("Secured by", said["Secured by"]),
-        ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
-        ("Measured by", said.get("Measured by", "")),
-        ("Kind", said["Kind"]),
-        ("Wrong formulas", escape(_wrong_formulas(result))),
-        ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
-        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
-        ("See also", ", ".join(_link(other, ids) for other in claim.see)),
-        ("In the text", escape(claim.quote)),
-        ("Source", f"{escape(claim.cited)} ({said['Source']})"),
-        ("References", "".join(f"<p>{_reference(entry)}</p>" for entry in claim.bibtex)),
-    ]
-    use = [
-        ("Code", f"<pre>{escape(claim.code)}</pre>" if claim.code else ""),
-        ("Repeat", f"<code>{escape(command(result))}</code>"),
-        ("Seconds", f"{result.seconds:.2f}"),
-        ("Cite", f'<a href="#{escape(claim.cite)}"><code>{escape(claim.cite)}</code></a>, {escape(str(made))}'),
-        ("Export", _exports(result, made)),
-        ("BibTeX", f"<pre>{escape(bibtex)}</pre>"),
-    ]
-    return _list(meaning) + _checks(result) + _mutants(result) + _list(use)
-
-
-def _reference(entry: str) -> str:
-    """A full reference, its DOI as a link; what cannot be read as one stands in the BibTeX alone."""
-    text, doi = reference(entry), parsed(entry)[1].get("doi", "")
-    if not doi:
-        return escape(text)
-    link = f'<a href="https://doi.org/{escape(quote(doi))}" rel="noreferrer">doi:{escape(doi)}</a>'
-    return escape(text.removesuffix(f"doi:{doi}")) + link
-
-
-def _exports(result: Verification, made: Origin) -> str:
-    """Links that hold the claim as files."""
-    record = json.dumps(record_of(result, made, mutant_checks=False), allow_nan=False, separators=(",", ":"))
-    files = (
-        ("Markdown", "md", "text/markdown", markdown_of(result, made)),
-        ("JSON", "json", "application/json", record),
-    )
-    return ", ".join(
-        f'<a download="{escape(result.id)}.{end}" href="{as_link(text, kind)}">{title}</a>'
-        for title, end, kind, text in files
-    )
-
-
-def _wrong_formulas(result: Verification) -> str:
-    """Which wrong formulas a check noticed, and which none did."""
-    groups = (("noticed", True), ("not noticed", False))
-    found = ((title, [n for n, seen in result.formula_mutants.items() if seen is kind]) for title, kind in groups)
-    return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
-
-
-def _list(facts: Any) -> str:
-    return "<dl>" + "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts if text) + "</dl>"
-
-
-def _checks(result: Verification) -> str:
-    rows = ""
-    for check in result.checks:
-        verdict, ratio = judge(check), None
-        if finite(check.interval.estimate, check.predicted) and check.predicted:
-            ratio = check.interval.estimate / check.predicted
-        within = f" ± {number(check.tolerance)}" if check.rule in ("rate", "limit") else ""
-        measured, bound = _compared(check, 6)
-        verdict = f"assumption {verdict}" if check.assumed else verdict
-        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
-        rows += (
-            f'<tr><th scope="row">{escape(check.label)}</th><td>{measured}</td>'
-            f"<td>{_interval(check.interval)}</td><td>{bound}{within}</td>"
-            f'<td data-label="ratio">{number(ratio)}</td><td class="{tone}">{mark} {verdict}</td>'
-            f"<td>{check_picture(check)}</td></tr>"
-        )
-    heads = "".join(
-        f'<th scope="col">{title}</th>'
-        for title in ("Check", "Measured", "Interval", "Predicted", "Ratio", "Verdict", "Interval beside prediction")
-    )
-    samples = f", {result.samples} samples" if result.samples else ""
-    return _table(f"Checks{samples}", heads, rows)
-
-
-def _mutants(result: Verification) -> str:
-    if not result.mutants:
-        return ""
-    rows = ""
-    for name, fate in result.mutants.items():
-        checks = result.mutant_checks.get(name, ())
-        shown = next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
-        found = f"<td>–</td><td>–</td><td>–</td><td>{check_picture(shown) if shown else ''}</td>"
-        if shown is not None:
-            measured, bound = _compared(shown)
-            found = (
-                f'<td class="text">{escape(shown.label)}</td>'
-                f'<td>{measured} <span class="interval">{_interval(shown.interval)}</span></td>'
-                f"<td>{bound}</td><td>{check_picture(shown)}</td>"
-            )
-        text, tone = ("✓ caught", "holds") if fate == "refuted" else ("✗ survived", "refuted")
-        rows += f'<tr><th scope="row">{escape(name)}</th><td class="{tone}">{text}</td>{found}</tr>'
-    heads = "".join(
-        f'<th scope="col">{title}</th>'
-        for title in ("Mutant", "Fate", "Where", "Measured", "Predicted", "Interval beside prediction")
-    )
-    return _table("Mutants", heads, rows)
-
-
-def _table(caption: str, heads: str, rows: str) -> str:
-    return (
-        f'<div class="inner"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>'
-        "</table></div>"
-    )
