@@ -81,8 +81,8 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .experiment import graphs, listing, search, servers
 from .data import DataError, Dataset, load_data, shard, wilson_data
+from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
     CLAG,
