@@ -35,11 +35,25 @@ def train(name: str, comm=None, fast=True):
     return th.run(METHODS[name], problem, workers=WORKERS, steps=STEPS, comm=comm, fast=fast, record_every=10)
 
 
+KAPPA, MISSING = 10.0, 0.3
+
+
+def factor(made, comm=None) -> float:
+    """||x_62||/||x_60|| of a method of two workers where its exact rate is attained."""
+    C = th.compressor(lambda v: (1.0 + MISSING) * v, delta=1.0 - MISSING**2)
+    step = th.bounds.exact_feedback_step(1.0 - MISSING**2, mu=1.0, lipschitz=KAPPA)
+    known = dict(workers=2, x0=np.ones(2), wire_dtype=np.float64, record_every=100, comm=comm)
+    problem = th.quadratic([1.0, KAPPA], covariance=0.0)
+    near, far = (th.run(made(C, th.Constant(step)), problem, steps=T, **known).last for T in (60, 62))
+    return float(np.linalg.norm(far) / np.linalg.norm(near))
+
+
 def main() -> None:
     """Rank 0 writes what all have found."""
     from mpi4py import MPI
 
-    world, found = MPI.COMM_WORLD, {}
+    world = MPI.COMM_WORLD
+    found: dict = {f"{made.__name__}, factor": factor(made, world) for made in (th.EF21, th.EF21P)}
     for name in METHODS:
         result = train(name, world)
         found |= {f"{name}, x": result.x, f"{name}, last": result.last}

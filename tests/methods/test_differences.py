@@ -129,6 +129,43 @@ def test_same_bits_on_ranks(name, on_ranks):
     assert result.fun < 0.9 * result.history["f"][0]
 
 
+def test_the_exact_rate_is_reached_on_ranks(on_ranks):
+    rate = th.bounds.exact_feedback_rate(1.0 - difference_job.MISSING**2, difference_job.KAPPA)
+    for name in ("EF21", "EF21P"):
+        assert on_ranks[f"{name}, factor"] == pytest.approx(rate, rel=1e-4)
+
+
+@pytest.mark.parametrize("inner", [th.TopK(3), th.QSGD(3), th.Bucketed(th.RandK(2), 8)])
+def test_a_bit_says_whether_a_message_follows(inner):
+    v, c = np.random.default_rng(1).standard_normal(20), th.SkipZero(inner)
+    assert np.array_equal(th.decode(th.encode(c, v, 3)), th.decode(th.encode(inner, v, 3)))
+    nothing = th.encode(c, np.zeros(20), 3)
+    assert not th.decode(nothing).any()
+    with pytest.raises(ValueError, match="inner: got .*, allowed: a compressor without a state"):
+        th.compress(th.SkipZero(th.PowerSGD(4, 5, 1)), v, 3)
+
+
+@pytest.mark.parametrize("momentum", [1.0, 0.3])
+def test_the_step_of_theory_is_that_of_the_formula(momentum):
+    """With one worker and exact gradients; and with noise that of the theorem about noise."""
+    problem, noisy = th.quadratic([0.5, 2.0], covariance=0.0), th.quadratic([0.5, 2.0], covariance=1.0)
+    step = th.theory_step(th.EF21(th.TopK(1), "theory"), problem, 1).step.eta
+    q = np.sqrt(0.5)  # delta = 1/2
+    ratio = (1.0 + q) / 0.5 - 1.0
+    assert step == pytest.approx(min(1.0 / (2.0 + np.sqrt(2.0) * 2.0 * ratio), (1.0 - q) / (2.0 * 0.5)))
+    found = th.theory_step(th.EF21SGDM(th.TopK(1), "theory", momentum=momentum), noisy, 4)
+    assert found.formula == "ef21_momentum_step" and 0.0 < found.step.eta < step
+    with pytest.raises(ValueError, match="no theorem of the package covers CLAG with noisy gradients"):
+        th.theory_step(th.CLAG(step="theory"), noisy, 4)
+
+
+def test_a_step_above_the_theorems_warns():
+    problem = th.quadratic([0.5, 2.0], covariance=0.0)
+    longest = th.EF21(th.TopK(1), th.Constant(1.0)).longest_step(problem, 2)
+    with pytest.warns(th.LongStepWarning, match="the longest of the theorem of EF21"):
+        th.run(th.EF21(th.TopK(1), th.Constant(1.37 * longest)), problem, workers=2, steps=3)
+
+
 def test_a_silent_worker_sends_one_bit():
     """LAG: the bits are those of the rounds in which a worker sends, and one for each."""
     sent, g, x, before = 0, np.zeros((WORKERS, D)), np.ones(D), None

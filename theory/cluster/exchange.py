@@ -96,8 +96,8 @@ class Exchange(Rows):
         """Q(p), a message for each worker; `add` with the scale -1 subtracts it from p.
 
         ``reduce``: the messages will be summed before they are decoded.  ``to_server``: those that `gather` returns are
-        counted as sent to the server alone, of which every process has a copy.  Every exchange of a round is a ``phase``
-        with its own name; in the phase "down" the model sends to all workers.
+        counted as sent to the server alone, of which every process has a copy.  Every exchange of a round is a
+        ``phase`` with its own name; in the phase "down" the model sends to all workers.
         """
         name = named("phase", phase)
         message = self._once(

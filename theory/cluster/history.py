@@ -65,9 +65,8 @@ COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
 def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray, seconds: float) -> np.ndarray:
     """A row of the history without f: costs are per worker.
 
-    A worker receives the messages of all others, unless the server alone does, and of the model, on a graph those of its
-    neighbours; reduced values
-    are sent and received once, and of scattered ones it receives its slice.
+    A worker receives the messages of all others, unless the server alone does, and of the model, on a graph those of
+    its neighbours; reduced values are sent and received once, and of scattered ones it receives its slice.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps

@@ -98,8 +98,13 @@ class EF21SGDM(NamedTuple):
         Step sizes; :func:`theory.bounds.ef21_momentum_step` has those of the theorem.
     momentum : float
         a, the weight of the new gradient, in (0, 1]; 1 is EF21.
-    batch, average, sampling, shards
-        As in `EF21`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step, as in `EF21`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----

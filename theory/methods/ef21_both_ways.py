@@ -41,8 +41,13 @@ class EF21P(NamedTuple):
         Step sizes; :func:`theory.bounds.difference_step` has those of the theorem.
     up : compressor
         Q, of the workers' messages, unbiased and without memory; full precision by default, as the theorem has it.
-    batch, average, sampling, shards
-        As in `EF21`; the average is of x.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step, as in `EF21`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----
@@ -103,8 +108,13 @@ class EF21BC(NamedTuple):
         theorem.
     down : compressor
         D, of the model's messages: one that contracts; with full precision, the default, it is EF21.
-    batch, average, sampling, shards
-        As in `EF21`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step, as in `EF21`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----

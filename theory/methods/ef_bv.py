@@ -38,8 +38,13 @@ class EFBV(NamedTuple):
         theorem.
     lam, nu : float, optional
         lambda and nu, in (0, 1]; by default the best of the theorem, :func:`theory.bounds.ef_bv_factor`.
-    batch, average, sampling, shards
-        As in `EF21`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step, as in `EF21`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----

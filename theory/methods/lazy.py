@@ -42,8 +42,13 @@ class CLAG(NamedTuple):
         theorem.
     trigger : float
         zeta, at least 0; 0 is EF21.  In the first step all send.
-    batch, average, sampling, shards
-        As in `EF21`.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a step, as in `EF21`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
 
     Notes
     -----
