@@ -203,7 +203,7 @@ SETTINGS = {
     "a step as a text": Row(lambda: th.Constant("0.1"), ValueError, "eta: got '0.1'", "a number"),
     "a step as a truth": Row(lambda: th.Constant(True), ValueError, "eta: got True", "a number"),
     "a complex step": Row(lambda: th.Constant(1j), ValueError, "eta", "a number"),
-    "a step as a text": Row(
+    "a text for a step": Row(
         lambda: th.ParallelSGD(th.TopK(1), step="0.1"), ValueError, "step: got .0.1.", "such as Constant"
     ),
     "a step below 0": Row(
