@@ -209,7 +209,12 @@ SETTINGS = {
     "a step as a text": Row(lambda: th.Constant("0.1"), ValueError, "eta: got '0.1'", "a number"),
     "a step as a truth": Row(lambda: th.Constant(True), ValueError, "eta: got True", "a number"),
     "a complex step": Row(lambda: th.Constant(1j), ValueError, "eta", "a number"),
-    "a bare step": Row(lambda: th.ParallelSGD(th.TopK(1), step=0.1), TypeError, "step: got 0.1", "such as Constant"),
+    "a text for a step": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step="0.1"), ValueError, "step: got .0.1.", "such as Constant"
+    ),
+    "a step below 0": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step=-0.1), ValueError, "eta: got -0.1", "a number above 0"
+    ),
     "a name to compress": Row(lambda: th.ParallelSGD("topk", step=STEP), TypeError, "compressor", "such as TopK"),
     "a class to compress": Row(lambda: th.ParallelSGD(th.TopK, step=STEP), TypeError, "compressor", "such as TopK"),
     "a batch as a truth": Row(lambda: METHOD._replace(batch=True).domain(), ValueError, "batch: got True", COUNT),

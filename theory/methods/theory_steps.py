@@ -181,6 +181,8 @@ def _(method: LocalSGD, problem: Any, workers: int) -> TheoryStep:
     plain = isinstance(method.server, Mean) and _factor(omega, method.compressor, d) == 0.0
     _covered(plain, "local steps with compressed messages, or another server than Mean")
     _covered(method.average == "quadratic", "local steps without average='quadratic'")
+    alike = method.sampling == "iid" and method.shards == "shared"
+    _covered(alike, "local steps of workers with rows of their own, or drawn without replacement")
     mu, H = _convexity(problem), method.local_steps
     _covered(mu > 0, "local steps without strong convexity")
     shift = bounds.local_sgd_shift(mu, lipschitz(problem), H)
