@@ -20,10 +20,10 @@ from theory.bounds.bibliography import KNOWLEDGE, entries, fields, reference
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY, registered
 from theory.claims.words import CERTIFICATE, MEASURED_BY, VERDICT
-from theory.experiment.badge import badge
 from theory.experiment.claim_citation import Origin, bibtex_of, markdown_of, record_of
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
+from theory.experiment.ledger_badge import badge
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
 from theory.measure import Interval, exactly

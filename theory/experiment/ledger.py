@@ -259,7 +259,7 @@ def _show(
         write_whole(Path(markdown_file), "\n".join(markdown_of(result, made) for result in results))
         say(f"Markdown: {markdown_file}")
     if badge_file is not None and not interrupted:
-        from .badge import badge
+        from .ledger_badge import badge
 
         write_whole(Path(badge_file), badge(results))
         say(f"badge: {badge_file}")
