@@ -694,7 +694,7 @@ def test_a_flag_that_is_misspelled_is_answered(capsys):
 
 
 def test_a_run_until_its_bound_says_something():
-    """Of SGD, whose bound is evaluated along its steps, the first T at which it is below f(0) - f*; and no longer run."""
+    """Of SGD, whose bound is evaluated along its steps: the first T at which it is below f(0) - f*, no longer."""
     from theory.experiment import flagship
     from theory.experiment.configuration import Cell
     from theory.experiment.theorems import Constants

@@ -117,7 +117,7 @@ def test_a_grid_is_widened_until_the_best_step_is_inside():
     assert search(70.0, times=1) == [1.0, 4.0, 16.0]  # and the best one is still an end
     assert search(1.0, grid=(1.0,)) == [1.0]
     tried = {1.0: math.inf, 4.0: math.inf}  # where all diverge, shorter ones are tried
-    widened(tried, lambda step: 1.0 if step < 0.1 else math.inf, lambda cost: cost)
+    widened(tried, lambda step: abs(math.log(step / 0.06)) if step < 0.1 else math.inf, lambda cost: cost)
     assert sorted(tried) == [0.015625, 0.0625, 0.25, 1.0, 4.0]
 
 
