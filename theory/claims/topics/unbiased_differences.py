@@ -24,7 +24,7 @@ def own_rows(vectors, b, l2):
     """A ridge regression with a row for each worker, so that its gradients are exact: f, and its L, L~ and L_max."""
     problem = ridge((vectors, b), l2=l2)
     each = np.sum(vectors**2, axis=1) + l2
-    largest = float(np.linalg.eigvalsh(vectors.T @ vectors)[-1]) / len(b) + l2
+    largest = float(np.linalg.eigvalsh(vectors @ vectors.T)[-1]) / len(b) + l2
     return problem, {"lipschitz": largest, "quadratic": math.sqrt(np.mean(each**2)), "largest": float(each.max())}
 
 
@@ -113,7 +113,7 @@ def runs_law(name, of, make, law_of, settings, mutants):
     """
 
     def measure(context):
-        d, t = context.samples(40_000), 3
+        d, t = context.samples(30_000), 3
         for where, arguments in settings.items():
             for share in (0.8, 1.25):
                 s = share * of(*arguments)
@@ -123,7 +123,9 @@ def runs_law(name, of, make, law_of, settings, mutants):
                 full = np.diff(found.history["bits_up"]) == 64 * d  # every coordinate was sent
                 matrices, start = law_of(s, arguments, full)
                 exact = np.linalg.multi_dot([*matrices[::-1], np.kron(start, start)])[0]
-                yield equality(f"E x_{t}^2 of a run at {share:g} s*, {where}", found.last**2, float(exact))
+                label, squares = f"E x_{t}^2 of a run at {share:g} s*, {where}", found.last**2
+                sure = bool(full[1:].all())  # then nothing is random
+                yield identity(label, squares[0], exact, 1e-9) if sure else equality(label, squares, float(exact))
 
     claim(f"frontier.{name}.runs", of=of, subject=make, mutants=mutants, see=(f"frontier.{name}",))(measure)
 
@@ -247,7 +249,7 @@ mean_law("permk.shared", "shared", together, {"everybody draws alone": alone, "o
     },
 )
 def _(context):
-    (method, make), p, N, d = context.subject, 0.3, 4, context.samples(20_000)
+    (method, make), p, N, d = context.subject, 0.3, 4, context.samples(8_000)
     for share in (0.0, 1.0):
         vectors = (context.normal(d, "common") + share * context.normal((N, d), "own")) / math.sqrt(d)
         problem, known = own_rows(vectors, np.ones(N), 0.1)
@@ -317,7 +319,6 @@ gradient_law(
     {
         "a step twelve times as long": longer(DASHA),
         "all of the error is corrected at once": partial(DASHA, a=1.0),
-        "gradients, not differences": DCGD,
     },
 )
 
@@ -406,13 +407,13 @@ def _(context):
     mutants={"communication in every step": lambda kappa: 1.0, "p = 1/kappa": lambda kappa: 1.0 / kappa},
 )
 def _(context):
-    kappas, rows = (8, 32, 128), []
-    for seed in range(context.samples(6, 4)):
+    kappas, rows = (4, 16, 64), []
+    for seed in range(context.samples(6, 3)):
         row = []
         for kappa in kappas:
             problem, known = own_rows(np.eye(3) * math.sqrt(1.0 - 1.0 / kappa), np.array([1.0, -2.0, 3.0]), 1.0 / kappa)
             method = ProxSkip(Constant(1.0 / known["largest"]), context.subject(kappa), **OWN)
-            optimum, every = solve(problem).x, max(1, kappa // 32)
+            optimum, every = solve(problem).x, max(1, kappa // 16)
             options = {"workers": 3, "steps": 12 * kappa, "record_every": every}
             gaps, rounds = [], []
 
