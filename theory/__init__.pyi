@@ -81,7 +81,7 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .data import DataError, Dataset, load_data, wilson_data
+from .data import DataError, Dataset, load_data, shard, wilson_data
 from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
@@ -388,6 +388,7 @@ __all__ = [
     "search",
     "second_moment",
     "servers",
+    "shard",
     "show",
     "simulate_allgather",
     "simulate_allreduce",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
+from conftest import run_group, run_mpi
 
 import theory as th
 from theory.methods.schedules import Constant, InverseTime
@@ -143,6 +145,35 @@ def test_several_seeds_are_read_as_they_were_saved(tmp_path):
     assert np.array_equal(further.x, th.run(DESCENT, PROBLEM, steps=9, seed=1, **RUN).x)
 
 
+JOB = """
+import sys
+import numpy as np
+import theory as th
+comm = None
+if len(sys.argv) > 1:
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+problem = th.quadratic(np.ones(8), covariance=1.0)
+method = th.ParallelSGD(th.TopK(2), step=0.1, feedback=th.ErrorFeedback())
+for target in (1.0, {"bits": 5_000}, {"gap": 1e-9, "rounds": 30}):
+    how = dict(workers=4, steps=300, record_every=7, x0=np.full(8, 3.0), target=target, comm=comm)
+    for result in th.run(method, problem, seed=[0, 5], **how):
+        if comm is None or comm.Get_rank() == comm.Get_size() - 1:  # not only the rank that decides
+            print(result.nit, result.status, result.message, result.x.tobytes().hex(), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_on_ranks_stops_where_the_simulator_stops(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(JOB, encoding="utf-8")
+    ranks = run_mpi(2, script, "ranks", timeout=300)
+    alone = run_group([sys.executable, script], timeout=300)
+    assert ranks.returncode == alone.returncode == 0, ranks.stderr + alone.stderr
+    assert ranks.stdout.splitlines() == alone.stdout.splitlines() and len(alone.stdout.splitlines()) == 6
+    assert [line.split()[1] for line in alone.stdout.splitlines()] == ["0", "0", "0", "0", "3", "3"]
+
+
 # --- steps from theory ------------------------------------------------------------------------------------------------
 
 NOISY = th.quadratic([1.0, 4.0], covariance=1.0)
@@ -215,6 +246,7 @@ def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, 
         (th.ParallelSGD(momentum=0.9, step="theory"), NOISY, "Momentum"),
         (th.ParallelSGD(sampling="shuffle", step="theory"), NOISY, "without replacement"),
         (th.ParallelSGD(th.QSGD(4), shards="by_label", step="theory"), NOISY, "rows of their own"),
+        (th.LocalSGD(local_steps=2, average="quadratic", shards="by_label", step="theory"), NOISY, "rows of their own"),
         (th.LocalSGD(local_steps=2, step="theory"), NOISY, "average='quadratic'"),
         (th.ParallelSGD(average="quadratic", step="theory"), NOISY, "any step"),
         (th.GradientTracking(step=1.0, graph=th.Ring()), NOISY, "GradientTracking"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import pytest
 
 import theory as th
 from theory.compressors import registered
+from theory.experiment.cli import main
 from theory.experiment.listings import KINDS
 
 
@@ -80,3 +82,45 @@ def test_it_fits_the_terminal(width, monkeypatch):
     monkeypatch.setattr("theory.experiment.listings.line_width", lambda: width)
     for kind in ("methods", "graphs"):
         assert max(map(len, repr(th.listing(kind)).splitlines())) <= width
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_a_kind_and_writes_json(capsys, tmp_path):
+    assert main(["list", "graphs"]) == 0
+    assert capsys.readouterr().out == f"{th.graphs()!r}\n"
+    assert main(["list", "graphs", "--json", "-"]) == 0
+    (kind,) = json.loads(capsys.readouterr().out).items()
+    assert kind[0] == "graphs" and [entry["name"] for entry in kind[1]] == names("graphs")
+    assert main(["list", "--json", str(tmp_path / "all.json")]) == 0
+    assert set(json.loads((tmp_path / "all.json").read_text())) == set(KINDS)
+
+
+def test_audit_writes_json(capsys, tmp_path):
+    assert main(["audit", "Natural", "--quick", "--d", "20", "-j", "1", "--json", str(tmp_path / "audit.json")]) == 0
+    every = json.loads((tmp_path / "audit.json").read_text())
+    found = next(one for one in every if one["name"] == "Natural")  # of its family
+    assert found["unbiased"] and found["omega"] == th.bounds.natural_variance(20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["list", "graph"], "did you mean graphs"),
+        (["--methods", "qsgd4"], "did you mean qsgd-4"),
+        (["--workers", "0"], "workers: got 0"),
+        (["--stepss", "3"], "did you mean --steps"),
+        (["--data", "nowhere.svm"], "no file nowhere.svm"),
+        (["--json", "nowhere/x.json"], "--json: there is no folder nowhere"),
+        (["audit", "QSDG"], "did you mean QSGD"),
+        (["plot", "nowhere"], "nowhere is not a record"),
+        (["verfy"], "did you mean verify"),
+    ],
+)
+def test_an_error_is_one_line_before_the_work(arguments, text, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and said.out == ""
+    assert len(said.err.splitlines()) == 1 and text in said.err and "error: " in said.err

@@ -91,7 +91,10 @@ def test_a_misspelled_argument_is_refused_before_the_work():
 def test_the_theorem_of_a_step_is_said_below_the_table():
     pair = {"dense": METHODS["dense"], "rand": th.ParallelSGD(th.RandK(3, unbiased=True), step=0.1)}
     found = th.compare(pair, PROBLEM, step="theory", **START)
-    assert "dense: step Constant(eta=1.0): 1/L, of bounds.bottou_constant_step" in found.table
+    assert (
+        "dense: step Constant(eta=1.0): 1/L, down to a floor of the noise, of bounds.bottou_constant_step"
+        in found.table
+    )
     assert "rand: step Constant(eta=0.6666666666666666): 1/(L (1 + omega/N))" in found.table
     with pytest.raises(th.NoTheoremError):
         th.compare({"top": th.ParallelSGD(th.TopK(1), step=0.1)}, PROBLEM, step="theory", **START)

@@ -147,6 +147,12 @@ DATA = {
     "no such data": Row(lambda: load_data("rcv2"), DataError, 'unknown data set "rcv2"', "did you mean rcv1"),
     "a path with NUL": Row(lambda: load_data("a\0b"), DataError, "unknown data set", "give the path"),
     "an endless device": Row(lambda: load_data("/dev/zero"), DataError, "no file /dev/zero", "give the path|Give the"),
+    "shards of nothing": Row(
+        lambda: th.shard(None, "/nowhere/out"), DataError, "name_or_path: got None", "the path of a"
+    ),
+    "True shards": Row(
+        lambda: th.shard("digits", "/nowhere/out", workers=True), ValueError, "workers: got True", COUNT
+    ),
     "columns as a truth": Row(lambda: load_data("digits", n_features=True), DataError, "n_features", "an integer"),
     "a share as a text": Row(
         lambda: load_data("digits").split("a", 0), DataError, "fraction is 'a'", "between 0 and 1"
@@ -203,7 +209,12 @@ SETTINGS = {
     "a step as a text": Row(lambda: th.Constant("0.1"), ValueError, "eta: got '0.1'", "a number"),
     "a step as a truth": Row(lambda: th.Constant(True), ValueError, "eta: got True", "a number"),
     "a complex step": Row(lambda: th.Constant(1j), ValueError, "eta", "a number"),
-    "a bare step": Row(lambda: th.ParallelSGD(th.TopK(1), step=0.1), TypeError, "step: got 0.1", "such as Constant"),
+    "a text for a step": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step="0.1"), ValueError, "step: got .0.1.", "such as Constant"
+    ),
+    "a step below 0": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step=-0.1), ValueError, "eta: got -0.1", "a number above 0"
+    ),
     "a name to compress": Row(lambda: th.ParallelSGD("topk", step=STEP), TypeError, "compressor", "such as TopK"),
     "a class to compress": Row(lambda: th.ParallelSGD(th.TopK, step=STEP), TypeError, "compressor", "such as TopK"),
     "a batch as a truth": Row(lambda: METHOD._replace(batch=True).domain(), ValueError, "batch: got True", COUNT),

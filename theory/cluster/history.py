@@ -33,7 +33,9 @@ __all__ = [
     "REACHED",
     "SPENT",
     "STOPPED",
+    "WORSE",
     "ended",
+    "line_of",
     "row_of",
     "verdict",
 ]

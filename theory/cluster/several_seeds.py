@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core import require
 from ..core.arguments import is_whole
+from ..core.repetitions import SHOWN_LEVEL, Spread, spread
 from ..core.result import Result, collection, save_several
-from ..core.spread import SHOWN_LEVEL, Spread, spread
 
 __all__ = ["Runs", "run_seeds", "seeds_of"]
 

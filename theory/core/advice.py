@@ -9,7 +9,7 @@ __all__ = ["advise", "outside"]
 
 # modules between the caller and the check
 ON_THE_WAY = (
-    ".core.keywords",
+    ".core.settings",
     ".setup",
     ".settings",
     ".run",

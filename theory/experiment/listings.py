@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..core import require
-from ..plots.text import line_width
+from ..reporting.terminal import line_width
 
 __all__ = ["Entry", "Listing", "graphs", "listing", "search", "servers"]
 
@@ -160,6 +160,7 @@ def _theorems(thing: Any) -> tuple[str, ...]:
             own = generic.dispatch(thing)
             if own is not generic.dispatch(object):
                 found |= dict.fromkeys(sorted(_named_in(own)))
+        found |= dict.fromkeys(text for text in getattr(thing, "theorem", ()) if isinstance(text, str))
     return tuple(name for name in found if callable(getattr(bounds, name, None)) and name in bounds.__all__)
 
 
@@ -233,8 +234,8 @@ def graphs() -> Listing:
     Examples
     --------
     >>> import theory as th
-    >>> th.graphs()[0].what
-    'Every worker hears all others; all weights are 1/n.'
+    >>> [graph.name for graph in th.graphs()][:3]
+    ['Complete', 'Edges', 'Hypercube']
     """
     return listing("graphs")
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plots.text import WIDTH, number, text_table
+from ..plots.text import number, text_table
+from ..reporting.terminal import line_width
 
 __all__ = ["compression_ratio", "gradient_numbers", "stated_ratio", "variance_text"]
 
@@ -77,5 +78,5 @@ def variance_text(record: Any) -> str:
     ]
     lines = [text_table(HEAD, rows, left=(0, 7))]
     for text in foot:
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")
     return "\n".join(lines)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
+
+from ..reporting.terminal import columns_that_fit, line_width
 
 NO_MESSAGES = (
     "a function has no format of its own: it is sent in full precision (add-a-compressor says how to give it one)"
 )
+
+UNLIMITED = 10**6  # columns of a file
 
 __all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
 
@@ -49,15 +54,20 @@ def _z(value: float) -> str:
 
 
 def lay_out(head: Any, rows: Any, left: Any = (0,)) -> str:
-    """Align the columns, with a line below the head."""
+    """Align the columns, with a line below the head; those that do not fit the terminal stand below the others."""
     rows = [tuple(head), *rows]
     left = {j % len(head) for j in left}
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-    lines = []
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        lines.append("  ".join(cell.ljust(w) if j in left else cell.rjust(w) for j, (cell, w) in cells).rstrip())
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+    gap, blocks, parts = *columns_that_fit(widths, line_width(UNLIMITED)), []
+    for columns in blocks:
+        lines = [
+            (" " * gap)
+            .join(row[j].ljust(widths[j]) if j in left else row[j].rjust(widths[j]) for j in columns)
+            .rstrip()
+            for row in rows
+        ]
+        parts.append("\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]))
+    return "\n\n".join(parts)
 
 
 def _interval(interval: Any, at: float) -> str:
@@ -170,7 +180,8 @@ def sheet(one: Any) -> str:
         for row in one.rows
     ]
     rows.append((f"worst: {one.worst.where}", "", str(one.worst.error), "", ""))
-    return "\n".join([*lines, lay_out(head, rows, left=(0, 2))])
+    shown = [textwrap.fill(line, line_width(UNLIMITED), subsequent_indent=" " * 13) for line in lines]
+    return "\n".join([*shown, lay_out(head, rows, left=(0, 2))])
 
 
 def _messages(wire: Any, timing: Any) -> list[str]:

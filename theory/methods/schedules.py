@@ -19,7 +19,6 @@ __all__ = [
     "Polynomial",
     "Suffix",
     "Uniform",
-    "as_step",
     "averaging_weight",
     "batch_size",
     "step_size",

@@ -25,7 +25,13 @@ __all__ = ["NoTheoremError", "TheoryStep", "exact_gradients", "theory_step", "wi
 
 
 class NoTheoremError(ValueError):
-    """No theorem of the package gives a step size for this method on this problem."""
+    """No theorem of the package gives a step size for this method on this problem.
+
+    Examples
+    --------
+    >>> issubclass(NoTheoremError, ValueError)
+    True
+    """
 
 
 class TheoryStep(NamedTuple):
@@ -86,6 +92,9 @@ def theory_step(method: Any, problem: Any, workers: int) -> TheoryStep:
     >>> found.step, found.formula  # 1/(L (1 + omega/N)), omega = d/k - 1
     (Constant(eta=0.16666666666666666), 'bottou_constant_step')
     """
+    own = getattr(type(method), "theory_step", None)  # stated by `traits`
+    if own is not None:
+        return own(method, problem, workers)
     raise NoTheoremError(f"step: no theorem of the package gives a step for {type(method).__name__}; give a number")
 
 
@@ -133,7 +142,8 @@ def _(method: ParallelSGD, problem: Any, workers: int) -> TheoryStep:
     step = 1.0 / (lipschitz(problem) * (1.0 + added / workers))
     of_last = isinstance(averaging(method), Last) and _convexity(problem) > 0
     name = "bottou_constant_step" if of_last else "quantized_sgd_smooth"
-    return TheoryStep(Constant(step), name, "1/L" if added == 0.0 else "1/(L (1 + omega/N))")
+    how = "1/L" if added == 0.0 else "1/(L (1 + omega/N))"
+    return TheoryStep(Constant(step), name, how if exact_gradients(problem) else f"{how}, down to a floor of the noise")
 
 
 def _with_memory(problem: Any, workers: int, compressor: Any, kept: float | None, average: Any) -> TheoryStep:
@@ -171,6 +181,8 @@ def _(method: LocalSGD, problem: Any, workers: int) -> TheoryStep:
     plain = isinstance(method.server, Mean) and _factor(omega, method.compressor, d) == 0.0
     _covered(plain, "local steps with compressed messages, or another server than Mean")
     _covered(method.average == "quadratic", "local steps without average='quadratic'")
+    alike = method.sampling == "iid" and method.shards == "shared"
+    _covered(alike, "local steps of workers with rows of their own, or drawn without replacement")
     mu, H = _convexity(problem), method.local_steps
     _covered(mu > 0, "local steps without strong convexity")
     shift = bounds.local_sgd_shift(mu, lipschitz(problem), H)

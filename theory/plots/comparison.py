@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
-from ..core.keywords import check_keywords
+from ..core.repetitions import SHOWN_LEVEL, spread
 from ..core.result import Result, collection, save_several
-from ..core.spread import SHOWN_LEVEL, spread
+from ..core.settings import check_keywords
 from ..measure.crossings import common_goal, reached
 from ..methods.schedules import Constant
 from ..methods.theory_steps import with_theory_step

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.spread import SHOWN_LEVEL, spread
+from ..core.repetitions import SHOWN_LEVEL, spread
 from .figure_style import COLUMN, new_figure, style
 
 X_AXES = {

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sys
 from collections.abc import Sequence
 
-WIDTH = 120
-
-
-def line_width() -> int:
-    """The columns of the terminal, at most 120; 120 where the output is a file."""
-    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+from ..reporting.terminal import columns_that_fit, line_width
 
 
 def bits(count: float) -> str:
@@ -94,13 +87,7 @@ def text_table(
     """
     cells, most = [*head, *rows], width or line_width()
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-    fits = [gap for gap in (2, 1) if sum(widths) + gap * (len(widths) - 1) <= most]
-    gap, blocks = (fits or [2])[0], [[0]]
-    for j in range(1, len(widths)):
-        row = [*blocks[-1], j]
-        if not fits and len(row) > 2 and sum(widths[i] for i in row) + gap * (len(row) - 1) > most:
-            blocks.append([0])
-        blocks[-1].append(j)
+    gap, blocks = columns_that_fit(widths, most)
     return "\n".join(_block(cells, len(head), columns, widths, left, " " * gap) for columns in blocks)
 
 

@@ -53,8 +53,8 @@ from theory.problems.quadratics import quadratic as quadratic
 from theory.problems.saturating import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.saturating import saturating_quadratic as saturating_quadratic
 
-from ..core.rooms import lists_itself
+from ..core.rooms import lists_itself as _lists_itself
 from .margins import astype as astype
 from .margins import linear_problem as linear_problem
 
-lists_itself(__name__)
+_lists_itself(__name__)

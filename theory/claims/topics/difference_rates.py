@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import Identity, RandK, TopK
+from ...compressors import Identity, RandK, Scaled, TopK
 from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV, ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.difference_steps import longest_step
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, lower, upper
-from ..laws import crossing
+from ..laws import compressor_law, crossing, gaussian
 from ..mutants.shared import Lopsided, Scaling
 from ..mutants.stability import growth
 from .exact_feedback_rates import squared_radius
@@ -299,3 +299,16 @@ def _(context):
         for s in (0.5, 0.9, 0.99):
             found = context.subject(L, s)
             yield identity(f"L~ that the quadratics ask for, L_i={L}, s={s:g}", found, bounds.ef21_weighted(L), 1e-6)
+
+
+compressor_law(
+    "ef21.factor",
+    lambda k, lam: Scaled(RandK(k, unbiased=True), lam),
+    of=bounds.ef_bv_error,
+    formula=lambda v, k, lam: bounds.ef_bv_error(lam, omega=v.size / k - 1.0),
+    at=[(gaussian(40), {"k": 10, "lam": bounds.ef_bv_factor(3.0)}), (gaussian(40, power=3), {"k": 20, "lam": 0.9})],
+    mutants={
+        "without the factor": lambda k, lam: RandK(k, unbiased=True),
+        "half of the factor": lambda k, lam: Scaled(RandK(k, unbiased=True), lam / 2),
+    },
+)
