@@ -75,7 +75,7 @@ cold: $(STAMP)-test
 	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
 
 keep: $(STAMP)-test
-	$(PY) -m theory.experiment verify --quick --changed --keep
+	$(PY) -m theory.experiment verify --quick --changed --keep --badge figures/ledger.svg
 	$(PY) -m pytest -n 0 -q --keep --share 1/2 $(ARGS) & other=$$!; \
 	$(PY) -m pytest -n 0 -q --keep --share 2/2 $(ARGS); mine=$$?; wait $$other && exit $$mine
 

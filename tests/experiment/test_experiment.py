@@ -693,6 +693,24 @@ def test_a_flag_that_is_misspelled_is_answered(capsys):
     assert "did you mean --methods?" in capsys.readouterr().err
 
 
+def test_a_run_until_its_bound_says_something():
+    """Of SGD, whose bound is evaluated along its steps: the first T at which it is below f(0) - f*, no longer."""
+    from theory.experiment import flagship
+    from theory.experiment.configuration import Cell
+    from theory.experiment.theorems import Constants
+
+    known = Constants(569, 30, 0.1, 1.0, 0.1, 0.1, 0.5, 0.7, 0.1, 0.1, 0.0, 100.0)
+    (job,) = flagship.make_jobs(Configuration(steps=2), [Cell("sgd", "sgd", 1, 1, 2, 0)], known)
+    theorem = flagship._theorem(job, known)
+    longer = flagship._until_bound(job, known).cell.steps
+    assert 2 < longer <= 200 and theorem(longer) <= known.trivial < theorem(longer - 1)
+    far = known._replace(row_moment=100.0)  # more than a hundred times as many
+    assert flagship._theorem(job, far).speaks_from(far.trivial, 2) > 200
+    assert flagship._until_bound(job, far) == job
+    again = job._replace(cell=job.cell._replace(steps=longer))
+    assert flagship._until_bound(again, known) == again
+
+
 def test_what_takes_long_is_told_also_on_a_terminal(monkeypatch, capsys):
     from theory.reporting import progress
 

@@ -147,6 +147,12 @@ DATA = {
     "no such data": Row(lambda: load_data("rcv2"), DataError, 'unknown data set "rcv2"', "did you mean rcv1"),
     "a path with NUL": Row(lambda: load_data("a\0b"), DataError, "unknown data set", "give the path"),
     "an endless device": Row(lambda: load_data("/dev/zero"), DataError, "no file /dev/zero", "give the path|Give the"),
+    "shards of nothing": Row(
+        lambda: th.shard(None, "/nowhere/out"), DataError, "name_or_path: got None", "the path of a"
+    ),
+    "True shards": Row(
+        lambda: th.shard("digits", "/nowhere/out", workers=True), ValueError, "workers: got True", COUNT
+    ),
     "columns as a truth": Row(lambda: load_data("digits", n_features=True), DataError, "n_features", "an integer"),
     "a share as a text": Row(
         lambda: load_data("digits").split("a", 0), DataError, "fraction is 'a'", "between 0 and 1"

@@ -19,6 +19,7 @@ from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
 from ..problems.numpy_function import FunctionProblem
+from ..problems.row_blocks import is_large, mean_over_rows
 from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
@@ -247,9 +248,18 @@ def _warmed_up(setup: Setup, transport: Any, fast: bool) -> Driver:
     return driver if fast else Driver(run, fast)
 
 
-def _evaluate(problem: Any, x: Vector) -> tuple[float, float]:
-    slope = np.empty_like(x)
-    found = value_and_gradient(problem, x, slope)
+def _evaluate(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
+    """F and the norm of its gradient; of large data in blocks, each rank those of its rows."""
+    if is_large(problem):
+
+        def mean(part: Any, out: np.ndarray) -> None:
+            out[-1] = value_and_gradient(part, x, out[:-1])
+
+        both = mean_over_rows(problem, x.size + 1, mean, comm)
+        found, slope = float(both[-1]), both[:-1]
+    else:
+        slope = np.empty_like(x)
+        found = value_and_gradient(problem, x, slope)
     # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
     return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
 
@@ -293,8 +303,10 @@ def _run_once(
                 consensus[k] = consensus_of(run)[0]
         history[k] = row_of(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, keeper.seconds)
         count = k + 1
-        if comm is None or comm.Get_rank() == 0:
-            history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
+        root = comm is None or comm.Get_rank() == 0
+        if root or is_large(setup.problem):
+            history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x, comm)
+        if root:
             status, message = verdict(history, k)
             if verbose:
                 print(line_of(history, k, int(setup.records[-1]) * setup.method.local_steps), flush=True)

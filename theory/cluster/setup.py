@@ -28,6 +28,7 @@ from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
 from ..core.settings import digest
+from ..methods.custom import for_these_workers
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
@@ -153,6 +154,7 @@ def prepare(
 
     problem = astype(problem, dtype)
     check_parts("compressor", method.compressor)
+    method = for_these_workers(method, int(workers))
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     method, theory = with_theory_step(method, problem, int(workers))
     check(method.compressor, d)

@@ -39,6 +39,7 @@ from .natural import Natural, NaturalDithering
 from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
 from .optimal_sparsifier import OptimalSparsifier
+from .perm_k import PermK
 from .qsgd import QSGD, qsgd_bits
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
@@ -56,6 +57,7 @@ from .wrappers.factor import Scaled, scaled
 from .wrappers.layered import ByLayer, by_layer
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
+from .wrappers.skip_zero import SkipZero
 
 __all__ = [
     "FunctionCompressor",
@@ -88,12 +90,14 @@ __all__ = [
     "RANS",
     "QuantizedSpectrum",
     "RandK",
+    "PermK",
     "RandomBlock",
     "Residual",
     "Rotated",
     "Scaled",
     "ScaledSign",
     "Sign",
+    "SkipZero",
     "SpectralAtomo",
     "Symbols",
     "TernGrad",

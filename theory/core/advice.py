@@ -11,6 +11,7 @@ __all__ = ["advise", "outside"]
 ON_THE_WAY = (
     ".core.settings",
     ".setup",
+    ".settings",
     ".run",
     ".several_seeds",
     ".show_step",

@@ -25,6 +25,7 @@ from .command_parser import (
 )
 from .launcher import world
 from .records import read_record
+from .shard_command import shard
 from .study_arguments import figures, run_study, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def _list(argv: list[str], comm: Any) -> int:
         say(f"  {name:<16}{what}")
     say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
-    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2, or of a folder that `shard` made)")
     for name in NAMES:
         say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
     from ..studies.shared.configuration import about, shipped_studies
@@ -181,6 +182,8 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
+    add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
+    add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
     add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there (with --refuted)")
     options = parser.parse_args(argv)
     from ..claims import find_claim, list_claims
@@ -199,7 +202,7 @@ def _verify(argv: list[str], comm: Any) -> int:
         parser.error("--changed and --keep: only for claims of the package")
     if options.errata and not os.path.isdir(options.errata):
         parser.error(f"--errata: there is no folder {options.errata}")
-    check_folder(parser, json=options.json, html=options.html)
+    check_folder(parser, json=options.json, html=options.html, markdown=options.markdown, badge=options.badge)
     ids = list(dict.fromkeys(named + (refuted_claims() if options.refuted else []))) or list_claims()
     if options.errata and not set(refuted_claims()) <= set(ids):
         parser.error("--errata: needs all refuted statements among the claims; add --refuted")
@@ -214,6 +217,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     from .ledger import verify_all
 
     files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
+    files |= dict(markdown_file=options.markdown, badge_file=options.badge)
     files |= dict(formulas=options.formula_mutants, changed=options.changed, keep=options.keep)
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
@@ -441,6 +445,7 @@ COMMANDS = {
     "atlas": _atlas,
     "plot": _plot,
     "calibrate": _calibrate,
+    "shard": shard,
     "warm": _warm,
 }
 

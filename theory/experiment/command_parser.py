@@ -51,7 +51,7 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
-    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
+    add("--data", metavar="NAME", help=f"name, LIBSVM file or folder of shards (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
     add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
@@ -59,6 +59,8 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
+    text = "more rounds, up to a hundred times as many, for a method whose bound is vacuous with T"
+    add("--until-bound", action="store_true", default=None, help=text)
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
     add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
     add(

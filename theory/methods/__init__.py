@@ -6,21 +6,29 @@ from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
 from .conef import ContractiveErrorFeedback
 from .custom import method
+from .dasha import DASHA
 from .dense_steps import DenseStepWarning
+from .diana import DCGD, DIANA
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
-from .ef21 import EF21
+from .ef21 import EF21, EF21SGDM
+from .ef21_both_ways import EF21BC, EF21P
+from .ef_bv import EFBV
 from .feedback import ErrorFeedback, NoFeedback
 from .gossip import ChocoGossip, Gossip
 from .gradient_tracking import GradientTracking
 from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .iconef import ImprovedContractiveErrorFeedback
+from .lazy import CLAG
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .long_steps import LongStepWarning
+from .marina import MARINA, VRMARINA
 from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
+from .prox_skip import ProxSkip
+from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -34,15 +42,23 @@ __all__ = [
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
+    "CLAG",
     "ChocoGossip",
     "ChocoSGD",
     "Complete",
     "ContractiveErrorFeedback",
+    "DASHA",
     "DCDPSGD",
+    "DCGD",
+    "DIANA",
     "DPSGD",
     "DenseStepWarning",
     "ECDPSGD",
     "EF21",
+    "EF21BC",
+    "EF21P",
+    "EF21SGDM",
+    "EFBV",
     "Edges",
     "ErrorFeedback",
     "Gossip",
@@ -54,6 +70,7 @@ __all__ = [
     "LinearSketchFeedback",
     "LocalSGD",
     "LongStepWarning",
+    "MARINA",
     "Majority",
     "Mean",
     "Mixing",
@@ -66,8 +83,11 @@ __all__ = [
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
+    "ProxSkip",
+    "QSVRG",
     "ReduceScatter",
     "Sharded",
+    "VRMARINA",
     "conef_adam",
     "conef_lamb",
     "Ring",

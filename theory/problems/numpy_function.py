@@ -75,7 +75,7 @@ class FunctionProblem(NamedTuple):
             return np.full(self.d, np.nan)
         return np.mean([self.row_gradient(i, 0, x) for i in range(max(1, self.n))], axis=0)
 
-    def lipschitz(problem) -> float:
+    def lipschitz(problem, comm: Any = None) -> float:
         return problem.known("lipschitz")
 
     def strong_convexity(problem) -> float:
