@@ -42,14 +42,20 @@ class Constants(NamedTuple):
         return self.start - self.lower
 
 
-def measure_constants(problem: Any) -> Constants:
-    """Solve the problem and collect the constants for the theorems."""
+def measure_constants(problem: Any, comm: Any = None) -> Constants:
+    """Solve the problem and collect the constants for the theorems; with ``comm`` each rank takes its rows."""
     from ..bounds import level_set_gradient, level_set_second_moment
     from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
+    from ..problems.row_blocks import mean_over_rows
 
-    optimum = solve(problem)
-    start, lower = float(value(problem, np.zeros(problem.d))), float(optimum.fun - optimum.gap)
-    L, mu = float(lipschitz(problem)), float(strong_convexity(problem))
+    optimum, zero = solve(problem, comm=comm), np.zeros(problem.d)
+
+    def mean(part, out):
+        out[0] = value(part, zero)
+
+    start = float(value(problem, zero) if comm is None else mean_over_rows(problem, 1, mean, comm)[0])
+    lower = float(optimum.fun - optimum.gap)
+    L, mu = float(lipschitz(problem, comm)), float(strong_convexity(problem))
     # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||; by strong convexity the certificate bounds the last distance
     distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
     return Constants(
@@ -127,7 +133,7 @@ def theorem_for(
     if entry.family == "written-other" and "local(" in entry.name:
         return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
     if entry.family == "written-other":
-        return Theorem("", {}, "its feedback rule or its server is not that of a theorem in this table")
+        return Theorem("", {}, "its method, feedback rule or server is not that of a theorem in this table")
     try:
         factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
     except TypeError as error:
