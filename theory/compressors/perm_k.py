@@ -54,7 +54,7 @@ class PermK(NamedTuple):
 
     def for_workers(c, workers: int) -> NamedTuple:
         require(c.workers in (0, workers), "workers", c.workers, f"0, or {workers}, as the run has")
-        return c._replace(workers=workers)  # type: ignore[attr-defined]
+        return c._replace(workers=workers)
 
     def first_state(c, d: int, worker: int) -> tuple[float, ...]:
         return (float(worker),)

