@@ -111,7 +111,10 @@ bench: $(STAMP)-mpi
 $(STAMP)-%: pyproject.toml | $(PY)
 	@echo "Installing theory with the extra [$*] into $(VENV); the first time takes a minute or two."
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null  # a .venv made by uv comes without pip
-	@$(PIP) install --quiet --editable ".[$*]"
+	@{ $(PIP) install --quiet --editable ".[$*]" & pip=$$!; seconds=0; \
+	  while kill -0 $$pip 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); [ $$((seconds % 4)) -ne 0 ] || \
+	    echo "  installing for $$seconds s: $$(ls -d $(VENV)/lib/python3*/site-packages/*.dist-info 2>/dev/null | wc -l) packages are there"; \
+	  done; wait $$pip; }
 	@touch $@
 
 $(PY):

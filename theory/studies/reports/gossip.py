@@ -296,6 +296,13 @@ def cell_statements(rows) -> list[Statement]:
             bears_on=about,
         ),
         count(
+            "ecd-as-full-precision",
+            "ECD-PSGD with 4 bits of NUQSGD ends about where D-PSGD does.",
+            OURS,
+            ratios(nuqsgd, (FULL, PLAIN), partial(at_most_times, factor=CLOSE)),
+            bears_on=about,
+        ),
+        count(
             "dcd-below-ecd",
             "With 4 bits of NUQSGD, DCD ends lower than ECD.",
             OURS,
