@@ -80,13 +80,14 @@ def skip_the_obvious(app, what, name, obj, skip, options):
 
 
 def keep_the_bars(app, what, name, thing, options, lines):
-    """Keep |v| as a magnitude, which reStructuredText takes for a substitution; examples stay as written."""
+    """Keep |v| as a magnitude, which reStructuredText takes for a substitution; examples and formulas stay."""
     example = False
     for i, line in enumerate(lines):
         example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
         if not example:
-            parts = re.split(r"(``.*?``)", line)
-            lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+            parts = re.split(r"(``.*?``|:math:`.*?`)", line)
+            kept = ("``", ":math:")
+            lines[i] = "".join(part if part.startswith(kept) else part.replace("|", r"\|") for part in parts)
 
 
 def plain_markdown(app, name, source):
