@@ -79,7 +79,7 @@ cold: $(STAMP)-test
 	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
 
 keep: $(STAMP)-test
-	$(PY) -m theory.experiment verify --quick --changed --keep
+	$(PY) -m theory.experiment verify --quick --changed --keep --badge figures/ledger.svg
 	$(PY) -m pytest -n 0 -q --keep --share 1/2 $(ARGS) & other=$$!; \
 	$(PY) -m pytest -n 0 -q --keep --share 2/2 $(ARGS); mine=$$?; wait $$other && exit $$mine
 
@@ -118,7 +118,10 @@ bench: $(STAMP)-mpi
 $(STAMP)-%: pyproject.toml | $(PY)
 	@echo "Installing theory with the extra [$*] into $(VENV); the first time takes a minute or two."
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null  # a .venv made by uv comes without pip
-	@$(PIP) install --quiet --editable ".[$*]"
+	@{ $(PIP) install --quiet --editable ".[$*]" & pip=$$!; seconds=0; \
+	  while kill -0 $$pip 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); [ $$((seconds % 4)) -ne 0 ] || \
+	    echo "  installing for $$seconds s: $$(ls -d $(VENV)/lib/python3*/site-packages/*.dist-info 2>/dev/null | wc -l) packages are there"; \
+	  done; wait $$pip; }
 	@touch $@
 
 $(PY):

@@ -4,12 +4,14 @@ python3 benchmarks/newcomer.py               # everything, with the installation
 python3 benchmarks/newcomer.py --list        # only what would be done, and what is left out and why
 python3 benchmarks/newcomer.py --lectures 1  # fewer lectures
 
+It fails if all together take more than 15 minutes, or if something of ours says nothing for more than 8 seconds.
 It needs git, make and Python, and for the installation a network.  What is committed is cloned, not what is edited.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -17,10 +19,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/start.md")
 LIMIT = 15 * 60
+SILENCE = 8.0  # seconds without a line, of what is ours, that are too long
+NOT_OURS = (  # whose silences are not counted: what in the name, and why
+    ("git clone", "git's"),
+    ("lecture", "a notebook shows a bar in its cell"),
+)
 LEFT_OUT = (  # commands of the pages that are not run: what in them, and why
     (r"path/to|my_\w+\.py|<record>", "a file of one's own"),
     (r"^make (docs|test)|--html", "takes minutes by nature, and no reader waits for it"),
@@ -67,8 +75,22 @@ def plan(lectures: list[int]) -> tuple[list[tuple[str, list[str]]], list[tuple[s
     return list(todo.items()), left_out
 
 
+def watched(command: list[str], **how: Any) -> tuple[int, str, float, str]:
+    """Run a command: its exit code, what it printed, its longest silence in seconds, and the line before that."""
+    lines: list[str] = []
+    longest, before, last = 0.0, "the start", time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how) as process:
+        for line in itertools.chain(process.stdout or (), [""]):  # "": the end
+            now = time.perf_counter()
+            if now - last > longest:
+                longest, before = now - last, lines[-1].strip() if lines else "the start"
+            lines.append(line)
+            last = now
+    return process.returncode, "".join(lines), longest, before
+
+
 def main() -> int:
-    """Run it and print a line for each step; 1 if a step fails or all together take too long."""
+    """Run it and print a line for each step; 1 if a step fails or is silent for long, or all take too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="only say what would be done")
     parser.add_argument("--lectures", type=int, nargs="*", default=[1, 2, 3, 4])
@@ -85,17 +107,20 @@ def main() -> int:
         clone, cache = Path(folder) / "theory", Path(folder) / "cache"
         hidden = ("THEORY_", "PYTHON", "MAKE", "MFLAGS", "VIRTUAL_ENV")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)}
-        environment |= {"THEORY_CACHE": str(cache)}
+        environment |= {"THEORY_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}  # a pipe shows lines when they are said
         todo.insert(0, ("git clone", ["git", "clone", "--quiet", str(ROOT), str(clone)]))
-        for name, command in todo:
+        for name, steps in todo:
             begin = time.perf_counter()
             where = clone if clone.exists() else None
-            done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+            code, said, silence, before = watched(steps, cwd=where, env=environment)
             seconds = time.perf_counter() - begin
-            total, failed = total + seconds, failed + (done.returncode != 0)
-            print(f"{seconds:7.1f} s  {name}{'' if done.returncode == 0 else '  FAILED'}", flush=True)
-            if done.returncode:
-                print(done.stdout[-1500:] + done.stderr[-3000:], flush=True)
+            silent = silence > SILENCE and not any(what in name for what, _ in NOT_OURS)
+            total, failed = total + seconds, failed + (code != 0 or silent)
+            print(f"{seconds:7.1f} s  {name}{'' if code == 0 else '  FAILED'}", flush=True)
+            if silent:
+                print(f"           SILENT for {silence:.1f} s, more than {SILENCE:g}, after: {before}", flush=True)
+            if code:
+                print(said[-4500:], flush=True)
     print(f"{total:7.1f} s  in all, of {LIMIT} allowed")
     return int(bool(failed) or total > LIMIT)
 

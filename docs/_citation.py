@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
-import unicodedata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ACCENTS = {"'": "\u0301", "`": "\u0300", '"': "\u0308", "^": "\u0302", "~": "\u0303", "v": "\u030c", "c": "\u0327"}
-LETTERS = {r"\L": "Ł", r"\l": "ł", r"\o": "ø", r"\O": "Ø", r"\i": "i", r"\&": "&"}
+sys.path.insert(0, str(ROOT))
+
+from theory.bounds.bibliography import entries, parsed, plain  # noqa: E402
 
 
 def citation() -> str:
     """The whole file."""
-    from theory.bounds.bibliography import entries
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [
         "# Written by `python docs/_citation.py` from pyproject.toml and theory/bounds/bibliography.bib.",
@@ -38,14 +37,15 @@ def citation() -> str:
         *(f"  - {text(word)}" for word in project["keywords"]),
         "references:",
     ]
-    for entry in entries().values():
-        lines += reference(entry)
+    for key, entry in entries().items():
+        lines += reference(key, entry)
     return "\n".join(lines) + "\n"
 
 
-def reference(entry: str) -> list[str]:
+def reference(key: str, entry: str) -> list[str]:
     """One BibTeX entry as an item of a list."""
-    kind, key, found = fields(entry)
+    kind, raw = parsed(entry)
+    found = {name: plain(value) for name, value in raw.items()}
     of_kind = {"article": "article", "inproceedings": "conference-paper", "book": "book"}
     lines = [f"  - type: {of_kind.get(kind, 'generic')}", f"    title: {text(found['title'])}", "    authors:"]
     for author in found["author"].split(" and "):
@@ -69,28 +69,6 @@ def reference(entry: str) -> list[str]:
         lines.append(f"    url: {text(f'https://arxiv.org/abs/{paper[1]}')}")
     lines.append(f"    notes: {text(', '.join(part for part in (found.get('note', ''), f'BibTeX key {key}') if part))}")
     return lines
-
-
-def fields(entry: str) -> tuple[str, str, dict[str, str]]:
-    """Kind, key and fields of a BibTeX entry whose values are in braces."""
-    head = re.match(r"@(\w+)\{(\w+),", entry)
-    found = {}
-    for match in re.finditer(r"^\s*(\w+)\s*=\s*\{", entry, re.MULTILINE):
-        depth, end = 1, match.end()
-        while depth:
-            depth += {"{": 1, "}": -1}.get(entry[end], 0)
-            end += 1
-        found[match[1]] = plain(entry[match.end() : end - 1])
-    return head[1], head[2], found
-
-
-def plain(value: str) -> str:
-    """Text without TeX."""
-    value = re.sub(r"\\([vc])\s*\{?(\w)\}?", lambda m: m[2] + ACCENTS[m[1]], value)
-    value = re.sub(r"\\(['`\"^~])\s*\{?\\?(\w)\}?", lambda m: m[2] + ACCENTS[m[1]], value)
-    for name, letter in LETTERS.items():
-        value = re.sub(re.escape(name) + r"(?![A-Za-z])", letter, value)
-    return unicodedata.normalize("NFC", " ".join(value.replace("{", "").replace("}", "").split()))
 
 
 def text(value: str) -> str:

@@ -123,6 +123,20 @@ def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
     assert found[0][1][-1] < found[0][1][0] == pytest.approx(np.log(2.0))
 
 
+@pytest.mark.mpi
+def test_the_method_in_15_lines_has_the_same_bits_on_ranks():
+    """The file of docs/method-in-15-lines.md, as its commands start it."""
+    script = ROOT / "docs" / "examples" / "ef21.py"
+    found = []
+    for ranks in (1, 4):
+        done = run_mpi(ranks, script, timeout=LIMIT, env={"PYTHONPATH": ROOT})
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout.partition(f"{ranks} ranks: ")[2])
+    assert found[0] == found[1] and re.fullmatch(r"f = 0\.\d{8}, x = [0-9a-f]{16}\n", found[0])
+    own = re.search(r"^@th\.method\n.*?(?=\n\n\n)", script.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
+    assert len(list(filter(None, own.split("\n")))) == 15
+
+
 TURNS = """
 import sys, time
 from pathlib import Path

@@ -253,3 +253,28 @@ def test_no_two_generics_of_the_package_have_one_name():
             assert name not in found, f"{name}: in {found[name]} and {path.name}"
             found[name] = path.name
     assert {"quantize", "code_bits", "add_loss_gradient"} <= set(found)
+
+
+def test_a_time_of_compiling_has_a_line_every_few_seconds(capsys, monkeypatch):
+    """In a file, too: with how many kernels are done, and for how long; nothing in a test, and on one rank only."""
+    clock = [100.0]
+    monkeypatch.setattr(compile_bar.time, "monotonic", lambda: clock[0])
+    for rank in ("1", None):
+        monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
+        monkeypatch.delenv("THEORY_PROGRESS", raising=False)
+        for name in compile_bar.RANKS:
+            monkeypatch.delenv(name, raising=False)
+        if rank is not None:
+            monkeypatch.setenv("PMI_RANK", rank)
+        spell = compile_bar.Spell()
+        for _ in range(12):
+            spell.kernel("QSGD")
+            clock[0] += 1.5
+        said = capsys.readouterr().err.splitlines()
+        if rank is not None:
+            assert said == []
+    assert said[0] == "theory: compiling QSGD, 4 kernels so far, for 4 s"
+    assert len(said) == 3  # after 4.5, 9 and 13.5 seconds
+    clock[0] += 60.0
+    spell.kernel("TopK")  # a new spell begins to count again
+    assert capsys.readouterr().err == ""

@@ -25,9 +25,10 @@ from theory.experiment.launcher import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
-from theory.plots.text import WIDTH, bits, factor, number, text_table
+from theory.plots.text import bits, factor, number, text_table
 from theory.reporting import progress
 from theory.reporting.progress import Progress, on_terminal
+from theory.reporting.terminal import WIDTH
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
 COMMAND = [sys.executable, "-m", "theory.experiment"]
@@ -654,7 +655,8 @@ def test_a_kernel_that_takes_long_is_named_meanwhile(monkeypatch):
     listener.on_start(None)
     listener.on_start(None)  # a function that the first one calls
     listener.on_end(None)
-    assert heard.wait(60) and ("compiling QSGD", False) in said
+    told = "compiling QSGD, 1 kernels so far, for "
+    assert heard.wait(60) and any(text.startswith(told) and not main for text, main in said)
     listener.on_end(None)
     assert listener._depth == 0 and listener._beat is None
 
@@ -689,3 +691,37 @@ def test_a_flag_that_is_misspelled_is_answered(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--method", "sgd"])
     assert "did you mean --methods?" in capsys.readouterr().err
+
+
+def test_a_run_until_its_bound_says_something():
+    """Of SGD, whose bound is evaluated along its steps: the first T at which it is below f(0) - f*, no longer."""
+    from theory.experiment import flagship
+    from theory.experiment.configuration import Cell
+    from theory.experiment.theorems import Constants
+
+    known = Constants(569, 30, 0.1, 1.0, 0.1, 0.1, 0.5, 0.7, 0.1, 0.1, 0.0, 100.0)
+    (job,) = flagship.make_jobs(Configuration(steps=2), [Cell("sgd", "sgd", 1, 1, 2, 0)], known)
+    theorem = flagship._theorem(job, known)
+    longer = flagship._until_bound(job, known).cell.steps
+    assert 2 < longer <= 200 and theorem(longer) <= known.trivial < theorem(longer - 1)
+    far = known._replace(row_moment=100.0)  # more than a hundred times as many
+    assert flagship._theorem(job, far).speaks_from(far.trivial, 2) > 200
+    assert flagship._until_bound(job, far) == job
+    again = job._replace(cell=job.cell._replace(steps=longer))
+    assert flagship._until_bound(again, known) == again
+
+
+def test_what_takes_long_is_told_also_on_a_terminal(monkeypatch, capsys):
+    from theory.reporting import progress
+
+    for name in ("PYTEST_CURRENT_TEST", "THEORY_PROGRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(progress, "BETWEEN_LINES", 0.02)
+    monkeypatch.setattr(progress, "on_terminal", lambda *_: True)
+    with progress.heartbeat("solving", said=True):
+        threading.Event().wait(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2 and all(line.startswith("solving, for ") for line in lines)
+    with progress.heartbeat("solving", here=False):
+        threading.Event().wait(0.1)
+    assert capsys.readouterr().err == ""

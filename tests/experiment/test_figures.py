@@ -191,6 +191,9 @@ def test_a_configuration_of_ones_own_leaves_a_record_to_draw_from(monkeypatch, t
         (tmp_path / "study-mine.png").unlink()
         assert main(["figures", name, "--tables", *flags]) == 0
         assert (tmp_path / "study-mine.png").read_bytes() == drawn and "100.0 (45 to" in capsys.readouterr().out
+    assert main(["figures", "--list", *flags]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.split()[0] == "study-mine" and f"figures study-mine --figures {tmp_path}" in last
     with pytest.raises(SystemExit, match="2"):
         main(["figures", "study-mine", "--fresh", *flags])
     assert "--fresh needs the configuration: figures FILE.toml" in capsys.readouterr().err

@@ -16,17 +16,22 @@ import pytest
 from chromium import Chromium
 from conftest import ROOT
 
+from theory.bounds.bibliography import KNOWLEDGE, entries, fields, reference
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY, registered
+from theory.claims.words import CERTIFICATE, MEASURED_BY, VERDICT
+from theory.experiment.claim_citation import Origin, bibtex_of, markdown_of, record_of
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
+from theory.experiment.ledger_badge import badge
 from theory.experiment.ledger_page import alarms, page
 from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
-FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4)
+MADE = Origin("0123456789abcdef", "2031-02-03")
+FACTS = dict(seed=0, quick=True, versions={"theory": "0"}, known=4, made=MADE)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +226,7 @@ def test_nothing_leaves_the_page(results):
     for tag, attributes in reader.elements:
         assert "src" not in attributes and "style" not in attributes and "action" not in attributes
         assert not any(name.startswith("on") for name in attributes)
-        assert attributes.get("href", "#").startswith("#"), tag
+        assert attributes.get("href", "#").startswith(("#", "data:", "https://doi.org/10.")), tag
     assert not re.search(r"url\(|@import|https?://", re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1])
     (policy,) = [a["content"] for a in reader.named("meta") if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy
@@ -229,6 +234,106 @@ def test_nothing_leaves_the_page(results):
         (inline,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_each_claim_can_be_cited(results):
+    """With full references, a link that names the version, BibTeX, and the commit and the day of the page."""
+    text = page(results, **FACTS)
+    reader = Reader(text)
+    ids = {attributes.get("id") for _, attributes in reader.elements}
+    dois = {a["href"] for a in reader.named("a") if a["href"].startswith("https")}
+    assert f"Of {MADE}" in text and str(MADE) == "commit 0123456789abcdef, 2031-02-03"
+    for result in results:
+        known, shown = find_claim(result.id), reader.texts[result.id]
+        assert known.cite in ids and bibtex_of(result, MADE) in shown and str(MADE) in shown
+        for entry in known.bibtex:
+            assert reference(entry) in shown and entry in shown
+            assert f"https://doi.org/{fields(re.search('{(.*?),', entry)[1])['doi']}" in dois
+    assert 'class="source"' in text and "line-clamp" not in text
+
+
+@pytest.mark.parametrize("key", entries())
+def test_a_reference_has_all_authors_year_place_and_doi(key):
+    found, text = fields(key), reference(entries()[key])
+    place = found.get("booktitle") or found.get("journal") or found["note"]
+    names = [author.partition(",")[0] for author in found["author"].split(" and ")]
+    assert all(name in text for name in names if name.isascii() and "\\" not in name)
+    assert f"({found['year']})" in text and text.endswith(f"doi:{found['doi']}")
+    assert place.replace("{", "").replace("}", "").replace("--", "–") in text and not set(text) & set("{}\\")
+
+
+def test_bibtex_of_a_claim_survives_tex(results):
+    found = bibtex_of(results[1], MADE)
+    assert found.startswith("@misc{theory-qsgd-variance-1,\n") and "year         = {2031}" in found
+    assert "Verdict: holds; commit 0123456789abcdef, 2031-02-03" in found
+    odd = dataclasses.replace(results[1], verdict="100 % & x_0 {")
+    assert r"100 \% \& x\_0 \{" in bibtex_of(odd, MADE)
+
+
+def test_words_that_judge_are_explained_where_they_stand(results):
+    texts = Reader(page(results, **FACTS)).texts
+    for result in results:
+        for words, word in (
+            (VERDICT, result.verdict),
+            (CERTIFICATE, result.certificate),
+            (MEASURED_BY, result.measured_by),
+            (KNOWLEDGE, result.source_known),
+        ):
+            assert f"{word}: {words[word]}" in texts[result.id], (result.id, word)
+
+
+def test_the_documentation_explains_the_words_as_the_page_does():
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    for words in (VERDICT, CERTIFICATE, MEASURED_BY, KNOWLEDGE):
+        for word, meaning in words.items():
+            assert f"| {word} | {meaning} |" in text
+
+
+def test_of_a_formula_that_gives_zero_the_difference_is_shown(results):
+    odd = [identity("error", 4e-15, 0.0, 1e-12), equality("bias", Interval(0.01, -0.1, 0.2, samples=9), 0.0)]
+    for check, beside in zip(odd, ("within\u202f10⁻¹²", "0 within the interval"), strict=True):
+        wrong = dataclasses.replace(results[0], measured=0.0, predicted=0.0, checks=(check,))
+        shown = Reader(page([wrong], **FACTS)).texts[CHEAP[0]]
+        assert shown.count("difference from the formula") >= 2 and shown.count(beside) >= 2
+    assert "within 1e-09 of the formula" in markdown_of(wrong, MADE)
+
+
+def test_a_claim_is_exported_as_markdown_and_json(results):
+    links = [a for a in Reader(page(results, **FACTS)).named("a") if "download" in a]
+    held = {a["download"]: base64.b64decode(a["href"].partition("base64,")[2]).decode() for a in links}
+    assert len(held) == 2 * len(results)
+    for result in results:
+        known, record = find_claim(result.id), json.loads(held[f"{result.id}.json"])
+        assert record == json.loads(json.dumps(record_of(result, MADE, mutant_checks=False)))
+        assert record["references"] == [reference(entry) for entry in known.bibtex] and record["date"] == MADE.date
+        text = held[f"{result.id}.md"]
+        assert text == markdown_of(result, MADE) and f"`{known.cite}`, {MADE}." in text and known.latex in text
+        assert all(entry in text for entry in (*known.bibtex, bibtex_of(result, MADE)))
+        assert text.count(": refuted\n") == len(result.mutants) and f"- **Verdict:** {result.verdict} (" in text
+
+
+def test_the_command_exports_claims(capsys, tmp_path):
+    names = {name: tmp_path / f"one.{name}" for name in ("markdown", "json", "badge")}
+    code, out, _ = run(capsys, "topk.contraction", "--quick", *(w for n, p in names.items() for w in (f"--{n}", p)))
+    assert code == 0 and f"Markdown: {names['markdown']}" in out and f"badge: {names['badge']}" in out
+    (record,) = json.loads(names["json"].read_text())["results"]
+    assert record["cite"] == "topk.contraction@1" and record["mutant_checks"]
+    assert "`topk.contraction@1`" in names["markdown"].read_text(encoding="utf-8")
+    assert run(capsys, "topk.contraction", "--badge", "nowhere/b.svg")[0] == 2
+
+
+def test_the_badge_counts(results):
+    text = badge(results)
+    ET.fromstring(text)
+    mutants = sum(len(find_claim(id).mutants) for id in CHEAP)
+    said = f"4 claims: 3 hold, 1 refuted, {mutants} of {mutants} mutants caught, 0 alarms"
+    assert mutants > 5 and said in text and "vacuous" not in text
+    alarm = badge([dataclasses.replace(results[0], verdict="undecided"), *results[1:]])
+    assert "2 hold" in alarm and "1 alarms" in alarm and len({*re.findall("#[0-9a-f]{6}", alarm + text)}) == 3
+
+
+def test_an_order_that_is_consistent_raises_no_alarm(results):
+    assert alarms(dataclasses.replace(results[0], verdict="order consistent")) == []
 
 
 def test_texts_are_escaped(own):
@@ -591,6 +696,36 @@ def test_a_fragment_opens_its_row(opened):
     assert is_open(opened, "randk.variance")
 
 
+def test_a_link_to_another_version_says_so(opened):
+    for version, said in (("1", ""), ("7", "The link is to version 7 of qsgd.variance")):
+        opened.run(f"location.hash = '#qsgd.variance@{version}'")
+        opened.run("new Promise(done => setTimeout(done, 50))")
+        assert is_open(opened, "qsgd.variance")
+        assert opened.run("document.getElementById('changed').textContent").startswith(said)
+        assert opened.run("document.getElementById('changed').hidden") is (said == "")
+
+
+def test_an_export_is_a_file(opened, tmp_path):
+    opened.ask("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    opened.run("document.querySelector('a[download=\\'qsgd.variance.json\\']').click()")
+    for _ in range(100):
+        opened.run("new Promise(done => setTimeout(done, 50))")
+        if (path := tmp_path / "qsgd.variance.json").is_file():
+            break
+    assert json.loads(path.read_text(encoding="utf-8"))["cite"] == "qsgd.variance@1"
+
+
+@pytest.mark.parametrize("width", [1201, 1300, 1600])
+def test_no_column_sticks_out(opened, width):
+    opened.size(width, 900)
+    opened.run("document.querySelectorAll('tr.details').forEach(row => row.hidden = false)")
+    opened.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+    parts = ".ledger > thead th, .ledger > tbody > tr.row > td, .inner"
+    script = f"[...document.querySelectorAll('{parts}')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert opened.run(script) == 0
+    assert opened.run("document.documentElement.scrollWidth") <= width
+
+
 def test_formulas_are_laid_out(opened):
     """Browsers that know MathML put a denominator below its numerator; others set all in one line."""
     boxes = "[...document.querySelector('mfrac').children].map(e => e.getBoundingClientRect())"
@@ -598,7 +733,7 @@ def test_formulas_are_laid_out(opened):
     assert top[1] <= bottom[0] + 1.0 and top[1] > top[0]
 
 
-@pytest.mark.parametrize("width", [320, 390, 699])
+@pytest.mark.parametrize("width", [320, 390, 1199])
 def test_on_a_phone_rows_are_cards_and_nothing_sticks_out(opened, width):
     opened.size(width, 844, mobile=True)
     opened.run("document.querySelector('.open-row').click()")

@@ -29,8 +29,15 @@ from theory.reporting.files import ConfigurationError
     ],
 )
 def test_what_a_name_stands_for(name, compressor, fields):
-    assert written_method(name, 1000, 2) == (compressor, fields)
+    assert written_method(name, 1000, 2) == (compressor, fields, None)
     assert find(name).family.startswith("written")
+
+
+def test_a_method_may_have_the_hyphens_of_its_paper():
+    plain = written_method("ef21sgdm(topk(k=3), momentum=0.2)", 100, 1)
+    assert written_method("ef21-sgdm(topk(k=3), momentum=0.2)", 100, 1) == plain
+    assert isinstance(plain.method, th.EF21SGDM) and find("EF-BV(topk(k=3))").family == "written-other"
+    assert written_method("lag(trigger=4.0)", 100, 1).method.trigger == 4.0
 
 
 def test_every_compressor_has_a_name():

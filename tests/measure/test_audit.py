@@ -492,3 +492,64 @@ def test_the_command_finds_them_as_stated_and_draws_the_page(tmp_path):
 @pytest.mark.full
 def test_the_command_audits_all_of_them():
     assert main(["audit", "--quick", "--d", "60", "-j", "2"]) == 0
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def coins(v, rng):
+    return 2.0 * v * (rng.random(v.size) < 0.5)
+
+
+def short_coins(v, rng):
+    return 1.9 * v * (rng.random(v.size) < 0.5)
+
+
+def largest(v):
+    kept = np.argsort(-np.abs(v), kind="stable")[:4]
+    return np.where(np.isin(np.arange(v.size), kept), v, 0.0)
+
+
+def of_function(function, inputs=("gaussian", "flat"), **stated):
+    return audit(th.compressor(function, **stated), d=40, inputs=list(inputs), samples=400, evaluations=300)
+
+
+def test_the_audit_of_a_function_finds_what_it_states():
+    fair, top = of_function(coins, omega=1.0), of_function(largest, delta=0.1)
+    assert fair.verdict == top.verdict == "as stated" and fair.unbiased and not top.unbiased
+    assert fair.worst.error.estimate == pytest.approx(1.0, rel=0.1)
+    assert top.worst.error.estimate == pytest.approx(0.9) and top.worst.where == "flat"  # 1 - k/d
+    assert fair.wire is None and fair.timing is None
+    assert "a function has no format of its own" in str(fair) and "compressor(coins)" in str(fair)
+
+
+def test_the_audit_of_a_function_refutes_what_is_wrong():
+    assert of_function(coins, omega=0.8).faults[0].startswith("above its closed form! (omega = 1")
+    assert of_function(largest, delta=0.2).faults[0].startswith("error above its closed form! (delta = 0.1")
+    wrong = of_function(short_coins, omega=1.0)  # biased by 0.05 v, which pairs of messages alone do not show
+    assert not wrong.unbiased and wrong.faults[0].startswith("biased! (by 0.0")
+    assert all(row.bias.low <= 0.0 for row in wrong.rows)
+
+
+def test_the_search_finds_what_no_input_shows():
+    """Wrong only where one entry is more than 100 times the mean square: no input of this audit is so."""
+
+    def careless(v):
+        return v * (0.0 if np.max(np.abs(v)) ** 2 > 0.9 * np.sum(v * v) else 0.9)
+
+    found = of_function(careless, delta=0.99)
+    assert not found.ok and found.worst.error.estimate == pytest.approx(1.0)
+    assert max(row.error.estimate for row in found.rows) < 0.011
+
+
+def test_where_a_function_states_nothing_its_factor_is_measured():
+    fair, top = of_function(coins), of_function(largest)
+    assert fair.verdict == top.verdict == "nothing stated"
+    assert "\nomega        stated -, measured 1" in str(fair) and "\ndelta        stated -, measured 0.1 " in str(top)
+    table = str(AuditTable([fair, audit(th.TopK(4), d=40, samples=64, evaluations=100)]))
+    assert "compressor(coins)" in table
+
+
+def test_a_class_of_half_the_right_factor_is_biased_along_v():
+    found = audit(th.Scaled(th.RandK(20, unbiased=True), 0.95), d=40, inputs=["gaussian"], samples=400, evaluations=100)
+    assert not found.unbiased

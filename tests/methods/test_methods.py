@@ -313,8 +313,8 @@ def test_methods_refuse_bad_settings(change, message):
     [
         (dict(workers=0), "workers"),
         (dict(steps=0), "steps"),
-        (dict(steps=None), "steps and samples"),
-        (dict(samples=10), "steps and samples"),
+        (dict(steps=None), "steps, samples and epochs"),
+        (dict(samples=10), "steps, samples and epochs"),
         (dict(steps=None, samples=0), "samples"),
         (dict(x0=np.ones(3)), "x0"),
         (dict(x0=np.full(D, np.nan)), "x0"),

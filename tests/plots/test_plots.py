@@ -105,8 +105,8 @@ def test_comparison_at_the_same_budget(comparison):
         ({"x": "epochs"}, "allowed"),
         ({"methods": []}, "at least one"),
         ({"labels": ["one"]}, "one for each"),
-        ({"samples": 2}, "exactly one of the two"),
-        ({"steps": None}, "exactly one of the two"),
+        ({"samples": 2}, "exactly one of the three"),
+        ({"steps": None}, "exactly one of the three"),
     ],
     ids=str,
 )
@@ -147,6 +147,11 @@ def test_several_seeds_are_a_band(comparison):
     assert compared.rows[0]["gap"] == pytest.approx(np.mean(ends) - compared.lower)
     axes = compared.figure.axes[0]
     assert len(axes.collections) == 2
+    mean = np.mean([run.history["f"] for run in (compared.results[0], *compared.repeats[0])], axis=0) - compared.lower
+    assert axes.lines[0].get_ydata()[-1] == pytest.approx(mean[-1]) == pytest.approx(compared.rows[0]["gap"])
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    top = compared.rows[0]["gap"] + compared.rows[0]["gap_half"]
+    assert np.min(np.abs(band - top)) < 1e-12
     assert any("3 seeds" in text.get_text() for text in compared.figure.texts)
 
 
@@ -160,8 +165,8 @@ def test_the_best_step_is_searched_and_its_cost_is_said():
     best = min(gaps, key=gaps.get)
     assert f"step 2^{best}/L" in compared.table and "runs" in compared.table
     assert compared.rows[1]["gap"] == pytest.approx(gaps[best] - compared.lower)
-    with pytest.raises(ValueError, match='step: got 0.1, allowed: "best"'):
-        th.compare(pair, problem, workers=1, steps=3, step=0.1)
+    same = th.compare(pair, problem, workers=1, steps=3, step=0.1)
+    assert same.results[1].fun == th.run(pair[1], problem, workers=1, steps=3, step=0.1).fun
 
 
 def test_where_no_step_will_do_none_is_best():

@@ -236,3 +236,66 @@ if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
         found |= {f"{name}, {c}": result.history[c] for c in ("samples", "rounds", "bits_up", "message_bytes_down")}
     if MPI.COMM_WORLD.Get_rank() == 0:
         np.savez(sys.argv[1], **found)
+
+
+# --- gradients that are wrong -----------------------------------------------------------------------------------------
+
+
+def run_of(gradient, d=6, f=value, **options):
+    problem = th.function(f, gradient, d=d, **options)
+    return problem, lambda: th.run(th.ParallelSGD(step=0.01), problem, workers=1, steps=1)
+
+
+WRONG = {
+    "sign": lambda x: -row_gradients(x).mean(axis=0),
+    "factor": lambda x: 2.0 * row_gradients(x).mean(axis=0),
+    "sum": lambda x: row_gradients(x).sum(axis=0),
+    "one coordinate": lambda x: row_gradients(x).mean(axis=0) * (np.arange(6) != 2),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_gradient_is_told_at_the_start(name, monkeypatch):
+    monkeypatch.setattr("theory.core.advice._told", set())
+    problem, call = run_of(WRONG[name])
+    with pytest.warns(th.WrongGradientWarning, match="check the gradient"):
+        result = call()
+    assert result.success or "check_gradient(problem)" in result.message
+    assert th.check_gradient(problem) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("gradient", "f", "options"),
+    [
+        (lambda x: row_gradients(x).mean(axis=0), value, {}),
+        (row_gradients, value, {"n": 12}),
+        (row_gradient, value, {"n": 12, "l2": L2}),
+        (lambda x: (x > 0).astype(float), lambda x: np.sum(np.maximum(x, 0.0)), {}),  # a kink at the start
+        (lambda x: np.zeros(6), lambda x: 7.0, {}),
+        (lambda x: 1e-9 * x, lambda x: 0.5e-9 * float(x @ x) + 1e6, {}),  # less than the rounding of the values
+        (lambda x, rng: x + rng.standard_normal(6), lambda x: 0.5 * float(x @ x), {}),  # drawn: unknown
+    ],
+)
+def test_a_right_gradient_is_not_warned_of(gradient, f, options, recwarn, monkeypatch):
+    monkeypatch.setattr("theory.core.advice._told", set())
+    run_of(gradient, f=f, **options)[1]()
+    assert not [w for w in recwarn if w.category is th.WrongGradientWarning]
+
+
+def test_the_check_is_the_distance_from_differences():
+    from scipy.optimize import check_grad
+
+    x = np.linspace(-1.0, 1.0, 6)
+    for scale in (1.0, 1.5):
+        problem = th.function(value, lambda x, scale=scale: scale * row_gradients(x).mean(axis=0), d=6)
+        scipy = check_grad(value, lambda x, scale=scale: scale * row_gradients(x).mean(axis=0), x)
+        assert th.check_gradient(problem, x) == pytest.approx(scipy, abs=1e-6)
+    assert th.check_gradient(RIDGE) < 1e-8 and th.check_gradient(RIDGE, direction="random") < 1e-8
+    wrong = th.function(value, WRONG["sign"], d=6)
+    assert 0.0 < th.check_gradient(wrong, x, direction="random") <= th.check_gradient(wrong, x)
+    with pytest.raises(ValueError, match="problem: got .*only samples"):
+        th.check_gradient(th.function(value, lambda x, rng: x, d=6))
+    with pytest.raises(ValueError, match="direction: got 'some'"):
+        th.check_gradient(RIDGE, direction="some")
+    with pytest.raises(ValueError, match="x: got .shape"):
+        th.check_gradient(RIDGE, [1.0])

@@ -147,6 +147,12 @@ DATA = {
     "no such data": Row(lambda: load_data("rcv2"), DataError, 'unknown data set "rcv2"', "did you mean rcv1"),
     "a path with NUL": Row(lambda: load_data("a\0b"), DataError, "unknown data set", "give the path"),
     "an endless device": Row(lambda: load_data("/dev/zero"), DataError, "no file /dev/zero", "give the path|Give the"),
+    "shards of nothing": Row(
+        lambda: th.shard(None, "/nowhere/out"), DataError, "name_or_path: got None", "the path of a"
+    ),
+    "True shards": Row(
+        lambda: th.shard("digits", "/nowhere/out", workers=True), ValueError, "workers: got True", COUNT
+    ),
     "columns as a truth": Row(lambda: load_data("digits", n_features=True), DataError, "n_features", "an integer"),
     "a share as a text": Row(
         lambda: load_data("digits").split("a", 0), DataError, "fraction is 'a'", "between 0 and 1"
@@ -167,8 +173,8 @@ RUNS = {
     "2**63 samples": Row(lambda: run(steps=None, samples=2**63), ValueError, "samples", "an integer, at most"),
     "2**53 steps of 8": Row(lambda: run(steps=2**53, workers=8), ValueError, "steps", "gradients of all workers"),
     "a row of 2**30 steps": Row(lambda: run(steps=2**30, record_every=1), ValueError, "record_every", "up to 16777216"),
-    "steps and samples": Row(lambda: run(samples=3), ValueError, "steps and samples", "exactly one"),
-    "neither": Row(lambda: run(steps=None), ValueError, "steps and samples", "exactly one"),
+    "steps and samples": Row(lambda: run(samples=3), ValueError, "steps, samples and epochs", "exactly one"),
+    "neither": Row(lambda: run(steps=None), ValueError, "steps, samples and epochs", "exactly one"),
     "rows as a truth": Row(lambda: run(record_every=True), ValueError, "record_every: got True", COUNT),
     "a seed as a float": Row(lambda: run(seed=0.5), ValueError, "seed: got 0.5", r"0 to 2\*\*64 - 1"),
     "a complex start": Row(lambda: run(x0=np.ones(4) * 1j), ValueError, "x0: got complex", REAL),
@@ -203,7 +209,12 @@ SETTINGS = {
     "a step as a text": Row(lambda: th.Constant("0.1"), ValueError, "eta: got '0.1'", "a number"),
     "a step as a truth": Row(lambda: th.Constant(True), ValueError, "eta: got True", "a number"),
     "a complex step": Row(lambda: th.Constant(1j), ValueError, "eta", "a number"),
-    "a bare step": Row(lambda: th.ParallelSGD(th.TopK(1), step=0.1), TypeError, "step: got 0.1", "such as Constant"),
+    "a text for a step": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step="0.1"), ValueError, "step: got .0.1.", "such as Constant"
+    ),
+    "a step below 0": Row(
+        lambda: th.ParallelSGD(th.TopK(1), step=-0.1), ValueError, "eta: got -0.1", "a number above 0"
+    ),
     "a name to compress": Row(lambda: th.ParallelSGD("topk", step=STEP), TypeError, "compressor", "such as TopK"),
     "a class to compress": Row(lambda: th.ParallelSGD(th.TopK, step=STEP), TypeError, "compressor", "such as TopK"),
     "a batch as a truth": Row(lambda: METHOD._replace(batch=True).domain(), ValueError, "batch: got True", COUNT),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import shutil
+from collections import Counter
 
 import pytest
 from conftest import ROOT
@@ -58,6 +60,23 @@ def test_there_is_evidence_for_every_claim_of_the_package():
     for id, one in EVIDENCE.items():
         assert one.digest and one.executed, id
         assert set(one.versions) == set(software())
+
+
+@pytest.mark.slow
+def test_the_badge_says_what_the_evidence_does():
+    """Counted here from the evidence, apart from how the badge counts."""
+    results = [judged(find_claim(id), EVIDENCE[id]) for id in list_claims() if id in EVIDENCE]
+    good = [result for result in results if result.ok]
+    words = Counter("refuted" if result.refuted else result.verdict for result in good)
+    words["slack or loose"] = words.pop("holds, slack", 0) + words.pop("holds, loose", 0)
+    words["hold"] = words.pop("holds")
+    mutants = Counter(fate for result in results for fate in result.mutants.values())
+    text = (ROOT / "figures" / "ledger.svg").read_text(encoding="utf-8")
+    said = re.search('aria-label="The ledger: (.*?)"', text)[1].replace("claims: ", "claims, ").split(", ")
+    alarms = len(results) - len(good)
+    wanted = {f"{n} {word}" for word, n in words.items() if n} | {f"{len(results)} claims", f"{alarms} alarms"}
+    wanted |= {f"{mutants['refuted']} of {mutants.total()} mutants caught"}
+    assert set(said) == wanted, "verify --quick --changed --badge figures/ledger.svg writes it again"
 
 
 def test_a_formula_makes_those_claims_out_of_date_that_executed_it(copy):

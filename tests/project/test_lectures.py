@@ -336,6 +336,14 @@ def test_the_newcomer_does_what_the_pages_say():
     assert all(reason for _, reason in left_out)
 
 
+def test_the_newcomer_measures_silence():
+    from benchmarks import newcomer
+
+    code, said, silence, before = newcomer.watched(["sh", "-c", "echo one; sleep 0.4; echo two >&2; sleep 0.8; exit 3"])
+    assert (code, said, before) == (3, "one\ntwo\n", "two") and 0.7 < silence < 5.0
+    assert newcomer.watched(["sleep", "0.3"])[3] == "the start"
+
+
 # --- what the lectures draw with ------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from theory.studies.reports import conef as conef_pages
 from theory.studies.shared import conef_training as training
 from theory.studies.shared.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
 from theory.studies.shared.problems import digits
+from theory.studies.shared.step_search import widened
 
 D = 1000
 
@@ -61,10 +62,11 @@ def test_the_most_frequent_columns_stay_in_their_order():
     assert training.most_frequent(data, 9).X.toarray().tolist() == X.tolist()
 
 
-def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000, apart=0.0, d=1000):
+def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000, apart=0.0, d=1000, momentum=0.9):
     return Outcome(
         method,
         d,
+        momentum,
         step,
         accuracy + apart * np.array([-1.0, 0.0, 1.0]) if success else np.full(3, math.nan),
         loss if success else math.nan,
@@ -75,6 +77,19 @@ def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000
         success,
         "all steps done" if success else "diverged: f is 1e+20",
     )
+
+
+def test_each_momentum_is_a_case_of_its_own():
+    """With momentum EFSGD is far below SGD, without as good: in part, and the sentence has both."""
+    chosen = training.ways(D, 0.1)
+    rows = [row._replace(momentum=m) for m in (0.0, 0.9) for row in paper().values()]
+    rows = [
+        row._replace(accuracy=row.accuracy - 0.1) if (row.method, row.momentum) == (EF, 0.9) else row for row in rows
+    ]
+    said = {one.id: one for one in conef_pages.statements(rows, chosen, 0.1)}["efsgd"]
+    assert said.verdict == "in part" and len(said.trials) == 2
+    assert "Momentum 0: " in said.numbers and "Momentum 0.9: " in said.numbers
+    assert said.numbers.index("(holds)") < said.numbers.index("(fails)")
 
 
 def test_a_run_that_diverged_costs_more_than_all_and_takes_no_other_with_it():
@@ -89,6 +104,21 @@ def test_the_best_step_has_the_least_loss_of_those_that_came_to_their_end():
     best = training.best_outcomes(rows)
     assert [best[name].step for name in "abc"] == [1.0, 1.0, 4.0]
     assert [best[name].success for name in "abc"] == [True, False, True]
+
+
+def test_a_grid_is_widened_until_the_best_step_is_inside():
+    def search(best, times=4, grid=(1.0, 4.0)):
+        tried = {step: abs(math.log(step / best)) for step in grid}
+        widened(tried, lambda step: abs(math.log(step / best)), lambda cost: cost, times)
+        return sorted(tried)
+
+    assert search(70.0) == [1.0, 4.0, 16.0, 64.0, 256.0]
+    assert search(0.2) == [0.0625, 0.25, 1.0, 4.0]
+    assert search(70.0, times=1) == [1.0, 4.0, 16.0]  # and the best one is still an end
+    assert search(1.0, grid=(1.0,)) == [1.0]
+    tried = {1.0: math.inf, 4.0: math.inf}  # where all diverge, shorter ones are tried
+    widened(tried, lambda step: abs(math.log(step / 0.06)) if step < 0.1 else math.inf, lambda cost: cost)
+    assert sorted(tried) == [0.015625, 0.0625, 0.25, 1.0, 4.0]
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
@@ -238,7 +268,8 @@ def test_the_key_of_a_fixed_hash_has_one_type():
 @pytest.mark.slow
 def test_a_small_run_keeps_the_books():
     """Payload: the start and k floats, or d floats, a round.  The fresh sketch diverges, the fixed one does not."""
-    data, options = training.most_frequent(digits(), 64), Options(steps=40, seeds=2, grid=(1.0,), workers=4)
+    data = training.most_frequent(digits(), 64)
+    options = Options(steps=40, seeds=2, grid=(1.0,), workers=4, momenta=(0.9,))
     chosen = {
         name: way for name, way in training.ways(640, 0.1).items() if name in (SGD, EF, sketched(0.9), fixed(0.9))
     }

@@ -44,7 +44,9 @@ def row(method="m", end=0.5, accuracy=0.9, *, step=1.0, spread=0.001, group="g",
     held = loss if test is None else (np.linspace(2.0, test, 4) + apart).astype(np.float32)
     accuracies = (np.linspace(0.1, accuracy, 4) + apart).astype(np.float32)
     counts = np.array([0, 10, 20, 30])
-    return Trained("digits", group, method, step, counts, 8 * counts, loss, held, accuracies, 4.0, 0, success)
+    return Trained(
+        "digits", group, method, step, 0.01, 0.3, counts, 8 * counts, loss, held, accuracies, 4.0, 0, success
+    )
 
 
 def ended(one, *seeds):
@@ -79,7 +81,7 @@ def test_topics_have_their_most_frequent_features(real_data):
 def test_training_takes_the_best_step_with_all_seeds(task):
     plans = {
         ("a", "SGD"): lambda step: th.ParallelSGD(step=th.Constant(step), batch=4),
-        ("a", "wild"): lambda step: th.ParallelSGD(th.RandK(5, unbiased=True), step=th.Constant(1e9 * step)),
+        ("a", "wild"): lambda step: th.ParallelSGD(th.RandK(5, unbiased=True), step=th.Constant(1e20 * step)),
     }
     found = training.train(task, plans, (0.01, 0.3), [3, 4], workers=2, records=4, steps=20)
     named = {(one.method, one.step): one for one in found}
@@ -96,8 +98,10 @@ def test_training_takes_the_best_step_with_all_seeds(task):
     assert not best["digits", "wild"].success and math.isinf(best["digits", "wild"].end)
     assert training.percent(best["digits", "wild"]) == "diverged with every step"
     assert np.isinf(best["digits", "wild"].loss[:, -1]).all()  # the record tells which runs diverged
-    assert training.step_text(best["digits", "SGD"], (0.01, 0.3)) == "0.3*"
-    assert training.step_text(best["digits", "SGD"], (0.01, 0.3, 1.0), 0.1) == "0.03"
+    assert (best["digits", "SGD"].shortest, best["digits", "SGD"].longest) == (0.01, pytest.approx(9.0))  # widened once
+    assert best["digits", "wild"].shortest < 1e-7  # four shorter ones were tried
+    assert training.step_text(best["digits", "SGD"], 0.1) == "0.03"
+    assert training.step_text(best["digits", "SGD"]._replace(longest=0.3), 0.1) == "0.03*"
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------

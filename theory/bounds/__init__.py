@@ -22,6 +22,8 @@ from .conef_rates import *
 from .contractive import *
 from .cr_psgd_catalyst import *
 from .difference_gossip import *
+from .difference_limits import *
+from .difference_rates import *
 from .diversity import *
 from .dpsgd import *
 from .dynamic_batches import *
@@ -72,6 +74,7 @@ from .ternary import *
 from .terngrad import *
 from .time_to_accuracy import *
 from .tradeoff import *
+from .unbiased_differences import *
 from .zero import *
 
 _RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}

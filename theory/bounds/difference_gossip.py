@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core import require
 from .closed_form import formula
-from .gossip import response
+from .gossip import response, spectrum
 
 
 @formula
@@ -167,3 +168,68 @@ def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
     z = np.asarray(squares, float).ravel()
     t, s = z.size, np.arange(1, z.size + 1)
     return float(4.0 * omega * np.sum((s - 1.0) ** 2 * z) / (t * (t - 1.0)) ** 2)
+
+
+@formula("descent >= 0")
+def ecd_threshold(eigenvalues: ArrayLike, descent: float) -> float:
+    r"""Largest relative compression error with which ECD-PSGD converges on a quadratic.
+
+    Title: The relative compression error that ECD-PSGD bears, exactly.
+    Setting: ECD-PSGD on f_i(x) = (mu/2) ||x||^2 with the constant step eta, descent = eta mu; E C(z) = z, errors
+    independent, E||C(z) - z||^2 = omega ||z||^2, on a graph whose workers are all alike, |lambda_i - descent| < 1.
+    Statement: the second moments of the models tend to 0 if omega < N/sum_i lambda_i^2/(1 - (lambda_i - descent)^2),
+    over all modes, the mean's too, and grow without bound if it is larger; so without descent every omega > 0 is too
+    much, and with a small one nearly 2 N descent is.
+    Kind: identity.
+    Latex: \omega<\frac N{\sum_i\frac{\lambda_i^2}{1-(\lambda_i-\eta\mu)^2}}
+    Proof: Late rounds: z/t is half the last step of x, so that the estimates move by xi with E||xi||^2 = omega
+    ||x_{t+1} - x_t||^2, a random walk that the factor 1 - 2/t slows polynomially. In mode i, with a = lambda_i -
+    descent, w = y - lambda_i e/(1 - a) has w' = a w - lambda_i xi/(1 - a), and the step is (a - 1) w; hence the error
+    E||xi||^2 reproduces itself with the factor (omega/N) sum_i lambda_i^2/(1 - a^2), and so does w, geometrically.
+    Source: derived.
+    eigenvalues (array_like, shape (N,)): Of W.
+    descent: eta mu, the step times the curvature.
+
+    >>> round(ecd_threshold([1.0, 0.0], 0.5), 6), ecd_threshold([1.0, 0.0], 0.0)
+    (1.5, 0.0)
+    """
+    values = spectrum(eigenvalues)
+    rest = 1.0 - (values - descent) ** 2
+    require(np.all(rest[values < 1.0 - 1e-12] > 0.0) and rest.max() > 0.0, "descent", descent, "|lambda - descent| < 1")
+    with np.errstate(divide="ignore"):
+        return float(values.size / np.sum(values**2 / np.where(rest > 1e-15, rest, 0.0)))
+
+
+@formula("descent >= 0", "omega >= 0", "rounds >= 1")
+def ecd_second_moment(eigenvalues: ArrayLike, descent: float, omega: float, rounds: int) -> float:
+    r"""Second moment of ECD-PSGD's models after some rounds on a quadratic, over that of the common start.
+
+    Title: The second moments of ECD-PSGD with a relative compression error.
+    Setting: as for :func:`ecd_threshold`; all models start at one x_0 that the neighbours know.
+    Statement: (1/N) sum_i E||x_i||^2/||x_0||^2 is the sum over the modes of what the recursion for models, errors of
+    estimates and their products gives: y' = (lambda - descent) y + lambda e, e' = (1 - 2/t) e + (2/t) xi, z = (1 - t/2)
+    y + (t/2) y', E xi^2 = (omega/N) sum E z^2.
+    Kind: identity.
+    Proof: The modes are linear; the errors of the workers are independent and alike, so that every mode gets an N-th of
+    their sum.
+    Source: derived.
+    eigenvalues (array_like, shape (N,)): Of W.
+    descent: eta mu, the step times the curvature.
+    rounds: T, at least 1.
+
+    >>> ecd_second_moment([1.0, 0.0], 0.5, 0.0, rounds=2), ecd_second_moment([1.0, 0.0], 0.5, 1.0, rounds=2)
+    (0.0625, 1.1875)
+    """
+    lam = spectrum(eigenvalues)
+    a, N = lam - descent, lam.size
+    yy, ye, ee = np.where(np.arange(N) == np.argmax(lam), 1.0, 0.0), np.zeros(N), np.zeros(N)
+    for t in range(1, int(rounds) + 1):
+        keep, share = 1.0 - 2.0 / t, 2.0 / t
+        p, q = 1.0 - t / 2.0 + t / 2.0 * a, t / 2.0 * lam  # z = p y + q e
+        noise = omega / N * float(np.sum(p * p * yy + 2.0 * p * q * ye + q * q * ee))
+        yy, ye, ee = (
+            a * a * yy + 2.0 * a * lam * ye + lam * lam * ee,
+            keep * (a * ye + lam * ee),
+            keep * keep * ee + share * share * noise,
+        )
+    return float(yy.sum())

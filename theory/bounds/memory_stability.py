@@ -23,8 +23,11 @@ def _positive_root(a: float, b: float, c: float) -> float:
 def dcgd_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of gradient descent with unbiased compressors.
 
+    Title (dcgd.runs): Runs of compressed gradient descent on both sides of the frontier.
     Setting: x <- x - gamma mean Q(f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s < 2/(1 + omega/N).
+    Statement (dcgd.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
+    below s* and grows above.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2}{1+\omega/N}
     Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
@@ -103,9 +106,12 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
 def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
     r"""Longest stable step of MARINA.
 
+    Title (marina.runs): Runs of MARINA on both sides of the frontier.
     Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else g+ = g + mean
     Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s is below the positive root of (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
+    Statement (marina.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
+    below s* and grows above.
     Kind: identity.
     Latex: (1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0
     Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*. Method:
@@ -127,10 +133,13 @@ def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
 def diana_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of DIANA.
 
+    Title (diana.runs): Runs of DIANA on both sides of the frontier.
     Setting: q_i = Q(f_i'(x) - h_i), x <- x - gamma mean (h_i + q_i), h_i <- h_i + alpha q_i with alpha = 1/(1 + omega),
     E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-    Statement: stable if and only if s is below the positive root of
-    omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega) s - 2N = 0.
+    Statement: stable if and only if s is below the positive root of omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega)
+    s - 2N = 0.
+    Statement (diana.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
+    below s* and grows above.
     Kind: identity.
     Latex: \omega(N+2\omega)s^2-(2N\omega-N-4\omega)s-2N<0
     Source: derived: x^2, x h, h_i^2 and h_i h_j have a linear recursion in the mean, with the eigenvalue 1 at s*.

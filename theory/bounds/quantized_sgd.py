@@ -183,6 +183,7 @@ def quantized_sgd_smooth(
     r"""Squared gradient of quantized parallel SGD without convexity.
 
     Title: Convergence with QSGD, without convexity.
+    Title (nuqsgd.nonconvex): Convergence with NUQSGD, without convexity.
     Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size eta
     with q = eta L (1 + omega/N) < 2.
     Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(eta T) + eta L (1 + omega)
@@ -194,6 +195,7 @@ def quantized_sgd_smooth(
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
     [alistarh2017qsgd], Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1)
     - f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
+    Source (nuqsgd.nonconvex): derived; [ramezani2021nuqsgd] has such a theorem with its own omega, as remembered.
 
     >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25
     3.2

@@ -20,7 +20,7 @@ from .cr_psgd_catalyst import catalyst
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
-from .variance_reduction import VarianceReduced, qsvrg
+from .variance_reduction import qsvrg
 from .watch import abort_on_error
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "Network",
     "Pareto",
     "ShiftedExponential",
-    "VarianceReduced",
     "abort_on_error",
     "allreduce_seconds",
     "calibrate",

@@ -18,16 +18,17 @@ from ..compressors.base import shares_stream
 from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
 from ..core.handles import read_only, writable
-from ..core.random import derive, generator
+from ..core.random import derive, generator, uniform
 from ..core.run_state import State
 from ..core.settings import digest, is_whole
-from ..methods.gradients import Draw, Gradient
-from ..methods.messages import ABSENT, COUNTERS, CountSlices
+from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient
+from ..methods.messages import ABSENT, COUNTERS, SKIPPED, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
-from .calls import CHANGED, identity, in_round, is_always
+from ..problems.base import rows, without_mechanism
+from .calls import CHANGED, identity, in_round, is_always, real
 from .graph_rows import GraphRows
 from .message_handles import Phase
 from .rows import check_apart
@@ -38,6 +39,7 @@ __all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
 ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
+COIN = 2**32  # apart from the rounds, for which clients are chosen
 
 
 @kernel
@@ -183,6 +185,36 @@ class Run(GraphRows):
         number = int(digest(name)[:15], 16)
         self._named[purpose, name][:] = [[derive(key, number) for key in row] for row in self._keys[purpose]]
 
+    # --- coins -----------------------------------------------------------------------------------------------------
+
+    def coin(self, p: float) -> bool:
+        """Whether a coin of all workers shows heads, with probability p: one for each seed, replica and round."""
+        chance = real("p", p, "a number from 0 to 1", lambda q: 0.0 <= q <= 1.0)
+        require(
+            self.replicas == 1,
+            "replicas",
+            self.replicas,
+            "1 where a coin is tossed; the method says one_by_one = True",
+        )
+        stream = derive(derive(self.setup.purposes[CLIENTS], self.replica), COIN)
+        return bool(uniform(stream, self.rates.now()) < chance)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first round of all."""
+        return self.rates.now() == 0
+
+    def every(self, rounds: int) -> bool:
+        """Whether a stretch of so many rounds begins with this one."""
+        return self.rates.now() % rounds == 0
+
+    def skip(self) -> None:
+        """Note that this round has no exchange: the history does not count it among the rounds."""
+        self.python(self._skip, "skip", OTHER)
+
+    def _skip(self, t: int) -> None:
+        self.sent[:, SKIPPED] += 1
+
     # --- who acts --------------------------------------------------------------------------------------------------
 
     def choose(self, clients: int) -> None:
@@ -287,10 +319,42 @@ class Run(GraphRows):
         self.set(g, at, self._scale(scale) * self.l2)
         self.add_loss_gradient(g, at=at, scale=scale)
 
-    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0) -> None:
-        """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it."""
+    def add_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
+        """Add: p = p + scale (each worker's mini-batch gradient at x), with the l2 term unless the server adds it.
+
+        ``same_batch``: of the batch before, not of a new one.
+        """
         self.add(p, at, self._scale(scale) * self.l2)
-        self.add_loss_gradient(p, at=at, scale=scale)
+        self.add_loss_gradient(p, at=at, scale=scale, same_batch=same_batch)
+
+    def set_full_gradient(self, g: Vector, *, at: Vector, no_batch: bool = False) -> None:
+        """Set g, for each worker, such that the mean over the workers is the gradient of f at x, with the l2 term.
+
+        It is the mean gradient over all rows of the worker's shard.  Where all share the rows, each takes a part of
+        them, N times.  The problem is a mean of n functions; the history counts the gradients.  ``no_batch``: the round
+        evaluates no batch.
+        """
+        check_apart(at, g, "g", "at")
+        if self.setup.shards.shuffle:
+            self._draw()  # the shuffled pass continues
+        shards, per = self._once("full", self._parts)
+        problem = self._once("undisturbed", lambda: without_mechanism(self.problem))
+        self.set(g, at, self.l2)
+        self.call(FullGradient(problem, at, g, self._column(1.0), shards, per, self.first_here))
+        self._count_gradients(-self.workers if no_batch else 0, int((shards.stop - shards.start).sum()))
+
+    def _parts(self) -> tuple[Any, np.ndarray]:
+        """The rows of which each worker evaluates all, and by what it divides their sum."""
+        n, shards = int(rows(self.problem)), self.setup.shards
+        require(n > 0, "problem", type(self.problem).__name__, "a mean of n functions")
+        if self.setup.method.shards != "shared":
+            return shards, (shards.stop - shards.start).astype(float)
+        edges = np.arange(self.workers + 1) * n // self.workers
+        parts = shards._replace(start=edges[:-1].astype(np.int64), stop=edges[1:].astype(np.int64))
+        return parts, np.full(self.workers, n / self.workers)
+
+    def _count_gradients(self, times: int, more: int) -> None:
+        self.call(CountGradients(self.sent, self._batch.column(), times, more), self.single)
 
     def add_loss_gradient(self, p: Vector, *, at: Vector, scale: Scale = 1.0, same_batch: bool = False) -> None:
         """Add: p = p + scale (the mean of the losses' gradients over each worker's batch, at x), without the l2 term.
@@ -300,13 +364,18 @@ class Run(GraphRows):
         check_apart(at, p, "p", "at")
         size, before, batch = self._batch.column(), self._drawn.column(), self._rows
         require(self._drew or not same_batch, "same_batch", same_batch, "False for the first batch of a round")
-        if not same_batch:
-            self._drew = True
-            shards, all_here = self.setup.shards, self._once("all", self._all)[0]
-            owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
-            order, keys = writable(self.order), self.sampling_keys
-            self.call(Draw(shards, order, keys, self.first_here, size, before, batch), owners)
+        if same_batch:
+            self._count_gradients(self.workers, 0)
+        else:
+            self._draw()
         self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
+
+    def _draw(self) -> None:
+        self._drew = True
+        shards, all_here = self.setup.shards, self._once("all", self._all)[0]
+        owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
+        size, before, order = self._batch.column(), self._drawn.column(), writable(self.order)
+        self.call(Draw(shards, order, self.sampling_keys, self.first_here, size, before, self._rows), owners)
 
     @contextlib.contextmanager
     def _at(self, shift: int) -> Iterator[None]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..compressors.base import new_symbols, opening, opening_is_maximum, quantize, quantize_rest, state_size, summed
-from ..compressors.closed_forms import check
+from ..compressors.closed_forms import check, first_state, for_workers
 from ..compressors.identity import Identity
 from ..compressors.numpy_function import WIRE, FunctionCompressor, check_parts
 from ..core import require
@@ -20,6 +20,7 @@ from ..methods.messages import (
     DOWN_BITS,
     REDUCED,
     SCATTERED,
+    SERVER_BITS,
     Accumulate,
     AddStored,
     Apply,
@@ -89,16 +90,22 @@ class Exchange(Rows):
         self.call(Apply(compressor, P, values, keys), self.single if name == "down" else self.active)
         return WIRE, values
 
-    def compress(self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up") -> Message:
+    def compress(
+        self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up", to_server: bool = False
+    ) -> Message:
         """Q(p), a message for each worker; `add` with the scale -1 subtracts it from p.
 
-        ``reduce``: the messages will be summed before they are decoded.  Every exchange of a round is a ``phase`` with
-        its own name; in the phase "down" the model sends to all workers.
+        ``reduce``: the messages will be summed before they are decoded.  ``to_server``: those that `gather` returns are
+        counted as sent to the server alone, of which every process has a copy.  Every exchange of a round is a
+        ``phase`` with its own name; in the phase "down" the model sends to all workers.
         """
         name = named("phase", phase)
-        message = self._once(("phase", name), lambda: self._handle(Message, self._phase(name, compressor, reduce)))
+        message = self._once(
+            ("phase", name), lambda: self._handle(Message, self._phase(name, compressor, reduce, to_server))
+        )
         made = inside(message)
         same = same_setting(compressor, self._compressors[name]) and reduce == (made.high > made.low)
+        same = same and to_server == (made.column == SERVER_BITS)
         require(same, "phase", name, f"another name: {self._compressors[name]} uses this one")
         compressor = self._compressors[name]
         owners = self.active if made.up else self.single
@@ -114,8 +121,8 @@ class Exchange(Rows):
         if watched:
             self._watch(made, p)
         if made.high == made.low:
-            column, counted = BITS if made.up else DOWN_BITS, (made.states, made.first, self.d, made.frame)
-            self.call(Measure(compressor, made.symbols, *counted, made.lengths, self.sent, column), owners)
+            counted = made.states, made.first, self.d, made.frame
+            self.call(Measure(compressor, made.symbols, *counted, made.lengths, self.sent, made.column), owners)
         fused = source is p and type(compressor) in quantize_rest.table and not watched
         self._compressed = (id(made), id(p), place, len(self._listed())) if fused else ()
         return message
@@ -215,7 +222,7 @@ class Exchange(Rows):
         self.call(RestoreMessages(phase.compressor, phase.symbols, restored, self.watched, phase.first))
         self.call(CompareMessages(p, restored, self.watched, self.errors))
 
-    def _phase(self, name: str, compressor: Any, reduce: bool) -> Phase:
+    def _phase(self, name: str, compressor: Any, reduce: bool, to_server: bool = False) -> Phase:
         compressor = self._checked(compressor)
         require(not reduce or name != "down", "reduce", reduce, "False in the phase 'down', in which one sends")
         self._compressors[name] = compressor
@@ -238,9 +245,8 @@ class Exchange(Rows):
 
         symbols, total = messages(rows), messages(1 if reduce else 0)
         combined = int(opening(c, d)) if reduce or opening_is_maximum(c) else 0
-        states = self._array(
-            f"{name} states", (R, here, int(state_size(c, d))), np.float64, of="workers" if up else "run"
-        )
+        begin = np.array([first_state(c, d, self.first_here * up + w) for w in range(here)]).reshape(here, -1)
+        states = self._array(f"{name} states", (R, *begin.shape), np.float64, begin, of="workers" if up else "run")
         keys, round_keys = np.empty((R, here), np.uint64), np.empty((R, here), np.uint64)
         numbers = np.empty(combined), np.zeros((R, here, combined), wire), np.zeros((R, 1, combined), wire)
         phase = Phase(
@@ -258,6 +264,7 @@ class Exchange(Rows):
             overhead(header_template(c, d, wire)),
             *numbers,
             up,
+            (SERVER_BITS if to_server else BITS) if up else DOWN_BITS,
         )
         self._check_all_send(phase)
         self._phases[name] = phase
@@ -268,7 +275,7 @@ class Exchange(Rows):
         """A compressor that `run` did not check: a second one."""
         known = quantize.implements(type(compressor))
         require(known, "compressor", compressor, "a compressor, such as TopK(10)", TypeError)
-        compressor = constructed(compressor)
+        compressor = for_workers(constructed(compressor), self.workers)
         check_parts("compressor", compressor)
         check(compressor, self.d)
         return compressor

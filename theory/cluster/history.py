@@ -17,13 +17,31 @@ from ..methods.messages import (
     LINK_BYTES,
     REDUCED,
     SCATTERED,
+    SERVER_BITS,
+    SERVER_BYTES,
+    SKIPPED,
 )
 from ..methods.sampling import drawn
 from ..methods.types import Setup
 
-__all__ = ["COMPRESSION_ERROR", "DIVERGED", "DONE", "HISTORY", "STOPPED", "ended", "row_of", "verdict"]
+__all__ = [
+    "COMPRESSION_ERROR",
+    "DIVERGED",
+    "DONE",
+    "HISTORY",
+    "MISSED",
+    "REACHED",
+    "SPENT",
+    "STOPPED",
+    "WORSE",
+    "ended",
+    "line_of",
+    "row_of",
+    "verdict",
+]
 
-DONE, WORSE, DIVERGED, STOPPED = 0, 1, 2, 99  # status codes; 99 is SciPy's code for a stop by the callback
+DONE, WORSE, DIVERGED, MISSED, STOPPED = 0, 1, 2, 3, 99  # status codes; 99 is SciPy's for a stop by the callback
+REACHED, SPENT = -1, -2  # while it runs: a target is reached, a budget spent
 HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|
 
 HISTORY = np.dtype(
@@ -49,29 +67,37 @@ COMPRESSION_ERROR = np.dtype([("vector", np.float64), ("error", np.float64)])
 def row_of(setup: Setup, rounds: int, sent: np.ndarray, nanoseconds: np.ndarray, seconds: float) -> np.ndarray:
     """A row of the history without f: costs are per worker.
 
-    A worker receives the messages of all others and of the model, on a graph those of its neighbours; reduced values
-    are sent and received once, and of scattered ones it receives its slice.
+    A worker receives the messages of all others, unless the server alone does, and of the model, on a graph those of
+    its neighbours; reduced values are sent and received once, and of scattered ones it receives its slice.
     """
     row, workers = np.zeros((), HISTORY), setup.workers
     steps = int(rounds) * setup.method.local_steps
-    row["step"], row["rounds"] = steps, rounds
+    row["step"], row["rounds"] = steps, rounds - sent[SKIPPED]
     row["samples"] = workers * drawn(setup.batches, steps) - sent[ABSENT]
     row["seconds"] = seconds
-    for name, alone, both, once, down, links, heard in (
-        ("payload_bits", *sent[[BITS, REDUCED, SCATTERED, DOWN_BITS, LINK_BITS, HEARD_BITS]]),
+    for name, alone, both, once, down, links, heard, server in (
+        ("payload_bits", *sent[[BITS, REDUCED, SCATTERED, DOWN_BITS, LINK_BITS, HEARD_BITS, SERVER_BITS]]),
         (
             "message_bytes",
             sent[BYTES],
             sent[REDUCED] / 8,
             sent[SCATTERED] / 8,
-            *sent[[DOWN_BYTES, LINK_BYTES, HEARD_BYTES]],
+            *sent[[DOWN_BYTES, LINK_BYTES, HEARD_BYTES, SERVER_BYTES]],
         ),
     ):
-        row[f"{name}_up"] = (alone + both + once + links) / workers
+        row[f"{name}_up"] = (alone + both + once + links + server) / workers
         row[f"{name}_down"] = (alone * (workers - 1) + both + once / workers + heard) / workers + down
     for name, kind in (("gradient", GRADIENT), ("coding", CODING), ("exchange", EXCHANGE)):
         row[f"seconds_{name}"] = nanoseconds[kind] * 1e-9
     return row
+
+
+def line_of(history: np.ndarray, k: int, steps: int) -> str:
+    """What is printed of row k, with the number of steps of the run."""
+    row = history[k]
+    norm = f", ||grad f|| = {row['gradient_norm']:.3g}"
+    spent = f"{row['payload_bits_up']:.3g} bits up, {row['seconds']:.3g} s"
+    return f"step {row['step']:,} of {steps:,}: f = {row['f']:.6g}{norm}, {spent}"
 
 
 def verdict(history: np.ndarray, k: int) -> tuple[int, str]:

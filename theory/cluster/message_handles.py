@@ -19,7 +19,7 @@ class Phase(NamedTuple):
     ``symbols`` has a row for each message; that of the first sender here is ``first``.  Values in ``low`` <= i <
     ``high`` are summed before decoding, into ``total``; if there are none, messages are gathered.  ``numbers`` are
     combined before quantization.  ``keys`` are the senders', ``round_keys`` those of the current round.  ``up``: the
-    workers send, otherwise the model does.
+    workers send, otherwise the model does.  Bits are counted in ``column`` of the counters.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Phase(NamedTuple):
     numbers: np.ndarray
     combined: np.ndarray
     up: bool
+    column: int
 
 
 class Heard(NamedTuple):

@@ -16,7 +16,7 @@ from ..core import kernel
 from ..core.bound_calls import EXCHANGE
 from ..core.waiting import AT_RECORDS, collective, wait
 from ..methods.graphs import Mixing
-from ..methods.messages import BITS, DOWN_BITS, LINK_BITS
+from ..methods.messages import LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
 from ..methods.types import Phase, Run
 from .machines import oversubscribed
@@ -127,7 +127,7 @@ class Gathering(Sealed):
         """Add calls that pack, exchange and unpack the messages."""
         self.pack(self.phase.first, self.run.active)
         self.run.python(self.exchange, "Allgatherv", EXCHANGE)
-        self.unpack(self.run.heard, BITS)
+        self.unpack(self.run.heard, self.phase.column)
 
     def exchange(self, t: int = 0) -> None:
         """All-gather the messages."""
@@ -159,7 +159,7 @@ class Broadcast(Sealed):
             self.pack(0, self.run.single)
         self.run.python(self.exchange, "Bcast", EXCHANGE)
         if elsewhere:
-            self.unpack(self.run.single, DOWN_BITS)
+            self.unpack(self.run.single, self.phase.column)
 
     def exchange(self, t: int = 0) -> None:
         """Send the length of the message, then the message."""

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from ..core import require
 from ..core.bound_calls import Owners
 from ..methods.adaptive_rows import Adapt, Moments, Trust
-from ..methods.rows import Combine, Difference, Mix, Project, Vote
+from ..methods.rows import Combine, Difference, Drop, Mix, Project, Vote
 from ..methods.types import Scale, Setup, Vector
 from ..problems.layer_slices import check_layers
 from ..problems.layer_slices import layers as layers_of
@@ -94,10 +94,10 @@ class Rows(Calls):
             f"{named('name', name)}, workers here", (self.replicas, self.workers_here, self.d), self.dtype
         )
 
-    def vector(self, name: str) -> Any:
-        """A vector beside each local model, shape (replicas, models, d); initially 0."""
+    def vector(self, name: str, start: Any = 0) -> Any:
+        """A vector beside each local model, shape (replicas, models, d); initially ``start``."""
         name, shape = f"{named('name', name)}, models", (self.replicas, self.models, self.d)
-        made = self._array(name, shape, self.dtype, of="models")
+        made = self._array(name, shape, self.dtype, start, "models")
         self._models.add(id(made))
         return made
 
@@ -201,6 +201,10 @@ class Rows(Calls):
     def project(self, x: Vector, radius: float) -> None:
         """Move x to the nearest point of the ball of this radius around 0."""
         self.call(Project(x, check_radius(radius)), self._of(x))
+
+    def drop(self, p: Vector, *, below: Vector, factor: Scale = 1.0) -> None:
+        """Set p = 0, for each worker with ||p||^2 <= factor ||below||^2."""
+        self.call(Drop(p, below, self._column(factor)), self._of(p))
 
     def update_moments(self, m: Vector, v: Vector, of: Vector, *, beta1: float, beta2: float) -> None:
         """Update the moments ``of`` g: m = beta1 m + (1 - beta1) g, and v = beta2 v + (1 - beta2) g**2."""

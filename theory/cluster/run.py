@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
-from ..core.arguments import flag
+from ..core.arguments import flag, is_whole
 from ..core.result import Result
 from ..core.run_state import Piece, State
-from ..core.settings import digest
+from ..core.settings import digest, known_keywords
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
+from ..problems.numpy_function import FunctionProblem
+from ..problems.row_blocks import is_large, mean_over_rows
 from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
-from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, ended, row_of, verdict
+from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, WORSE, ended, line_of, row_of, verdict
 from .machines import in_turn
 from .setup import Setup, prepare
+from .several_seeds import run_seeds, seeds_of
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
+from .targets import Targets, read_targets
 from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 
+@known_keywords
 def run(
     method: Any,
     problem: Any,
     *,
     workers: int,
     steps: int | None = None,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     samples: int | None = None,
+    epochs: float | None = None,
+    step: Any = None,
+    tol: float | None = None,
+    target: float | Mapping[str, float] | None = None,
+    verbose: bool = False,
     x0: ArrayLike | None = None,
     replicas: int = 1,
     record_every: int | None = None,
@@ -64,11 +74,26 @@ def run(
         Number N of workers.  With ``comm``, the number of ranks divides it.
     steps : int, optional
         Number of steps; for ``LocalSGD`` local steps, a multiple of those in a round.
-    seed : int
-        The same seed gives the same bits, in the simulator and on any number of ranks.
+    seed : int or sequence of int
+        The same seed gives the same bits, in the simulator and on any number of ranks.  With several, one run for each;
+        they are returned as a tuple that prints the mean with its interval.
     samples : int, optional
         Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
         T gradients.  The history's ``samples`` is the sum over the workers: at most N T.
+    epochs : float, optional
+        Instead of ``steps``: passes over the rows that the workers make together, samples = epochs n / N.
+    step : float, step size or "theory", optional
+        In place of the method's own: a number for a constant one, or "theory" for the step of the theorem that covers
+        the method on this problem, as :func:`theory.theory_step` says; the result's ``theory`` names it.
+    tol : float, optional
+        Stop when ``||grad f(x)||`` is at most this: short for ``target={"gradient_norm": tol}``.
+    target : float or dict, optional
+        Stop at the first row of the history that reaches one of these: ``gap`` (f - f*, f* computed by
+        :func:`theory.solve`; a number alone is a gap), ``f``, ``gradient_norm``; or that has spent ``bits`` (sent by a
+        worker), ``seconds``, ``samples`` (of all workers) or ``rounds``.  ``record_every`` sets how often that is
+        looked at.  A run that ends without reaching what it was to reach has the status 3, and no success.
+    verbose : bool
+        Whether to print a line for each row of the history (on rank 0).
     x0 : array_like, shape (d,), optional
         Start; if omitted, :func:`theory.initial_point`: zero, or the random weights of a network.  For methods on
         graphs, whose workers have models of their own, also of shape (workers, d): one for each.
@@ -120,7 +145,9 @@ def run(
         ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
         nothing was.
         ``state``, with which ``resume=result`` goes on.
-        ``success`` is false if the run diverged, which stops it, or ended above f(x_0); ``message`` has the reason.
+        With ``step="theory"``, ``theory``: the step, its theorem and what that assumes.
+        ``success`` is false if the run diverged, which stops it (``status`` 2), ended above f(x_0) (1), missed its
+        target (3) or was stopped by the callback (99); ``message`` has the reason.
 
     Raises
     ------
@@ -145,6 +172,16 @@ def run(
     array([0.125, 0.125, 0.125, 0.125])
     """
     flag("fast", fast)
+    flag("verbose", verbose)
+    seeds = seeds_of(seed)
+    if not is_whole(seed) and np.iterable(seed):
+        arguments = {name: given for name, given in locals().items() if name not in ("seeds", "seed")}
+        return cast(Any, run_seeds)(
+            lambda one: run(**arguments, seed=one), seeds, replicas, checkpoint=checkpoint, resume=resume
+        )
+    if step is not None:
+        require(hasattr(method, "_replace"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+        method = method._replace(step=step)
     require(callback is None or callable(callback), "callback", callback, "a function", TypeError)
     setup = prepare(
         method,
@@ -160,8 +197,11 @@ def run(
         wire_dtype=wire_dtype,
         comm=comm,
         compression_error=compression_error,
+        epochs=epochs,
     )
+    targets = read_targets(tol, target, setup.problem)
     if replicas > 1:
+        require(not (targets.goals or targets.budgets), "tol and target", (tol, target), "None with replicas > 1")
         require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
@@ -169,7 +209,17 @@ def run(
     keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
     with Watch(comm, patience, keeper.ending), keeper.listening(), abort_unless_all_raise(comm):
         if comm is not None:
-            given = method, problem, workers, setup.records, setup.watched, seed, setup.start, str(dtype)
+            given = (
+                method,
+                problem,
+                workers,
+                setup.records,
+                setup.watched,
+                seed,
+                setup.start,
+                str(dtype),
+                tuple(targets),
+            )
             mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
         state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
         if state is not None:
@@ -183,7 +233,7 @@ def run(
         else:
             transport = mpi.Ranks(comm)
             driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-        result = _run_once(driver, callback, transport, keeper, state, rows)
+        result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
         transport.close()
         return result
 
@@ -198,9 +248,18 @@ def _warmed_up(setup: Setup, transport: Any, fast: bool) -> Driver:
     return driver if fast else Driver(run, fast)
 
 
-def _evaluate(problem: Any, x: Vector) -> tuple[float, float]:
-    slope = np.empty_like(x)
-    found = value_and_gradient(problem, x, slope)
+def _evaluate(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
+    """F and the norm of its gradient; of large data in blocks, each rank those of its rows."""
+    if is_large(problem):
+
+        def mean(part: Any, out: np.ndarray) -> None:
+            out[-1] = value_and_gradient(part, x, out[:-1])
+
+        both = mean_over_rows(problem, x.size + 1, mean, comm)
+        found, slope = float(both[-1]), both[:-1]
+    else:
+        slope = np.empty_like(x)
+        found = value_and_gradient(problem, x, slope)
     # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
     return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
 
@@ -212,6 +271,8 @@ def _run_once(
     keeper: Checkpoints,
     state: State | None,
     rows: np.ndarray,
+    targets: Targets,
+    verbose: bool,
 ) -> Result:
     comm, run, setup = transport.comm, driver.run, driver.run.setup
     history = np.zeros(setup.records.size, HISTORY)
@@ -242,9 +303,13 @@ def _run_once(
                 consensus[k] = consensus_of(run)[0]
         history[k] = row_of(setup, done, transport.total(run).sum(axis=0), run.nanoseconds, keeper.seconds)
         count = k + 1
-        if comm is None or comm.Get_rank() == 0:
-            history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x)
+        root = comm is None or comm.Get_rank() == 0
+        if root or is_large(setup.problem):
+            history["f"][k], history["gradient_norm"][k] = _evaluate(setup.problem, x, comm)
+        if root:
             status, message = verdict(history, k)
+            if verbose:
+                print(line_of(history, k, int(setup.records[-1]) * setup.method.local_steps), flush=True)
             if status == DONE and callback is not None and last is not None:
                 with after_rounds(run, done):
                     memory = setup.method.feedback.error(run)[0]
@@ -261,6 +326,8 @@ def _run_once(
                     callback(intermediate_result=intermediate)
                 except StopIteration:
                     status, message = STOPPED, f"stopped by the callback after step {history['step'][k]}"
+            if status == DONE:
+                status, message = targets.look(history[k])
         if comm is not None:
             status, message = mpi.share_report(comm, history[k : k + 1], status, message)
         if status != DONE:
@@ -271,12 +338,18 @@ def _run_once(
     ending = now(done)
     if status != DIVERGED:
         keeper.write(ending)
-    status, message = ended(history, status, message)
+    status, message = targets.ended(history, status, message)
+    if status in (WORSE, DIVERGED) and isinstance(setup.problem, FunctionProblem):
+        message += ", or check the gradient: th.check_gradient(problem)"
+    if verbose and (comm is None or comm.Get_rank() == 0):
+        print(message, flush=True)
     with after_rounds(run, done):
         x = setup.method.result(run)[0, 0]
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
         kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
-    more = {"compression_error": _compression_error(run, transport, history.size)} if setup.watched.size else {}
+    more: dict[str, Any] = {} if setup.theory is None else {"theory": str(setup.theory)}
+    if setup.watched.size:
+        more["compression_error"] = _compression_error(run, transport, history.size)
     if run.own_models:
         more |= {"models": run.x[0].copy(), "consensus": consensus[: history.size]}
     return Result(
@@ -325,7 +398,9 @@ def _run_replicas(
     history["gradient_norm"] = np.nan  # not evaluated for replicas
     status, message = next((v for k in range(history.size) if (v := verdict(history, k))[0]), (DONE, "all steps done"))
     status, message = ended(history, status, message)
-    more = {"models": runs.models, "consensus": runs.consensus.T.copy()} if runs.models.size else {}
+    more: dict[str, Any] = {} if setup.theory is None else {"theory": str(setup.theory)}
+    if runs.models.size:
+        more |= {"models": runs.models, "consensus": runs.consensus.T.copy()}
     return Result(
         x=runs.chosen,
         fun=float(history["f"][-1]),

@@ -13,11 +13,22 @@ import numpy as np
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import check_parts
 from ..core import require
-from ..core.arguments import LARGEST_BATCH, MANY, MOST, flag, float_type, is_whole, real_array, whole_number
+from ..core.arguments import (
+    LARGEST_BATCH,
+    MANY,
+    MOST,
+    finite_number,
+    flag,
+    float_type,
+    is_whole,
+    real_array,
+    whole_number,
+)
 from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
 from ..core.settings import digest
+from ..methods.custom import for_these_workers
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
@@ -29,7 +40,9 @@ from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
 from ..methods.stability import warn_if_unstable
+from ..methods.theory_steps import TheoryStep, with_theory_step
 from ..problems.base import dimension, regularization, rows
+from ..problems.gradient_check import warn_of_wrong_gradient
 from ..problems.layer_slices import initial_point
 from ..problems.margins import astype
 from .context import PURPOSES
@@ -70,6 +83,7 @@ class Setup(NamedTuple):
     replicas: int
     every: int
     about: Callable[[], dict]
+    theory: TheoryStep | None
 
     def with_records(self, records: np.ndarray) -> Setup:
         """The same run, with a row of the history after these rounds, whose errors are watched where they were."""
@@ -95,6 +109,7 @@ def prepare(
     wire_dtype: Any = np.float32,
     comm: Any = None,
     compression_error: Any = False,
+    epochs: Any = None,
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
@@ -118,7 +133,11 @@ def prepare(
         if number is not None:
             whole_number(name, number)
     flag("compression_error", compression_error)
-    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
+    given = (steps, samples, epochs)
+    one = sum(number is not None for number in given) == 1
+    require(one, "steps, samples and epochs", given, "exactly one of the three")
+    if epochs is not None:
+        samples = _samples(epochs, problem, int(workers))
     dtype, wire_dtype = float_type("dtype", dtype), float_type("wire_dtype", wire_dtype)
     fitting = is_whole(seed) and 0 <= int(seed) < 2**64
     require(fitting, "seed", seed, "an integer from 0 to 2**64 - 1")
@@ -135,7 +154,9 @@ def prepare(
 
     problem = astype(problem, dtype)
     check_parts("compressor", method.compressor)
+    method = for_these_workers(method, int(workers))
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
+    method, theory = with_theory_step(method, problem, int(workers))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     check_server(method.server, problem, d)
@@ -176,6 +197,7 @@ def prepare(
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
         warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
+        warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
     about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers))
     batches, purposes = map(read_only, (batches, purposes))
@@ -203,7 +225,16 @@ def prepare(
         int(replicas),
         int(every),
         about,
+        theory,
     ).with_records(records)
+
+
+def _samples(epochs: Any, problem: Any, workers: int) -> int:
+    """The budget of each worker for so many passes of all workers together over the rows."""
+    n = int(rows(problem))
+    require(finite_number("epochs", epochs) > 0, "epochs", epochs, "a number above 0")
+    require(n > 0, "epochs", epochs, "nothing, where a problem has no rows to pass over: give steps or samples")
+    return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 
 ROOMS = ("core", "wire", "problems", "compressors", "methods", "cluster")  # whose code the bits of a run depend on

@@ -23,7 +23,7 @@ __all__ = ["Memory", "replicate"]
 
 
 CACHE = 2**19  # maximum bytes of the rows of replicas that run together
-ROUNDS = np.dtype([("rounds", np.int64)])
+STEPS = np.dtype([("step", np.int64)])
 MOST = 256  # maximum number of replicas that run together
 
 
@@ -119,8 +119,8 @@ def replicate(
         count = upto
 
     def now(rounds: int) -> State:
-        table = np.zeros(count, ROUNDS)
-        table["rounds"] = setup.records[:count]
+        table = np.zeros(count, STEPS)
+        table["step"] = setup.records[:count] * setup.method.local_steps
         pieces: dict[str, list[Piece]] = {ROWS: [Piece.of(table)]}
         for name, array in result.over_rows().items():
             pieces[name] = [Piece.of(array[:, :count])]

@@ -112,7 +112,7 @@ def continued(setup: Setup, state: State) -> tuple[Setup, np.ndarray]:
 
     A row at the end of a shorter run, between two rows of a longer one, is not.
     """
-    before = state.whole(ROWS)["rounds"]
+    before = state.whole(ROWS)["step"] // setup.method.local_steps
     rows = np.isin(before, setup.records) | (before % state.notes["every"] == 0)
     later = setup.records[(setup.records >= state.rounds) & ~np.isin(setup.records, before)]
     return setup.with_records(np.concatenate([before[rows], later])), rows

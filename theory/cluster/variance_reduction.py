@@ -1,14 +1,4 @@
-"""QSVRG: QSGD with variance reduction, of Alistarh, Grubic, Li, Tomioka and Vojnovic (QSGD, NIPS 2017).
-
-::
-
-    for p = 1, 2, ...:
-        h = grad f(y)                                  in full precision: each worker sends its part
-        T steps from x = y, in each of which every worker draws a row j and
-            sends Q(grad f_j(x) - grad f_j(y) + h)
-            x = x - eta (mean of the messages)
-        y = mean of the T iterates
-"""
+"""QSVRG with the parameters of its theorem, a row of the history for each epoch."""
 
 from __future__ import annotations
 
@@ -23,52 +13,15 @@ from ..compressors.closed_forms import omega
 from ..compressors.qsgd import QSGD
 from ..core import require
 from ..core.arguments import whole_number
-from ..core.random import key
 from ..core.result import Result
-from ..methods.custom import method
+from ..methods.qsvrg import QSVRG
 from ..methods.schedules import Constant
-from ..methods.types import Run
-from ..problems.base import check_problem, dimension, regularization, rows
+from ..problems.base import check_problem, dimension, rows
 from ..problems.constants import max_lipschitz, strong_convexity
-from ..problems.evaluate import gradient
-from .cr_psgd_catalyst import after, start_at
-from .run import DIVERGED, DONE, ended, run
+from .cr_psgd_catalyst import start_at
+from .run import run
 
-__all__ = ["VarianceReduced", "qsvrg"]
-
-
-@method
-class VarianceReduced(NamedTuple):
-    """An epoch of SVRG with compressed messages; made by `qsvrg`.
-
-    Parameters
-    ----------
-    compressor : compressor
-        Without bias.
-    step : Constant
-        The step size.
-    anchor, full : ndarray, shape (d,)
-        y, and the mean of the losses' gradients there.
-    average : str
-        "uniform": the result is the mean of the iterates.
-    """
-
-    compressor: NamedTuple
-    step: NamedTuple
-    anchor: np.ndarray
-    full: np.ndarray
-    average: str = "uniform"
-
-    def round(self, run: Run) -> None:
-        """One step; each line is for all workers at once."""
-        y, h = run.once("anchor", lambda: [np.tile(v, (run.replicas, 1, 1)) for v in (self.anchor, self.full)])
-        p = run.scratch()
-        run.set_gradient(p, at=run.x)  # p = grad f_j(x)
-        run.add_loss_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = p - grad f_j(y)
-        run.add(p, h)  # p = p + grad f(y)
-        received = run.gather(run.compress(self.compressor, p))  # Q(p) of all
-        run.add_to_average(run.x)  # the next y
-        run.add(run.x, received, scale=-run.eta)  # x = x - eta mean Q(p)
+__all__ = ["qsvrg"]
 
 
 def qsvrg(
@@ -149,42 +102,8 @@ def qsvrg(
     compressor = QSGD(math.isqrt(d - 1) + 1) if compressor is None else compressor
     inner = bounds.qsvrg_inner(L, mu, omega(compressor, d)) if inner is None else inner
     eta = float(bounds.qsvrg_step(L, omega(compressor, d)) if step is None else step)
-    y = start_at(problem, x0)
-
-    history: list[Any] = []
-    spent: Any = 0
-    for p in range(epochs):
-        full = gradient(problem, y) - regularization(problem) * y
-        done = run(
-            VarianceReduced(compressor, Constant(eta), y, full),
-            problem,
-            workers=workers,
-            steps=inner,
-            seed=int(key(seed, "qsvrg", p)),
-            x0=y,
-            comm=comm,
-            record_every=inner,
-            wire_dtype=wire_dtype,
-        )
-        history.append(after(spent, done.history[0]))
-        spent = after(spent, done.history[-1])
-        spent["samples"] += n + done.history[-1]["samples"]  # the second gradient of each step, too
-        for name, size in (("bits", 8 * d), ("message_bytes", d)):
-            for way in ("up", "down"):
-                spent[f"{name}_{way}"] += size * np.dtype(wire_dtype).itemsize
-        y = done.x
-        if done.status == DIVERGED:
-            break
-    table = np.array([*history, spent])
-    status, message = (done.status, done.message) if done.status == DIVERGED else ended(table, DONE, "all epochs done")
-    return Result(
-        x=y,
-        fun=float(spent["f"]),
-        history=table,
-        inner=inner,
-        step=eta,
-        nit=int(spent["step"]),
-        success=status == DONE,
-        status=status,
-        message=message,
-    )
+    method = QSVRG(compressor, Constant(eta), inner)
+    steps: dict = {"steps": epochs * inner, "record_every": inner}
+    options: dict = {"workers": workers, "seed": seed, "comm": comm, "wire_dtype": wire_dtype}
+    done = run(method, problem, x0=start_at(problem, x0), **options, **steps)
+    return Result(done | {"inner": inner, "step": eta})

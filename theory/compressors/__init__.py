@@ -1,5 +1,6 @@
 """Compressors: how a vector becomes few bits, and what the receiver restores from them."""
 
+from ..core.rooms import lists_itself
 from .base import (
     Symbols,
     accumulate,
@@ -38,6 +39,7 @@ from .natural import Natural, NaturalDithering
 from .numpy_function import FunctionCompressor, compressor
 from .nuqsgd import NUQSGD, NUQSGDReleased
 from .optimal_sparsifier import OptimalSparsifier
+from .perm_k import PermK
 from .qsgd import QSGD, qsgd_bits
 from .random_block import RandomBlock
 from .registry import compressor_examples, register, registered
@@ -55,6 +57,7 @@ from .wrappers.factor import Scaled, scaled
 from .wrappers.layered import ByLayer, by_layer
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
+from .wrappers.skip_zero import SkipZero
 
 __all__ = [
     "FunctionCompressor",
@@ -87,12 +90,14 @@ __all__ = [
     "RANS",
     "QuantizedSpectrum",
     "RandK",
+    "PermK",
     "RandomBlock",
     "Residual",
     "Rotated",
     "Scaled",
     "ScaledSign",
     "Sign",
+    "SkipZero",
     "SpectralAtomo",
     "Symbols",
     "TernGrad",
@@ -145,3 +150,5 @@ __all__ = [
     "unpack_positions",
     "update_state",
 ]
+
+lists_itself(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import python_generic, require
-from .base import quantize
+from .base import quantize, shares_stream, state_size
 
 
 @python_generic
@@ -72,6 +72,52 @@ def check(c: Any, d: int) -> None:
 
 
 @python_generic
+def for_workers(c: Any, workers: int) -> Any:
+    """The compressor ``c`` for this number of workers: one whose workers divide something among them, as `PermK`.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``PermK()``.
+    workers : int
+        Number of workers.
+
+    Returns
+    -------
+    compressor
+        By default ``c`` itself.
+
+    Raises
+    ------
+    ValueError
+        If it is made for another number, or contains such a compressor: a part does not learn whose message it is.
+    """
+    for name, part in zip(getattr(c, "_fields", ()), c if hasattr(c, "_fields") else (), strict=True):
+        divided = for_workers.dispatch(type(part)) is not for_workers.dispatch(object)
+        require(not divided, name, part, "a compressor that does not depend on the worker, within another one")
+    return c
+
+
+@python_generic
+def first_state(c: Any, d: int, worker: int) -> tuple[float, ...]:
+    """The state with which a worker begins, for compressors with one; by default zeros.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``PermK(4)``.
+    d, worker : int
+        Length of the vectors, and the number of the worker, from 0 on.
+
+    Returns
+    -------
+    tuple of float
+        As many as ``state_size(c, d)``.
+    """
+    return (0.0,) * int(state_size(c, d))
+
+
+@python_generic
 def omega(c: Any, d: int) -> float:
     """Variance factor of an unbiased compressor: sup E||Q(v) - v||^2 / ||v||^2 over vectors of length d.
 
@@ -94,6 +140,27 @@ def omega(c: Any, d: int) -> float:
     3.0
     """
     _missing(c, "omega", "unbiased", delta, "delta")
+
+
+@python_generic
+def mean_error(c: Any, d: int, workers: float) -> float:
+    """The least known a with E||mean (Q(v_i) - v_i)||^2 <= a mean ||v_i||^2 for the messages of all workers.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``QSGD(3)``, without bias.
+    d : int
+        Length of the vectors.
+    workers : float
+        N, or with weights 1 over the largest.
+
+    Returns
+    -------
+    float
+        omega/N for messages that are drawn independently; omega where all draw the same.
+    """
+    return omega(c, d) / (1.0 if shares_stream(c) else workers)
 
 
 @python_generic

@@ -9,8 +9,11 @@ __all__ = ["advise", "outside"]
 
 # modules between the caller and the check
 ON_THE_WAY = (
+    ".core.settings",
     ".setup",
+    ".settings",
     ".run",
+    ".several_seeds",
     ".show_step",
     ".comparison",
     ".arguments",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import sys
 import time
@@ -82,6 +83,10 @@ class CompileBar:
             self._handle.update(data, raw=True)
 
 
+BETWEEN, PAUSE = 4.0, 30.0  # seconds between two lines; without a kernel, after which a new spell begins
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")  # what launchers tell a process
+
+
 class Printed:
     """What a cell has printed so far, so that a bar can stand above it and not within a table.
 
@@ -156,11 +161,14 @@ def _piece(signature: Any) -> str:
 
 def tell(signature: object, folder: Path | None, stored: bool) -> None:
     """Say that a kernel with this signature is not found and is compiled now, and count it in the bar."""
-    if _teller and (what := _piece(signature)) not in _told:
+    what = _piece(signature)
+    if _teller and what not in _told:
         _told.add(what)
         _teller[0](what, folder, stored)
     if _bars:
         _bars[0].kernel()
+    elif _teller == [_tell_who_watches]:
+        _SPELL.kernel(what)
 
 
 def _tell_who_watches(what: str, folder: Path | None, stored: bool) -> None:
@@ -177,6 +185,34 @@ def _tell_who_watches(what: str, folder: Path | None, stored: bool) -> None:
         print(f"theory: compiling {what} (some seconds; {later})", file=sys.stderr, flush=True)
 
 
+class Spell:
+    """A time of compiling without a notebook: a line every few seconds, in a terminal and in a file, on one rank."""
+
+    def __init__(self) -> None:
+        self._since = self._last = self._spoke = -math.inf
+        self._kernels = 0
+
+    def kernel(self, what: str) -> None:
+        """One more kernel is compiled."""
+        now = time.monotonic()
+        if now - self._last > PAUSE:
+            self._since = self._spoke = now
+            self._kernels = 0
+        self._last, self._kernels = now, self._kernels + 1
+        if now - self._spoke < BETWEEN or _unwatched() or sys.stderr is None:
+            return
+        self._spoke = now
+        said = f"compiling {what}, {self._kernels} kernels so far, for {now - self._since:.0f} s"
+        print(f"theory: {said}", file=sys.stderr, flush=True)
+
+
+def _unwatched() -> bool:
+    """Whether nobody is to be told: a test, whoever asked for silence, and ranks other than the first."""
+    rank = next((os.environ[name] for name in RANKS if name in os.environ), "0")
+    return os.environ.get("THEORY_PROGRESS") == "0" or "PYTEST_CURRENT_TEST" in os.environ or rank != "0"
+
+
+_SPELL = Spell()
 _bars: list[CompileBar] = []  # at most one
 _teller: list[Callable[[str, Path | None, bool], object]] = [_tell_who_watches]
 _told: set[str] = set()

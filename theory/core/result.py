@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from .run_state import State, entries_of, manifest_of, state_from
 from .settings import require
 from .stored_arrays import fetch, read_manifest, store
 
-__all__ = ["History", "Result", "load_result"]
+__all__ = ["History", "Result", "collection", "load_result", "save_several"]
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -180,6 +182,11 @@ class Result(dict):
         TypeError
             For a field that is neither a number, a string, an array, nor a dict of arrays.
         """
+        told, entries = self._stored()
+        store(Path(path), {"result": 1, **told}, entries)
+
+    def _stored(self) -> tuple[dict, list]:
+        """What a manifest says of the result, and its arrays."""
         plain, arrays, state = {}, [], None
         for name, value in self.items():
             value = value.item() if isinstance(value, np.generic) else value
@@ -199,7 +206,7 @@ class Result(dict):
                 plain |= {name: {}} if isinstance(value, dict) else {}
                 arrays += [({"field": name, "part": part}, np.asarray(array)) for part, array in group.items()]
         told = {} if state is None else {"state": manifest_of(state)}
-        store(Path(path), {"result": 1, "fields": plain, **told}, arrays + ([] if state is None else entries_of(state)))
+        return {"fields": plain, **told}, arrays + ([] if state is None else entries_of(state))
 
     def _repr_html_(self) -> str | None:
         """A line on how the run ended, and its history."""
@@ -214,8 +221,29 @@ class Result(dict):
         return f"<p>{mark} {said}{fell}</p>{history._repr_html_()}<p>fields: {fields}</p>"
 
 
-def load_result(path: str | Path) -> Result:
-    """Read a result that ``result.save(path)`` wrote.
+COLLECTIONS: dict[str, Any] = {}  # classes of several results by name
+MAKERS = {"runs": "run", "comparison": "compare"}  # the function that returns one, whose module has the class
+
+
+def collection(name: str) -> Callable[[type], type]:
+    """Class decorator: several results that are saved together; its ``loaded(plain, results)`` makes one again."""
+
+    def decorate(cls: type) -> type:
+        COLLECTIONS[name] = cls
+        return cls
+
+    return decorate
+
+
+def save_several(path: str | Path, name: str, plain: dict, results: Iterable[Result]) -> None:
+    """Save several results in one folder, with what else the collection of this name knows, for `load_result`."""
+    stored = [result._stored() for result in results]
+    entries = [({**about, "member": k}, array) for k, (_, arrays) in enumerate(stored) for about, array in arrays]
+    store(Path(path), {"results": [told for told, _ in stored], "collection": name, "plain": plain}, entries)
+
+
+def load_result(path: str | Path) -> Any:
+    """Read a result, or several, that ``result.save(path)`` wrote.
 
     Parameters
     ----------
@@ -225,7 +253,8 @@ def load_result(path: str | Path) -> Result:
     Returns
     -------
     Result
-        With the same fields; those of `theory.run` can be given as ``resume``.
+        With the same fields; those of `theory.run` can be given as ``resume``.  What `run` with several seeds or
+        `compare` returned is read as that.
 
     Raises
     ------
@@ -241,9 +270,20 @@ def load_result(path: str | Path) -> Result:
     """
     folder = Path(path)
     manifest = read_manifest(folder)
-    require(manifest.get("result") == 1, "path", str(path), "a folder that result.save(path) wrote")
+    name = manifest.get("collection")
+    known = manifest.get("result") == 1 or name in MAKERS
+    require(known, "path", str(path), "a folder that result.save(path) wrote")
+    if name is None:
+        return _loaded(folder, manifest, manifest["arrays"])
+    getattr(import_module(__name__.partition(".")[0]), MAKERS[name])  # loads the module with its class
+    of = [[entry for entry in manifest["arrays"] if entry["member"] == k] for k in range(len(manifest["results"]))]
+    results = [_loaded(folder, told, entries) for told, entries in zip(manifest["results"], of, strict=True)]
+    return COLLECTIONS[name].loaded(manifest["plain"], results)
+
+
+def _loaded(folder: Path, manifest: dict, entries: list[dict]) -> Result:
     found, pieces = dict(manifest["fields"]), []
-    for entry in manifest["arrays"]:
+    for entry in entries:
         if "piece" in entry:
             pieces.append(entry)
         elif entry["part"]:

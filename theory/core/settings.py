@@ -12,13 +12,16 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from .generics import registers
+from .mapped import map_of
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -94,6 +97,33 @@ def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:
         if name not in klass._fields:
             raise TypeError(f"{klass.__name__}: got the argument {name!r}, {hint}")
     return given
+
+
+def known_keywords(function: F) -> F:
+    """Decorator: a keyword that the function does not know is refused with the nearest one that it does.
+
+    >>> @known_keywords
+    ... def twice(*, number=1):
+    ...     return 2 * number
+    >>> twice(numbr=3)
+    Traceback (most recent call last):
+        ...
+    TypeError: twice: got the argument 'numbr', did you mean number?
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_keywords(function.__name__, kwargs, function)
+        return function(*args, **kwargs)
+
+    return cast(F, call)
+
+
+def check_keywords(called: str, given: dict[str, Any], *functions: Callable[..., Any]) -> None:
+    """Refuse keywords that none of these functions has, with the nearest one that they have."""
+    several = [p for function in functions for p in inspect.signature(function).parameters.values()]
+    names = tuple(p.name for p in several if p.kind is not p.VAR_KEYWORD)
+    _spelled(SimpleNamespace(__name__=called, _fields=names), given)
 
 
 def wants_two(function: Callable) -> bool:
@@ -239,7 +269,11 @@ def _feed(sha: Any, value: Any) -> None:
         sha.update(b")")
     elif isinstance(value, np.ndarray):
         sha.update(f"array {value.dtype.str} {value.shape}".encode())
-        sha.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+        known = map_of(value)
+        if known is not None:  # of a checked file: it need not be read
+            sha.update(f"mapped {known.checksum}".encode())
+        elif value.size:
+            sha.update(np.ascontiguousarray(value).view(np.uint8).data)
     elif isinstance(value, dict):
         sha.update(b"{")
         for name in sorted(value):

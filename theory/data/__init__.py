@@ -3,6 +3,17 @@
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .load import NAMES, load_data
 from .multilabel import rcv1_topics
+from .shard import shard
 from .wilson import wilson_data
 
-__all__ = ["NAMES", "DataError", "Dataset", "load_data", "make_dataset", "rcv1_topics", "require_binary", "wilson_data"]
+__all__ = [
+    "NAMES",
+    "DataError",
+    "Dataset",
+    "load_data",
+    "make_dataset",
+    "rcv1_topics",
+    "require_binary",
+    "shard",
+    "wilson_data",
+]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.arguments import is_whole, squarable
+from ..core.mapped import known_rows
 from .numbers import real_rows, text_labels
 
 __all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
@@ -79,6 +80,9 @@ class Dataset:
     @property
     def column_scales(self) -> np.ndarray:
         """The largest magnitude of each column, shape (d,); 0 for a column of zeros."""
+        known = known_rows(self.X)
+        if known is not None:
+            return known.scales
         if not sp.issparse(self.X):
             return np.abs(self.X).max(axis=0)
         scales = np.zeros(self.d)
@@ -219,13 +223,18 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
     (array([-1.,  1., -1.]), 'binary', ('labels 2 and 4 are read as -1 and +1 (2 and 1 rows)',))
     """
     y = np.ascontiguousarray(y, dtype=np.float64)
-    labels, counts = np.unique(y, return_counts=True)
+    high, task, notes = label_map(*np.unique(y, return_counts=True))
+    return (y if high is None else np.where(y == high, 1.0, -1.0)), task, notes
+
+
+def label_map(labels: np.ndarray, counts: np.ndarray) -> tuple[float | None, str, tuple[str, ...]]:
+    """The label that becomes +1 where others become -1 (None: all are kept), the task and the notes."""
     if labels.size != 2:
-        return y, "regression", ()
+        return None, "regression", ()
     if labels[0] == -1.0 and labels[1] == 1.0:
-        return y, "binary", ()
+        return None, "binary", ()
     note = f"labels {labels[0]:g} and {labels[1]:g} are read as -1 and +1 ({counts[0]} and {counts[1]} rows)"
-    return np.where(y == labels[1], 1.0, -1.0), "binary", (note,)
+    return float(labels[1]), "binary", (note,)
 
 
 def require_binary(data: Dataset) -> Dataset:

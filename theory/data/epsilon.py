@@ -13,16 +13,19 @@ principal directions and weights i^-decay, too: directions of large variance are
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .dataset import DataError
+from .svmlight import in_order
 from .twin import draw_array, normals, order, uniforms
 
-__all__ = ["NAME", "SEED", "Correlated", "generate"]
+__all__ = ["NAME", "SEED", "Correlated", "generate", "in_parts"]
 
 NAME = "epsilon-like (synthetic)"
+COLUMNS = 2_000
 SEED = 2008  # the year of the challenge
 NOTE = "synthetic: correlated Gaussian features of the shape of epsilon, without any of its rows (docs/data.md)"
 BLOCK = 2000  # rows that are generated together
@@ -32,9 +35,58 @@ class Correlated(NamedTuple):
     """Constants of the model."""
 
     n: int = 20_000  # rows
-    d: int = 2_000  # columns
+    d: int = COLUMNS
     decay: float = 1.0  # eigenvalues of the covariance are i^-decay before rows are scaled
     margin: float = 3.92  # approximate standard deviation of <a, w>: gives the minimum of epsilon's loss
+
+
+class _Plan(NamedTuple):
+    """What is drawn before the rows: of each principal direction its scale, weight and frequency; signs of columns."""
+
+    model: Correlated
+    seed: int
+    scale: Any
+    weight: Any
+    place: Any
+    sign: Any
+
+
+def _plan(model: Correlated, seed: int) -> _Plan:
+    if model.n < 2 or model.d < 2:
+        raise DataError(f"epsilon-like: {model.n} rows and {model.d} columns; give at least 2 of both")
+    scale = np.arange(1, model.d + 1.0) ** (-0.5 * model.decay)
+    place = order(seed, "directions", model.d)  # the frequency of each principal direction
+    sign = np.where(draw_array(uniforms, seed, "signs", model.d) < 0.5, -1.0, 1.0)
+    weight = np.where(draw_array(uniforms, seed, "weights", model.d) < 0.5, -1.0, 1.0) * scale**2
+    weight *= model.margin * np.sqrt((scale**2).sum()) / np.linalg.norm(weight * scale)  # rows are scaled by about this
+    return _Plan(model, seed, scale, weight, place, sign)
+
+
+def _block(plan: _Plan, first: int) -> tuple[Any, Any]:
+    """The rows of a block, and <a, w> of each."""
+    from scipy.fft import dct
+
+    n = min(BLOCK, plan.model.n - first)
+    z = plan.scale * draw_array(normals, plan.seed, f"rows from {first}", n, plan.model.d)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    logits = z @ plan.weight
+    z[:, plan.place] = z.copy()
+    return plan.sign * dct(z, axis=1, norm="ortho"), logits
+
+
+def _labels(luck: Any, logits: Any) -> Any:
+    return np.where(luck < 1.0 / (1.0 + np.exp(-logits)), 1.0, -1.0)
+
+
+def in_parts(n: int, threads: int, progress: Callable[[float], object], seed: int = SEED) -> Iterator[tuple[Any, Any]]:
+    """The data set with another number of rows, a block at a time: labels and rows.
+
+    The bits do not depend on the threads.
+    """
+    plan, luck = _plan(Correlated(n=n), seed), draw_array(uniforms, seed, "labels", n)
+    for k, (X, logits) in enumerate(in_order(lambda first: _block(plan, first), range(0, n, BLOCK), threads)):
+        progress(min(1.0, k * BLOCK / n))
+        yield _labels(luck[k * BLOCK : k * BLOCK + logits.size], logits), X
 
 
 def generate(model: Correlated | None = None, seed: int = SEED) -> Any:
@@ -66,23 +118,9 @@ def generate(model: Correlated | None = None, seed: int = SEED) -> Any:
     >>> X.shape, bool(np.allclose((X * X).sum(axis=1), 1.0)), np.unique(y)
     ((50, 20), True, array([-1.,  1.]))
     """
-    from scipy.fft import dct
-
-    model = Correlated() if model is None else model
-    if model.n < 2 or model.d < 2:
-        raise DataError(f"epsilon-like: {model.n} rows and {model.d} columns; give at least 2 of both")
-    scale = np.arange(1, model.d + 1.0) ** (-0.5 * model.decay)
-    place = order(seed, "directions", model.d)  # the frequency of each principal direction
-    sign = np.where(draw_array(uniforms, seed, "signs", model.d) < 0.5, -1.0, 1.0)
-    weight = np.where(draw_array(uniforms, seed, "weights", model.d) < 0.5, -1.0, 1.0) * scale**2
-    weight *= model.margin * np.sqrt((scale**2).sum()) / np.linalg.norm(weight * scale)  # rows are scaled by about this
-    X, logits = np.empty((model.n, model.d)), np.empty(model.n)
-    for first in range(0, model.n, BLOCK):
-        rows = slice(first, min(first + BLOCK, model.n))
-        z = scale * draw_array(normals, seed, f"rows from {first}", rows.stop - first, model.d)
-        z /= np.linalg.norm(z, axis=1, keepdims=True)
-        logits[rows] = z @ weight
-        z[:, place] = z.copy()
-        X[rows] = sign * dct(z, axis=1, norm="ortho")
-    labels = np.where(draw_array(uniforms, seed, "labels", model.n) < 1.0 / (1.0 + np.exp(-logits)), 1.0, -1.0)
-    return X, labels, (NOTE,)
+    plan = _plan(Correlated() if model is None else model, seed)
+    n, d = plan.model.n, plan.model.d
+    X, logits = np.empty((n, d)), np.empty(n)
+    for first in range(0, n, BLOCK):
+        X[first : first + BLOCK], logits[first : first + BLOCK] = _block(plan, first)
+    return X, _labels(draw_array(uniforms, seed, "labels", n), logits), (NOTE,)

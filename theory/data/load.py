@@ -15,6 +15,7 @@ from ..core.arguments import flag, is_whole
 from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, store_entry
 from .dataset import DataError, Dataset, make_dataset
+from .shard_files import is_shard_folder, open_shards
 from .svmlight import MAX_INDEX, read_svmlight
 
 __all__ = ["NAMES", "load_data"]
@@ -43,14 +44,15 @@ def load_data(
     name_or_path : str or path-like
         "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "epsilon-like" (synthetic, dense, 20,000 x 2,000),
         "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
-        a LIBSVM file, plain, gzip or bzip2.
+        a LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made.
     n_features : int, optional
         Number of columns of a file; by default the highest index in it, up to 2**27.
     zero_based : bool
         Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
         is set.
     comm : mpi4py communicator, optional
-        Rank 0 loads, and so fills the cache, before the others map it.  If one rank fails, all raise.
+        Rank 0 loads, and so fills the cache, before the others map it.  Of a folder of shards each rank maps and
+        checks the rows of its workers.  If one rank fails, all raise.
 
     Returns
     -------
@@ -68,29 +70,70 @@ def load_data(
     >>> load_data("digits")
     Dataset(digits: n=1797, d=64, dense, binary)
     """
-    if n_features is not None:
-        if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
-            raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
-        n_features = int(n_features)
-    options = {"n_features": n_features, "zero_based": flag("zero_based", zero_based)}
-    data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)
+    options = file_options(n_features, zero_based)
+    if is_path_of_shards(name_or_path):
+        data = _load_shards(Path(name_or_path).expanduser(), comm, n_features)
+    else:
+        data = _load(name_or_path, **options) if comm is None else _load_together(comm, name_or_path, **options)
     for note in data.notes:
         log.info("%s: %s", data.name, note)
     return data
 
 
+def file_options(n_features: Any, zero_based: Any) -> dict[str, Any]:
+    """Checked options of a file."""
+    if n_features is not None:
+        if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
+            raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
+        n_features = int(n_features)
+    return {"n_features": n_features, "zero_based": flag("zero_based", zero_based)}
+
+
+def is_path_of_shards(given: Any) -> bool:
+    """Whether it is the path of a folder of shards, in whatever state they are."""
+    if not isinstance(given, (str, os.PathLike)) or os.fspath(given) in NAMES or "\0" in os.fspath(given):
+        return False
+    return is_shard_folder(Path(given).expanduser())
+
+
+def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
+    """Map a folder; of its shards a rank checks those of its own rows, and all if the ranks do not see one folder."""
+    opened = _on_all(comm, lambda: open_shards(folder))
+    first, stop, n = 0, opened.data.n, opened.data.n
+    if comm is not None:
+        mine = np.frombuffer(opened.identity(), np.uint8)
+        ours = np.empty(comm.size * mine.size, np.uint8)
+        comm.Allgather(mine, ours)
+        same = (ours.reshape(comm.size, -1) == mine).all(axis=0)
+        if not same[: mine.size // 2].all():
+            raise DataError(f"{folder}: other shards on some ranks; give a folder that is the same everywhere")
+        if same.all():
+            first, stop = comm.rank * n // comm.size, (comm.rank + 1) * n // comm.size
+    if n_features not in (None, opened.data.d):
+        raise DataError(
+            f"{folder} has {opened.data.d} columns, not {n_features}; leave n_features out (it is for files)"
+        )
+    _on_all(comm, lambda: opened.check(first, stop))
+    return opened.data
+
+
+def _on_all(comm: Any, work: Callable[[], Any]) -> Any:
+    """Do the work on each rank; a failure on any is raised on all, so that none waits forever."""
+    if comm is None:
+        return work()
+    found, error = None, None
+    try:
+        found = work()
+    except Exception as failed:  # any error must be reported to the others
+        error = failed
+    _raise_together(comm, error)
+    return found
+
+
 def _load_together(comm: Any, name_or_path: Any, **options: Any) -> Dataset:
     """Load on rank 0 first, then on the others; a failure on any rank is raised on all, so that none waits forever."""
-    data: Any = None
-    error: Exception | None = None
-    for turn in (comm.rank == 0, comm.rank != 0):
-        if turn:
-            try:
-                data = _load(name_or_path, **options)
-            except Exception as found:  # any error must be reported to the others
-                error = found
-        _raise_together(comm, error)
-    return data
+    first = _on_all(comm, lambda: _load(name_or_path, **options) if comm.rank == 0 else None)
+    return _on_all(comm, lambda: _load(name_or_path, **options) if first is None else first)
 
 
 def _raise_together(comm: Any, error: Exception | None) -> None:
@@ -127,7 +170,7 @@ def require_known(name_or_path: Any) -> tuple[str, Path]:
         raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
-    if text not in NAMES and ("\0" in text or not path.is_file()):
+    if text not in NAMES and ("\0" in text or not (path.is_file() or is_path_of_shards(path))):
         raise _not_found(text, path)
     return text, path
 
@@ -169,11 +212,16 @@ def cached(name: str, entry: str, make: Callable[..., Any]) -> Dataset:
     return make_dataset(X, y, name, notes)
 
 
-def _file(path: Path, n_features: Any, zero_based: Any) -> Dataset:
-    stat = path.stat()
+def title_of(path: Path) -> str:
+    """What the data of a file are called."""
     name = path.name
     while name.endswith(SUFFIXES) and "." in name[1:]:
         name = name.rpartition(".")[0]
+    return name
+
+
+def _file(path: Path, n_features: Any, zero_based: Any) -> Dataset:
+    stat, name = path.stat(), title_of(path)
     entry = entry_name(name, f"{path} {n_features} {zero_based}", f"{stat.st_size} {stat.st_mtime_ns}")
     return cached(name, entry, lambda: (*read_svmlight(path, n_features=n_features, zero_based=zero_based), ()))
 

@@ -10,8 +10,11 @@ import bz2
 import gzip
 import math
 import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,15 +89,17 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
     return DataError(f"{where}: not LIBSVM text: expected {found}, found {token!r}; {advice}")
 
 
-def _blocks(path: Path) -> Any:
-    """Blocks of whole lines, each ending in a newline."""
+def _blocks(path: Path, read: Any = None) -> Iterator[bytes]:
+    """Blocks of whole lines, each ending in a newline; ``read`` is told how many bytes of the file were read."""
     rest = b""
     first, line, size = True, 0, 0
     try:
         archive = _archive(path)
         most = math.inf if archive is None else max(EXPANSION * path.stat().st_size, ALWAYS)
-        with path.open("rb") if archive is None else archive(path, "rb") as file:
+        with path.open("rb") as raw, raw if archive is None else archive(raw, "rb") as file:
             while chunk := file.read(BLOCK):
+                if read is not None:
+                    read(raw.tell())
                 if first:
                     _sniff(path, chunk[:4096])
                     first = False
@@ -121,6 +126,119 @@ def _blocks(path: Path) -> Any:
         raise DataError(f"{path}: the archive is truncated or damaged ({error}); download or copy it again") from error
     if rest:
         yield rest + b"\n"
+
+
+class Rows(NamedTuple):
+    """Some rows of a file, canonical: their labels as they are there, numbers of entries, and entries.
+
+    ``lines`` counts the lines that were read for them.
+    """
+
+    labels: np.ndarray
+    lengths: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    lines: int
+
+
+class _Unreadable(Exception):
+    """A line that is not LIBSVM text: what it is, the token, the line's number in its block, and the line."""
+
+
+def _rows_of(block: bytes, base: int, last: int) -> Rows:
+    """Parse whole lines."""
+    text = np.frombuffer(block, np.uint8)
+    room_rows = block.count(b"\n")
+    room = block.count(b":") + 1
+    labels, ends = np.empty(room_rows), np.empty(room_rows, np.int64)
+    indices, values = np.empty(room, np.int32), np.empty(room)
+    hard = np.empty((3, room_rows + room), np.int64)
+    what, start, stop, line, rows, count, hards, neat, _ = parse(
+        text, text.size, base, last, labels, ends, indices, values, hard
+    )
+    for a, b, where in hard[:, :hards].T.tolist():
+        token = block[a:b].decode("ascii", "replace")
+        try:
+            value = float(token)
+        except ValueError:
+            value, failure = 0.0, BAD_LABEL if where < 0 else BAD_VALUE
+        else:
+            failure = FINE if np.isfinite(value) else NOT_FINITE
+        if failure != FINE:
+            what, start, stop, line = failure, a, b, block.count(b"\n", 0, a)
+            break
+        if where < 0:
+            labels[-1 - where] = value
+        else:
+            values[where] = value
+    if what != FINE:
+        while start > 0 and block[start - 1] not in b" \t\n":
+            start -= 1  # show the whole pair, not only its value
+        row_start = block.rfind(b"\n", 0, start) + 1
+        row = block[row_start : block.find(b"\n", start)].decode("utf-8", "replace")
+        raise _Unreadable(what, block[start:stop].decode("utf-8", "replace"), line, row)
+    lengths = np.diff(ends[:rows], prepend=0)
+    if neat:
+        return Rows(labels[:rows].copy(), lengths, indices[:count].copy(), values[:count].copy(), line)
+    indptr = np.append(0, ends[:rows])
+    X = sp.csr_array((values[:count], indices[:count], indptr), shape=(rows, last + 1))
+    X.sum_duplicates()
+    return Rows(labels[:rows].copy(), np.diff(X.indptr).astype(np.int64), X.indices.astype(np.int32), X.data, line)
+
+
+def in_order(function: Callable, items: Iterable, threads: int) -> Iterator:
+    """``function(item)`` of each item, in their order, from several threads; at most two results a thread wait."""
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def rows_of_file(
+    path: Path, n_features: int | None, zero_based: bool, edit: Any = None, threads: int = 1, read: Any = None
+) -> Iterator[Rows]:
+    """The rows of a file, some at a time; for the arguments see `read_svmlight`.  ``read`` is told the bytes read."""
+    base, last = (0 if zero_based else 1), (INFERRED if n_features is None else n_features) - 1
+    lines, n, highest, empty = 0, 0, -1, True
+
+    def blocks():
+        nonlocal empty
+        try:
+            for block in _blocks(path, read):
+                empty = False
+                yield block if edit is None else edit(block)
+        except DataError as error:  # raised after the rows before it
+            yield error
+
+    def parsed(block):
+        if isinstance(block, DataError):
+            raise block
+        return _rows_of(block, base, last)
+
+    try:
+        for rows in in_order(parsed, blocks(), threads):
+            lines, n = lines + rows.lines, n + rows.labels.size
+            highest = max(highest, int(rows.indices.max(initial=-1)))
+            yield rows
+    except _Unreadable as found:
+        what, token, line, row = found.args
+        raise _explain(path, what, token, lines + line + 1, row, base, last) from None
+    if n == 0:
+        what = "the file is empty" if empty else "no rows, only blanks and comments"
+        raise DataError(f"{path}: {what}; give some data")
+    if highest < 0 and n_features is None:
+        raise DataError(f"{path}: {n} rows, but not one index:value in them; say how many columns with n_features=...")
 
 
 def read_svmlight(
@@ -163,70 +281,20 @@ def read_svmlight(
     >>> X.toarray().tolist(), labels.tolist()
     ([[2.0, 0.0, 0.75], [0.0, 0.0, 0.0]], [1.0, -1.0])
     """
-    path = Path(path)
-    base = 0 if zero_based else 1
-    last = INFERRED - 1 if n_features is None else n_features - 1
-    parts, lines, entries, highest, tidy, empty = [], 0, 0, -1, True, True
-    for block in _blocks(path):
-        empty = False
-        block = block if edit is None else edit(block)
-        text = np.frombuffer(block, np.uint8)
-        room_rows = block.count(b"\n")
-        room = block.count(b":") + 1
-        labels, ends = np.empty(room_rows), np.empty(room_rows, np.int64)
-        indices, values = np.empty(room, np.int32), np.empty(room)
-        hard = np.empty((3, room_rows + room), np.int64)
-        what, start, stop, line, rows, count, hards, neat, top = parse(
-            text, text.size, base, last, labels, ends, indices, values, hard
-        )
-        for a, b, where in hard[:, :hards].T.tolist():
-            token = block[a:b].decode("ascii", "replace")
-            try:
-                value = float(token)
-            except ValueError:
-                value, failure = 0.0, BAD_LABEL if where < 0 else BAD_VALUE
-            else:
-                failure = FINE if np.isfinite(value) else NOT_FINITE
-            if failure != FINE:
-                what, start, stop, line = failure, a, b, block.count(b"\n", 0, a)
-                break
-            if where < 0:
-                labels[-1 - where] = value
-            else:
-                values[where] = value
-        if what != FINE:
-            while start > 0 and block[start - 1] not in b" \t\n":
-                start -= 1  # show the whole pair, not only its value
-            row_start = block.rfind(b"\n", 0, start) + 1
-            row = block[row_start : block.find(b"\n", start)].decode("utf-8", "replace")
-            raise _explain(path, what, block[start:stop].decode("utf-8", "replace"), lines + line + 1, row, base, last)
-        parts.append((labels[:rows].copy(), ends[:rows] + entries, indices[:count].copy(), values[:count].copy()))
-        lines += line
-        entries += count
-        highest = max(highest, int(top))
-        tidy = tidy and bool(neat)
-    n = sum(part[0].size for part in parts)
-    if n == 0:
-        what = "the file is empty" if empty else "no rows, only blanks and comments"
-        raise DataError(f"{path}: {what}; give some data")
-    if highest < 0 and n_features is None:
-        raise DataError(f"{path}: {n} rows, but not one index:value in them; say how many columns with n_features=...")
-    d = highest + 1 if n_features is None else n_features
+    parts = list(rows_of_file(Path(path), n_features, zero_based, edit))
+    n, entries = sum(part.labels.size for part in parts), sum(part.indices.size for part in parts)
+    d = n_features or 1 + max(int(part.indices.max(initial=-1)) for part in parts)
     index = np.int32 if max(entries, d, n) <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(n + 1, index)
     labels, indices, values = np.empty(n), np.empty(entries, index), np.empty(entries)
     row = at = 0
     parts.reverse()
     while parts:  # each part is freed as soon as it is copied
-        some_labels, ends, some_indices, some_values = parts.pop()
-        labels[row : row + some_labels.size] = some_labels
-        indptr[row + 1 : row + 1 + ends.size] = ends
-        indices[at : at + some_indices.size] = some_indices
-        values[at : at + some_values.size] = some_values
-        row, at = row + some_labels.size, at + some_indices.size
+        part = parts.pop()
+        stop, end = row + part.labels.size, at + part.indices.size
+        labels[row:stop], indices[at:end], values[at:end] = part.labels, part.indices, part.values
+        indptr[row + 1 : stop + 1] = at + np.cumsum(part.lengths)
+        row, at = stop, end
     X = sp.csr_array((values, indices, indptr), shape=(n, d), copy=False)
-    if tidy:
-        X.has_canonical_format = True
-    else:
-        X.sum_duplicates()
+    X.has_canonical_format = True
     return X, labels

@@ -11,6 +11,7 @@ values follow too, which divided by ln(n / df) are as 1 to 1 + ln 2 to 1 + ln 3 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,14 @@ from ..core import kernel
 from ..core.normals import normal
 from ..core.random import derive, key, uniform
 from .dataset import DataError
+from .svmlight import Rows, in_order
 
-__all__ = ["NAME", "SEED", "VERSION", "Twin", "generate"]
+__all__ = ["NAME", "SEED", "VERSION", "Twin", "generate", "in_parts"]
 
 NAME = "rcv1-like (synthetic)"
 VERSION = 4  # increase it when the matrix changes: cached copies are then regenerated
+COLUMNS = 47_236
+PART = 4096  # documents that are made together
 SEED = 2004  # the year of the paper on RCV1-v2; other seeds are as good
 NOTE = "synthetic: a topic model fitted to statistics of RCV1, without any real document (docs/data.md)"
 
@@ -50,7 +54,7 @@ class Twin(NamedTuple):
     """Constants of the model, each with the statistic that it was fitted to."""
 
     n: int = 23_756  # rows
-    d: int = 47_236  # columns
+    d: int = COLUMNS
     positive: int = 11_830  # rows of class +1
 
     # Non-zeros of a row, by class: the real quantiles at LEVELS.  Interpolated between them on a log scale.
@@ -93,12 +97,12 @@ def normals(stream, out):
 
 
 @kernel
-def _write(stream, topic_of, own_share, cumulative, power, shift, indptr, indices, counts):
-    """Draw the distinct words of every document, and their counts; each document has its own stream."""
+def _write(stream, first, topic_of, own_share, cumulative, power, shift, indptr, indices, counts):
+    """Draw the distinct words of every document from ``first`` on, and their counts; each has its own stream."""
     language = cumulative.shape[0] - 1
     last_seen_in = np.full(cumulative.shape[1], -1, np.int64)
     for i in range(topic_of.size):
-        document = derive(stream, i)
+        document = derive(stream, first + i)
         draw = 0
         at = indptr[i]
         while at < indptr[i + 1]:
@@ -155,6 +159,94 @@ def _rates(model: Twin, weight: Any, seed: int) -> Any:
     return np.vstack([rates, language])
 
 
+class _Plan(NamedTuple):
+    """What is drawn of all documents, before their words; rows of ``cumulative`` are topics, then the language."""
+
+    model: Twin
+    stream: Any
+    labels: Any
+    lengths: Any
+    topic_of: Any
+    own_share: Any
+    cumulative: Any
+    power: Any
+    column_of: Any
+
+
+def _plan(model: Twin, seed: int) -> _Plan:
+    longest = max(model.lengths_positive + model.lengths_negative)
+    if not 10 * longest <= model.words <= model.d or not 0 < model.positive < model.n:
+        raise DataError(
+            f"twin: {model.words} words, {model.d} columns, {model.positive} of {model.n} rows positive; "
+            f"give at least {10 * longest} words, as many columns or more, and rows of both classes"
+        )
+    labels = np.where(order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
+    lengths = _lengths(model, labels, seed)
+    side = np.where(draw_array(uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
+    topic_of = (draw_array(uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (
+        side > 0
+    )
+    weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
+    rates = _rates(model, weight, seed)
+    own_share = draw_array(uniforms, seed, "own share", model.n) ** (1.0 / model.own)
+    # share of documents with the word, for an average document drawn only from the language
+    busy = -np.expm1(-1.2 * lengths.mean() * rates[-1])
+    cumulative = np.cumsum(rates, axis=1)
+    cumulative /= cumulative[:, -1:]
+    power = np.maximum(model.burst - model.busier * busy, 1.0)
+    column_of = order(seed, "columns", model.d)[: model.words].astype(np.int32)
+    return _Plan(model, key(seed, "documents"), labels, lengths, topic_of, own_share, cumulative, power, column_of)
+
+
+def _documents(plan: _Plan, first: int, stop: int) -> tuple[Any, Any, Any]:
+    """Where each document's words begin, the words, and their counts."""
+    indptr = np.concatenate([[0], np.cumsum(plan.lengths[first:stop])])
+    words, counts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    topic_of, own_share = plan.topic_of[first:stop], plan.own_share[first:stop]
+    shift = plan.model.shift
+    _write(plan.stream, first, topic_of, own_share, plan.cumulative, plan.power, shift, indptr, words, counts)
+    return indptr, words, counts
+
+
+def _weighted(plan: _Plan, with_word: Any, indptr: Any, words: Any, values: Any) -> Any:
+    """The rows of documents, from their words and counts, and the number of documents that have each word."""
+    np.log(values, out=values)
+    values += 1.0
+    rarity = np.log((plan.model.n + 1.0) / np.maximum(with_word, 1))  # n + 1: a word in all documents counts a little
+    values *= rarity[words]
+    norms = np.sqrt(np.add.reduceat(values * values, indptr[:-1]))
+    values /= np.repeat(norms, np.diff(indptr))
+    narrow = indptr.astype(np.int32)
+    X = sp.csr_array((values, plan.column_of[words], narrow), shape=(narrow.size - 1, plan.model.d))
+    X.sort_indices()
+    X.has_canonical_format = True
+    return X
+
+
+def in_parts(n: int, threads: int, progress: Callable[[float], object], seed: int = SEED) -> Iterator[Rows]:
+    """The twin with another number of rows, and as large a share of each class, some rows at a time.
+
+    Words are drawn twice: first to count the documents that have them.  The bits do not depend on the threads.
+    """
+    model = Twin()
+    plan = _plan(model._replace(n=n, positive=min(n - 1, max(1, round(n * model.positive / model.n)))), seed)
+    parts, with_word = range(0, n, PART), np.zeros(model.words, np.int64)
+
+    def count(first: int) -> Any:
+        return np.bincount(_documents(plan, first, min(n, first + PART))[1], minlength=model.words)
+
+    def make(first: int) -> Rows:
+        X = _weighted(plan, with_word, *_documents(plan, first, min(n, first + PART)))
+        return Rows(plan.labels[first : first + PART], np.diff(X.indptr), X.indices, X.data, 0)
+
+    for k, found in enumerate(in_order(count, parts, threads)):
+        with_word += found
+        progress(0.4 * k / len(parts))
+    for k, rows in enumerate(in_order(make, parts, threads)):
+        progress(0.4 + 0.6 * k / len(parts))
+        yield rows
+
+
 def generate(model: Twin | None = None, seed: int = SEED) -> Any:
     """Generate the twin.
 
@@ -187,40 +279,7 @@ def generate(model: Twin | None = None, seed: int = SEED) -> Any:
     >>> X.shape, int((y > 0).sum()), bool(np.allclose((X * X).sum(axis=1), 1.0))
     ((50, 47236), 20, True)
     """
-    model = Twin() if model is None else model
-    longest = max(model.lengths_positive + model.lengths_negative)
-    if not 10 * longest <= model.words <= model.d or not 0 < model.positive < model.n:
-        raise DataError(
-            f"twin: {model.words} words, {model.d} columns, {model.positive} of {model.n} rows positive; "
-            f"give at least {10 * longest} words, as many columns or more, and rows of both classes"
-        )
-    labels = np.where(order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
-    lengths = _lengths(model, labels, seed)
-    side = np.where(draw_array(uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
-    topic_of = (draw_array(uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (
-        side > 0
-    )
-    weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
-    rates = _rates(model, weight, seed)
-    own_share = draw_array(uniforms, seed, "own share", model.n) ** (1.0 / model.own)
-    # share of documents with the word, for an average document drawn only from the language
-    busy = -np.expm1(-1.2 * lengths.mean() * rates[-1])
-    cumulative = np.cumsum(rates, axis=1)
-    cumulative /= cumulative[:, -1:]
-
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-    power = np.maximum(model.burst - model.busier * busy, 1.0)
-    _write(key(seed, "documents"), topic_of, own_share, cumulative, power, model.shift, indptr, indices, values)
-
-    with_word = np.maximum(np.bincount(indices, minlength=model.words), 1)
-    np.log(values, out=values)
-    values += 1.0
-    values *= np.log((model.n + 1.0) / with_word)[indices]  # n + 1: a word in every document still counts a little
-    norms = np.sqrt(np.add.reduceat(values * values, indptr[:-1]))
-    values /= np.repeat(norms, lengths)
-    column_of = order(seed, "columns", model.d)[: model.words].astype(np.int32)
-    X = sp.csr_array((values, column_of[indices], indptr), shape=(model.n, model.d))
-    X.sort_indices()
-    X.has_canonical_format = True
-    return X, labels, (NOTE,)
+    plan = _plan(Twin() if model is None else model, seed)
+    indptr, words, counts = _documents(plan, 0, plan.model.n)
+    with_word = np.bincount(words, minlength=plan.model.words)
+    return _weighted(plan, with_word, indptr, words, counts), plan.labels, (NOTE,)

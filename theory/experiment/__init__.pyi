@@ -2,6 +2,18 @@
 
 from .configuration import Configuration, ConfigurationError
 from .flagship import experiment
+from .listings import graphs, listing, search, servers
 from .records import Record, RecordError, read_record
 
-__all__ = ["Configuration", "ConfigurationError", "Record", "RecordError", "experiment", "read_record"]
+__all__ = [
+    "Configuration",
+    "ConfigurationError",
+    "Record",
+    "RecordError",
+    "experiment",
+    "graphs",
+    "listing",
+    "read_record",
+    "search",
+    "servers",
+]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import numpy as np
 
 from ..measure.crossings import common_goal, reached
 from ..plots.text import bits, number, seconds, text_table
+from ..reporting.terminal import line_width
 from .records import Record
 from .theorems import Constants
 
@@ -63,4 +65,4 @@ def goal_table(record: Record) -> str:
     head = (("", "bits", "seconds", "seconds"), ("method", near, near, "in all"))
     drawn = f", means over {times} runs with different seeds" if times > 1 else ""
     said = f"until f - f* = {number(goal)}, which three quarters of them reach: bits of a worker, and seconds{drawn}"
-    return "\n".join([text_table(head, rows), said])
+    return "\n".join([text_table(head, rows), *textwrap.wrap(said, line_width(), subsequent_indent="    ")])

@@ -11,6 +11,7 @@ from typing import Any
 from ..measure.processors import usable_cores
 from ..reporting.progress import on_terminal
 from .audit_page import FIRST, TIMED, page
+from .command_parser import write_json
 from .processes import each
 from .ranks import from_root, shared_out
 
@@ -128,6 +129,7 @@ def audit_all(
     say: Callable[[str], object],
     processes: int = 1,
     comm: Any = None,
+    json_file: str | None = None,
 ) -> int:
     """Audit compressors, show the results, and draw.
 
@@ -147,6 +149,8 @@ def audit_all(
         Number of processes.  Results do not depend on it, except that times vary slightly.
     comm : mpi4py communicator, optional
         With several ranks, these share the compressors in place of the processes; rank 0 shows and writes.
+    json_file : str, optional
+        Where what was found is written as JSON, "-" for standard output.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def audit_all(
                 answers[number] = answer
         except KeyboardInterrupt:
             interrupted = True
-    how = (d, seed, quick, markdown, figure, say)
+    how = (d, seed, quick, markdown, figure, say, json_file)
     return from_root(comm, lambda: _show(pairs, answers, interrupted, begin, *how))
 
 
@@ -179,9 +183,11 @@ def _show(
     markdown: Any,
     figure: Any,
     say: Any,
+    json_file: str | None,
 ) -> int:
     """Show and write the audits; return the exit code."""
     from ..measure import AuditTable
+    from ..measure.audit_tables import name_of
     from ..reporting.figure_records import write_record
     from ..reporting.files import write_whole
 
@@ -210,6 +216,10 @@ def _show(
         text = Path(markdown).read_text(encoding="utf-8")
     if markdown and figure is None:
         figure = str(Path(markdown).resolve().parent.parent / "figures" / "compressors")
+    if json_file and found:
+        write_json(
+            json_file, [{"name": name_of(one.compressor), **one._asdict(), "unbiased": one.unbiased} for one in found]
+        )
     if figure and found:
         for path in draw(table, figure):
             say(f"figure: {path}")

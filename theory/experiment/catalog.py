@@ -77,9 +77,9 @@ def find(name: str) -> Entry:
         method_of_file(name)
         return Entry(name, "file", None)
     if is_written(name):
-        written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
+        made = written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
         parts = [part.strip().lower() for part in name.split("+")[1:]]
-        kind = "-memory" if parts == ["memory"] else "-other" if parts else ""
+        kind = "-memory" if parts == ["memory"] else "-other" if parts or made.method is not None else ""
         return Entry(name, f"written{kind}", None)
     raise UnknownName(f"unknown method {name!r}: {nearest(name, FLAGSHIP + ('qsgd-4-inf', 'rand-k'))}")
 

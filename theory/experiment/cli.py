@@ -12,9 +12,20 @@ from typing import Any
 from ..reporting.compiling import announce_compiling
 from ..reporting.files import ConfigurationError, RecordError, nearest
 from .catalog import FAMILIES
-from .command_parser import PROGRAM, Parser, add_run_flags, configuration_of, parser_of, say
+from .command_parser import (
+    PROGRAM,
+    Parser,
+    add_json_flag,
+    add_run_flags,
+    check_folder,
+    configuration_of,
+    parser_of,
+    say,
+    write_json,
+)
 from .launcher import world
 from .records import read_record
+from .shard_command import shard
 from .study_arguments import figures, run_study, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -36,10 +47,12 @@ def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
         )
         parser = parser_of("run", text, f"{PROGRAM} run --config runs/<record>/configuration.toml --seed 1")
     add_run_flags(parser)
+    add_json_flag(parser)
     written = study_in(argv, parser)
     if written is not None:
         return run_study(argv, written, comm)
     options = parser.parse_args(argv)
+    check_folder(parser, json=options.json)
     configuration = configuration_of(parser, options)
 
     from ..cluster import abort_on_error
@@ -50,15 +63,32 @@ def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
         try:
             stopping = Stopping(options.checkpoint, options.every, options.resume, options.patience).checked()
             command = f"{PROGRAM} {shlex.join(sys.argv[1:])}".strip()
-            return experiment(configuration, comm=comm, command=command, say=say, stopping=stopping)
+            return experiment(
+                configuration, comm=comm, command=command, say=say, stopping=stopping, json_file=options.json
+            )
         except ConfigurationError as error:
             parser.error(str(error))
 
 
 def _list(argv: list[str], comm: Any) -> int:
-    text = "List methods, data, studies and claims by name."
-    parser_of("list", text, f"{PROGRAM} list").parse_args(argv)
+    text = "List methods, data, studies and claims by name; of one kind each with its source and theorems."
+    parser = parser_of("list", text, f"{PROGRAM} list compressors --json compressors.json")
+    parser.add_argument("kind", nargs="?", metavar="KIND", help="methods, compressors, problems, ... (default: names)")
+    add_json_flag(parser)
+    options = parser.parse_args(argv)
+    from .listings import KINDS, listing
+
+    if options.kind not in (None, *KINDS):
+        parser.error(f"got {options.kind}, allowed: {nearest(options.kind, KINDS)}")
+    check_folder(parser, json=options.json)
     if not Parser.speaks:
+        return 0
+    if options.kind or options.json:
+        found = {kind: listing(kind) for kind in KINDS if options.kind in (None, kind)}
+        if options.json:
+            write_json(options.json, {kind: [one._asdict() for one in some] for kind, some in found.items()})
+        if options.kind and options.json != "-":
+            say(repr(found[options.kind]))
         return 0
     from ..data import NAMES
 
@@ -67,7 +97,7 @@ def _list(argv: list[str], comm: Any) -> int:
         say(f"  {name:<16}{what}")
     say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
-    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2)")
+    say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2, or of a folder that `shard` made)")
     for name in NAMES:
         say(f"  {name}" + ("  (synthetic, the default)" if name == "rcv1-like" else ""))
     from ..studies.shared.configuration import about, shipped_studies
@@ -152,6 +182,8 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
+    add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
+    add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
     add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there (with --refuted)")
     options = parser.parse_args(argv)
     from ..claims import find_claim, list_claims
@@ -170,9 +202,7 @@ def _verify(argv: list[str], comm: Any) -> int:
         parser.error("--changed and --keep: only for claims of the package")
     if options.errata and not os.path.isdir(options.errata):
         parser.error(f"--errata: there is no folder {options.errata}")
-    for flag, path in (("--json", options.json), ("--html", options.html)):
-        if path and not os.path.isdir(os.path.dirname(path) or "."):
-            parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
+    check_folder(parser, json=options.json, html=options.html, markdown=options.markdown, badge=options.badge)
     ids = list(dict.fromkeys(named + (refuted_claims() if options.refuted else []))) or list_claims()
     if options.errata and not set(refuted_claims()) <= set(ids):
         parser.error("--errata: needs all refuted statements among the claims; add --refuted")
@@ -187,6 +217,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     from .ledger import verify_all
 
     files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
+    files |= dict(markdown_file=options.markdown, badge_file=options.badge)
     files |= dict(formulas=options.formula_mutants, changed=options.changed, keep=options.keep)
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
@@ -219,6 +250,7 @@ def _audit(argv: list[str], comm: Any) -> int:
     add("--seed", type=int, default=0, metavar="S")
     add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
     add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
+    add_json_flag(parser)
     add(
         "-j",
         type=int,
@@ -233,9 +265,7 @@ def _audit(argv: list[str], comm: Any) -> int:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
     if options.processes is not None and options.processes < 1:
         parser.error(f"-j: got {options.processes}, allowed: at least 1")
-    for flag, path in (("--markdown", options.markdown), ("--figure", options.figure)):
-        if path and not os.path.isdir(os.path.dirname(path) or "."):
-            parser.error(f"{flag}: there is no folder {os.path.dirname(path)}")
+    check_folder(parser, markdown=options.markdown, figure=options.figure, json=options.json)
 
     from ..cluster import abort_on_error
     from ..measure.processors import usable_cores
@@ -248,7 +278,7 @@ def _audit(argv: list[str], comm: Any) -> int:
     processes = options.processes or (1 if options.markdown else usable_cores())
     given = (pairs, options.d, options.seed, options.quick, options.markdown, options.figure, say, processes)
     with abort_on_error(comm):
-        return audit_all(*given, comm)
+        return audit_all(*given, comm, options.json)
 
 
 def _sources(argv: list[str], comm: Any) -> int:
@@ -290,8 +320,7 @@ def _atlas(argv: list[str], comm: Any) -> int:
         help="first solve these cases again (default: all), and keep the solutions",
     )
     options = parser.parse_args(argv)
-    if options.json and not os.path.isdir(os.path.dirname(options.json) or "."):
-        parser.error(f"--json: there is no folder {os.path.dirname(options.json)}")
+    check_folder(parser, json=options.json)
     if not Parser.speaks:
         return 0
     from ..worst import CASES
@@ -312,7 +341,9 @@ def _plot(argv: list[str], comm: Any) -> int:
     parser = parser_of("plot", text, f"{PROGRAM} plot runs/<record>")
     parser.add_argument("record", metavar="RECORD", help="the folder of a record, complete or not")
     parser.add_argument("--out", metavar="FOLDER", help="where the figure goes (default: into the record)")
+    add_json_flag(parser)
     options = parser.parse_args(argv)
+    check_folder(parser, json=options.json)
     from .drawing import draw_record
     from .record_table import report
 
@@ -327,6 +358,8 @@ def _plot(argv: list[str], comm: Any) -> int:
     if Parser.speaks:
         try:
             say(report(record))
+            if options.json:
+                write_json(options.json, record.results)
             paths = draw_record(record, options.out)
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # lines that lack something, or hold another
             parser.error(f"{options.record} is not a whole record: {type(error).__name__}: {error}")
@@ -412,6 +445,7 @@ COMMANDS = {
     "atlas": _atlas,
     "plot": _plot,
     "calibrate": _calibrate,
+    "shard": shard,
     "warm": _warm,
 }
 

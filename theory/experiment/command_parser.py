@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
+import math
+import os
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, NoReturn
 
+from ..reporting.files import write_whole
 from .catalog import FLAGSHIP
 from .configuration import PROBLEMS, Configuration
 
@@ -27,7 +32,8 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: --"):
             near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
             message += f"; did you mean {near[0]}?" if near else ""
-        super().error(message)
+        line = " ".join(str(message).split())
+        self.exit(USAGE_ERROR, f"{self.prog}: error: {line} (--help has the usage)\n")
 
     def _print_message(self, message, file=None):
         if Parser.speaks:
@@ -45,7 +51,7 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
-    add("--data", metavar="NAME", help=f"name or LIBSVM file (default: {default.data}); see `list`")
+    add("--data", metavar="NAME", help=f"name, LIBSVM file or folder of shards (default: {default.data}); see `list`")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
     add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
@@ -53,6 +59,8 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, metavar="N", help=f"workers, a multiple of the ranks (default: {default.workers})")
     add("--batch", type=int, metavar="B", help=f"rows in each worker's mini-batch (default: {default.batch})")
     add("--steps", type=int, metavar="T", help=f"rounds (default: {default.steps})")
+    text = "more rounds, up to a hundred times as many, for a method whose bound is vacuous with T"
+    add("--until-bound", action="store_true", default=None, help=text)
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
     add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
     add(
@@ -98,6 +106,43 @@ def _require_data(configuration: Configuration) -> None:
         require_known(configuration.data)
     except ValueError as error:
         raise ValueError(f"data: {error}") from None
+
+
+def add_json_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag --json."""
+    parser.add_argument("--json", metavar="FILE", help="write what is found there as JSON, too; - prints it")
+
+
+def check_folder(parser: Parser, **paths: str | None) -> None:
+    """Refuse files in folders that do not exist."""
+    for flag, path in paths.items():
+        if path and path != "-" and not os.path.isdir(os.path.dirname(path) or "."):
+            parser.error(f"--{flag}: there is no folder {os.path.dirname(path)}")
+
+
+def write_json(path: str, values: Any) -> None:
+    """Write values as JSON to a file, or print them for "-"."""
+    text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
+    if path == "-":
+        say(text)
+    else:
+        write_whole(Path(path), text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts; what is not finite is null, and what is none of these is its text."""
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list):
+        return _plain(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
 
 
 def say(text: str) -> None:

@@ -69,6 +69,9 @@ class Configuration:
         Number of evaluations of f in a run.
     repeats : int
         Runs of each cell, with different seeds: the figure has a band.
+    until_bound : bool
+        Whether a method whose bound is vacuous after ``steps`` gets the steps from which it is not, up to a hundred
+        times as many.
     out : str
         Folder for the folder of the record.
     """
@@ -88,6 +91,7 @@ class Configuration:
     bucket: int = 512
     points: int = 25
     repeats: int = 1
+    until_bound: bool = False
     out: str = "runs"
 
     def __post_init__(self):
@@ -105,8 +109,9 @@ class Configuration:
                 _refuse(name, value, f"an integer of at least 1{', up to 2**53' * (is_whole(value) and value > 1)}")
         if not is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
             _refuse("seed", self.seed, "an integer from 0 to 2**63 - 1")
-        if not isinstance(self.scaled, bool):
-            _refuse("scaled", self.scaled, "true or false")
+        for name in ("scaled", "until_bound"):
+            if not isinstance(getattr(self, name), bool):
+                _refuse(name, getattr(self, name), "true or false")
         for name in ("l2", "shift", "c"):
             value = getattr(self, name)
             if value is None and name != "c":
@@ -162,7 +167,7 @@ class Configuration:
     def digest(self) -> str:
         """Eight hexadecimal digits that identify the configuration, independent of the output folder."""
         values = replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)}
-        return digest({k: v for k, v in values.items() if (k, v) != ("repeats", 1)})[:8]
+        return digest({k: v for k, v in values.items() if (k, v) not in (("repeats", 1), ("until_bound", False))})[:8]
 
     def cells(self) -> list[Cell]:
         """The grid, method by method."""

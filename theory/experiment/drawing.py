@@ -42,7 +42,7 @@ def figure_of(record: Record) -> Any:
         repeated = tuple(record.histories[other] for other in others)
         bound = cache(theorem.__call__) if covered else None
         curves.append(Curve(result["title"], record.histories[first], bound, repeated))
-    runs = "curves are medians" if any(curve.others for curve in curves) else "curves are one run each"
+    runs = "curves are means" if any(curve.others for curve in curves) else "curves are one run each"
     return draw_panels(
         curves,
         constants.lower,

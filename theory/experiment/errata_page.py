@@ -7,7 +7,8 @@ from typing import Any
 
 from ..claims import Verification, find_claim, list_claims
 from ..claims.judgement import judge
-from .ledger_page import CARE, SIGNS, command
+from .claim_citation import checks_of, command, display, plain
+from .ledger_page import CARE
 
 __all__ = ["NAMES", "PAGES", "errata", "refuted_claims"]
 
@@ -97,7 +98,7 @@ def _page(text: str, head: str, results: Any) -> str:
         claim, witness = find_claim(id), _witness(results[id])
         see = ", ".join(f"`{other}`" for other in claim.see)
         lines.append(
-            f"| [{_plain(claim.title)}](#{_anchor(id)}) | {_plain(claim.cited)} | {witness.interval.estimate:.5g} "
+            f"| [{plain(claim.title)}](#{_anchor(id)}) | {plain(claim.cited)} | {witness.interval.estimate:.5g} "
             f"| {witness.predicted:.5g} | {see} |"
         )
     lines.append("")
@@ -112,32 +113,32 @@ def _entry(id: str, results: Any) -> list[str]:
     lines = [
         f'<a id="{_anchor(id)}"></a>',
         "",
-        f"## {_plain(claim.title)}",
+        f"## {plain(claim.title)}",
         "",
         f"`{id}`. {CARE[claim.refuted]}".rstrip(),
         "",
     ]
     if claim.quote:
         lines += [f"> {claim.quote}", ""]
-    lines += [f"*{origin}:* {_plain(claim.cited)}.", ""]
-    lines += [f"**{refuted}** {_plain(claim.statement)}", "", *_display(claim)]
+    lines += [f"*{origin}:* {plain(claim.cited)}.", ""]
+    lines += [f"**{refuted}** {plain(claim.statement)}", "", *display(claim)]
     if result.verdict != "refuted":
         lines += [f"**The numbers do not refute it now: {result.verdict}.**", ""]
-    lines += ["**Witness.**", "", *_measured(result), ""]
+    lines += ["**Witness.**", "", *checks_of(result), ""]
     if result.note:
-        lines += [f"*Where:* {_plain(result.note)}.", ""]
+        lines += [f"*Where:* {plain(result.note)}.", ""]
     if claim.proof:
-        lines += ["**Why.** " + _plain(claim.proof), ""]
+        lines += ["**Why.** " + plain(claim.proof), ""]
     for other in claim.see:
         right = find_claim(other)
-        lines += [f"**{instead}: {_plain(right.title)}** (`{other}`). {_plain(right.statement)}", ""]
-        lines += _display(right)
+        lines += [f"**{instead}: {plain(right.title)}** (`{other}`). {plain(right.statement)}", ""]
+        lines += display(right)
         if right.proof:
-            lines += [f"*Derivation:* {_plain(right.proof)}", ""]
+            lines += [f"*Derivation:* {plain(right.proof)}", ""]
         if right.attained:
-            lines += [f"*Tight:* {_plain(right.attained)}.", ""]
-        lines += [f"*Source:* {_plain(right.cited)}. *Verdict:* {results[other].verdict}.", ""]
-        lines += [*_measured(results[other]), ""]
+            lines += [f"*Tight:* {plain(right.attained)}.", ""]
+        lines += [f"*Source:* {plain(right.cited)}. *Verdict:* {results[other].verdict}.", ""]
+        lines += [*checks_of(results[other]), ""]
     ids = " ".join([id, *claim.see])
     repeat = command(result).replace(id, ids, 1)
     return [*lines, "```sh", repeat, f'python -m pytest tests/claims/test_claims.py -k "{id}"', "```", ""]
@@ -148,26 +149,5 @@ def _witness(result: Verification) -> Any:
     return next((check for check in result.checks if judge(check) == "refuted"), result.checks[0])
 
 
-def _display(claim: Any) -> list[str]:
-    return ["$$", claim.latex, "$$", ""] if claim.latex else []
-
-
-def _measured(result: Verification) -> list[str]:
-    lines = ["| check | measured | interval | stated | measured / stated | verdict |", "|---|---|---|---|---|---|"]
-    for check in result.checks:
-        value, low, high = check.interval[:3]
-        ends = f"[{low:.5g}, {high:.5g}]" if check.interval.samples else "computed"
-        ratio = f"{value / check.predicted:.4g}" if check.predicted else "–"
-        stated = f"{SIGNS[check.rule]}{check.predicted:.6g}"
-        cells = (_plain(check.label), f"{value:.6g}", _plain(ends), stated, ratio, judge(check))
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
 def _anchor(id: str) -> str:
     return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
-
-
-def _plain(text: str) -> str:
-    """Escape the characters that are special in Markdown."""
-    return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", " ".join(text.split()))

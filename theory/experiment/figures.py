@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from .ranks import from_root
 from .records import Record
 from .records import read_record as read_run
 
-__all__ = ["Figure", "chosen", "draw_figures", "flagship_found", "known_figures", "plan_text"]
+__all__ = ["Figure", "chosen", "draw_figures", "flagship_found", "known_figures", "own_records", "plan_text"]
 
 
 class Figure(NamedTuple):
@@ -220,8 +220,24 @@ def records_of(figures: Any, folder: str | Path, fresh: bool = False) -> dict[st
     return {name: None if fresh or not path.is_file() else read_record(path) for name, path in paths.items()}
 
 
-def plan_text(figures: Any, records: Any) -> str:
-    """The source of each figure, one per line."""
+def own_records(folder: str | Path, known: Any) -> dict[str, FigureRecord]:
+    """The records in a folder that are of no known figure: of studies and configurations of the user's own."""
+    paths = sorted((Path(folder) / FOLDER).glob("*.json"))
+    found = {path.stem: read_record(path) for path in paths if path.stem not in known}
+    return {name: record for name, record in found.items() if "study" in record.how}
+
+
+def _drawn_by(record: FigureRecord, folder: str | Path) -> str:
+    """How a figure that is not the package's is drawn: a user's file is run only if it is named."""
+    study = str(record.how.get("study"))
+    at = "" if str(folder) == "figures" else f" --figures {folder}"
+    return f"of {study}: figures {study if study.endswith('.py') else record.figure}{at}"
+
+
+def plan_text(
+    figures: Any, records: Any, own: Mapping[str, FigureRecord] | None = None, folder: Any = "figures"
+) -> str:
+    """The source of each figure, one per line; those of the user's own come last."""
     lines = []
     for figure in figures:
         record = records[figure.name]
@@ -235,6 +251,7 @@ def plan_text(figures: Any, records: Any) -> str:
                 f"{figure.name:<26}from its record; measuring took {record.seconds:.0f} s"
                 + (f" ({said})" if said else "")
             )
+    lines += [f"{name:<26}from its record, {_drawn_by(record, folder)}" for name, record in (own or {}).items()]
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
-from ..reporting.progress import Progress
+from ..reporting.progress import Progress, heartbeat
 from .catalog import Entry, compressor, find, title
 from .configuration import Cell, Configuration
 from .interruption import Interruption
@@ -24,11 +24,12 @@ from .method_names import written_method
 from .ranks import compile_together, from_root
 from .records import Recorder, read_record
 from .stopping import Stopping, Watcher
-from .theorems import Constants, judge, measure_constants, theorem_for
+from .theorems import Constants, Theorem, judge, measure_constants, theorem_for
 from .variance_table import compression_ratio, gradient_numbers, stated_ratio
 
 K_SHARE = 500  # the letter k in a method's name means d/500, at least 1
 FIRST_STEP = 0.25  # the first step size, times L
+MOST_TIMES = 100  # a run is at most so many times longer until its bound says something
 STOPPED = 99  # SciPy's status for a run that its callback stopped
 
 
@@ -58,8 +59,9 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
 
     With the problem, all that would fail in a later run is refused, too.
     """
-    from ..compressors import check
+    from ..compressors.closed_forms import check, for_workers
     from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
+    from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
 
     k = max(1, constants.d // K_SHARE)
@@ -78,6 +80,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         parts = written_method(entry.name, constants.d, k) if written else None
         what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
         try:
+            what = for_workers(what, cell.workers)
             check(what, constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
@@ -89,7 +92,10 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             average="quadratic",
             compress="loss" if entry.family == "sgd-sparse" else "full",
         )
-        if parts is not None and "local_steps" in parts.fields:
+        if parts is not None and parts.method is not None:
+            method = for_these_workers(parts.method, cell.workers)
+            method = method._replace(step=step, batch=cell.batch, average="quadratic")
+        elif parts is not None and "local_steps" in parts.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
             method = LocalSGD(**(shared | parts.fields))
         elif parts is not None:
@@ -130,6 +136,7 @@ def experiment(
     command: str = "",
     say: Callable[[str], object] = print,
     stopping: Stopping | None = None,
+    json_file: str | None = None,
 ) -> int:
     """Run a configuration, print its table and write its record.
 
@@ -144,6 +151,8 @@ def experiment(
         Called with the lines of output, on rank 0 only.
     stopping : Stopping, optional
         Where checkpoints are kept, and from where to go on.
+    json_file : str, optional
+        Where the row of each method is written as JSON, "-" for standard output.
 
     Returns
     -------
@@ -167,11 +176,14 @@ def experiment(
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         from_root(comm, lambda: _require_writable(configuration.out))
-        data, problem, constants, cells = _prepare(configuration, comm)
+        with heartbeat(f"data {configuration.data}: still loading, or solving for f*", root, said=True):
+            data, problem, constants, cells = _prepare(configuration, comm)
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
             say(f"columns differ by a factor of {ratio} in scale, which slows every method; --scaled divides them")
         jobs = make_jobs(configuration, cells, constants)
+        if configuration.until_bound:
+            jobs = [_until_bound(job, constants) for job in jobs]
         compile_together(jobs, problem, comm, say)
         opened: list[Recorder] = []
         at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
@@ -182,7 +194,7 @@ def experiment(
             _run_all(jobs, problem, constants, configuration, comm, recorder, interruption, stopping or Stopping())
         except Interrupted as stopped:
             interruption.signal = stopped.signal
-            from_root(comm, lambda: _finish(recorder, interruption, say))
+            from_root(comm, lambda: _finish(recorder, interruption, say, json_file))
             if root and stopped.folder:
                 say(f"go on: the same command with --resume {stopped.folder.parents[1]}")
             return stopped.exit_code
@@ -191,29 +203,37 @@ def experiment(
                 recorder.close("failed", str(error))
             raise ConfigurationError(str(error)) from None
         except KeyboardInterrupt:
-            _finish(recorder, interruption, say)
+            _finish(recorder, interruption, say, json_file)
             raise
         except Exception as error:
             if recorder is not None:
                 recorder.close("failed", repr(error))
             raise
-        return from_root(comm, lambda: _finish(recorder, interruption, say))
+        return from_root(comm, lambda: _finish(recorder, interruption, say, json_file))
 
 
 def _prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
+    from ..problems.row_blocks import is_large
 
-    def load():
-        data = load_data(configuration.data, n_features=configuration.features)
+    def load(comm=None):
+        data = load_data(configuration.data, n_features=configuration.features, comm=comm)
         data = data.scaled() if configuration.scaled else data
         return data, make_problem(data, configuration.l2, configuration.problem)
 
     mine = []
 
+    if comm is not None and Path(configuration.data).is_dir():  # shards, which all ranks check together
+        try:
+            mine.extend(load(comm))
+        except DataError as error:
+            raise ConfigurationError(str(error)) from None
+
     def first() -> None:
         try:
-            mine.extend(load())
+            if not mine:
+                mine.extend(load())
             unsolved = Constants(mine[0].n, mine[1].d, *[1.0] * (len(Constants._fields) - 2))
             make_jobs(configuration, configuration.cells(), unsolved, mine[1])  # refuses before anything is solved
         except DataError as error:
@@ -221,7 +241,11 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
     from_root(comm, first)
     data, problem = mine or load()
-    constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
+    if comm is not None and is_large(problem):
+        constants: Any = measure_constants(problem, comm)
+        cells = from_root(comm, configuration.cells)
+    else:
+        constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
 
 
@@ -314,13 +338,9 @@ def _run_all(
                 return
 
 
-def _record(
-    recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
-) -> None:
-    """Write one run to disk: its history, arrays, costs and verdict."""
-    end = result.history[-1]
-    gap = float(result.fun) - constants.lower
-    theorem = theorem_for(
+def _theorem(job: Job, constants: Constants) -> Theorem:
+    """The theorem that covers a job."""
+    return theorem_for(
         job.entry,
         job.method.compressor,
         constants,
@@ -329,6 +349,22 @@ def _record(
         workers=job.cell.workers,
         batch=job.cell.batch,
     )
+
+
+def _until_bound(job: Job, constants: Constants) -> Job:
+    """The job with the steps from which its bound says something, if these are not far more."""
+    from_there = _theorem(job, constants).speaks_from(constants.trivial, job.cell.steps) or 0
+    more = job.cell.steps < from_there <= MOST_TIMES * job.cell.steps
+    return job._replace(cell=job.cell._replace(steps=from_there)) if more else job
+
+
+def _record(
+    recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
+) -> None:
+    """Write one run to disk: its history, arrays, costs and verdict."""
+    end = result.history[-1]
+    gap = float(result.fun) - constants.lower
+    theorem = _theorem(job, constants)
     verdict = judge(theorem, int(result.nit), gap, constants.trivial, largest, constants.start)
     stated, constant = stated_ratio(job.method.settled(problem).compressor, constants.d)
     measured = {
@@ -362,10 +398,12 @@ def _record(
     recorder.flush()
 
 
-def _finish(recorder: Recorder | None, interruption: Interruption, say: Any) -> int:
+def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, json_file: str | None = None) -> int:
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
+    from ..reporting.terminal import at_width
+    from .command_parser import write_json
     from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
     from .record_table import report
 
@@ -373,9 +411,11 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any) -> 
     interruption.running = True  # from here on a signal must not interrupt writing
     record = read_record(recorder.folder)
     if record.results:
-        text = report(record)
-        recorder.text("table.txt", text + "\n")
-        say(text)
+        with at_width():
+            recorder.text("table.txt", report(record) + "\n")
+        say(report(record))
+        if json_file:
+            write_json(json_file, record.results)
         draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
     reason = interruption.reason if interrupted else ""
     folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)

@@ -53,6 +53,8 @@ def verify_all(
     data: Any = None,
     json_file: Any = None,
     html_file: Any = None,
+    markdown_file: Any = None,
+    badge_file: Any = None,
     errata_folder: Any = None,
     formulas: bool = False,
     changed: bool = False,
@@ -76,6 +78,10 @@ def verify_all(
         Path of the ledger as JSON.
     html_file : str, optional
         Path of the ledger as a page.
+    markdown_file : str, optional
+        Path of the claims in Markdown, each with its references and BibTeX.
+    badge_file : str, optional
+        Path of an SVG that counts verdicts.
     errata_folder : str, optional
         Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among ``ids``.
     formulas : bool
@@ -94,10 +100,11 @@ def verify_all(
     """
     from ..claims import Verification, verify
 
+    files: dict[str, Any] = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder)
+    files |= dict(markdown_file=markdown_file, badge_file=badge_file, formulas=formulas)
     if changed or keep:
         results, interrupted = _from_evidence(ids, seed, quick, say, changed, keep)
-        files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
-        return _show(results, len(ids), seed, quick, None, interrupted, say, **files)
+        return _show(results, ids, seed, quick, None, interrupted, say, **files)
     mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
     rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
     with _bar(mine, comm, rows is not None) as bar:
@@ -119,16 +126,15 @@ def verify_all(
         else:
             found, interrupted = shared_out(comm, ids, work)
     results = [Verification(**found[k]) for k in sorted(found)]
-    files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder, formulas=formulas)
     name = None if data is None else data.name
-    return from_root(comm, lambda: _show(results, len(ids), seed, quick, name, interrupted, say, **files))
+    return from_root(comm, lambda: _show(results, ids, seed, quick, name, interrupted, say, **files))
 
 
 def _from_evidence(
     ids: list[str], seed: int, quick: bool, say: Callable[[str], object], changed: bool, keep: bool
 ) -> tuple[list, bool]:
     """Judge kept evidence, and what is measured now; the results, and whether there was an interruption."""
-    from ..claims import find_claim
+    from ..claims import find_claim, list_claims
     from ..claims.verification import judged
     from .kept_evidence import changed as changes
     from .kept_evidence import measured_apart, read_evidence, write_evidence
@@ -149,10 +155,13 @@ def _from_evidence(
             interrupted = True
     if keep:
         write_evidence(fresh.values())
+    formulas = {find_claim(id).formula for id in ids} - {""}
+    kin = [id for id in evidence if id in list_claims() and find_claim(id).formula in formulas and id not in ids]
+    kin = [id for id in kin if id not in changes(kin, evidence, seed, quick)]  # they may secure a formula
     evidence |= fresh
     if changed:
         say(f"{len(fresh)} measured, {len(ids) - len(todo)} judged by evidence from before")
-    return [judged(find_claim(id), evidence[id]) for id in ids if id in evidence], interrupted
+    return [judged(find_claim(id), evidence[id]) for id in [*ids, *kin] if id in evidence], interrupted
 
 
 def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int, dict], bool]:
@@ -183,7 +192,7 @@ def _one(item):
 
 def _show(
     results: Any,
-    asked: int,
+    asked: Any,
     seed: Any,
     quick: Any,
     data: Any,
@@ -192,14 +201,18 @@ def _show(
     *,
     json_file: Any,
     html_file: Any,
+    markdown_file: Any,
+    badge_file: Any,
     errata_folder: Any,
     formulas: Any,
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, formula_table, ledger, list_claims, resolution
     from ..claims.several_results import related, unclaimed, unevaluated
+    from .claim_citation import markdown_of, origin, record_of
 
-    results = related(results)
+    asked_for, made = set(asked), origin()
+    results = [result for result in related(results) if result.id in asked_for]
     left = unevaluated(results)
     if results:
         say(str(ledger(results)))
@@ -210,7 +223,7 @@ def _show(
         say(str(formula_table(results)))
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
-    say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {seed}{tail}")
+    say(f"{len(results)} of {len(asked)} claims in {seconds:.1f} s of work, seed {seed}{tail}")
     if results:
         say(resolution(results))
         say(f"{sum(map(len, left.values()))} branches of {len(left)} formulas are evaluated by none of these claims")
@@ -227,22 +240,29 @@ def _show(
             "quick": quick,
             "data": data,
             "versions": versions(),
+            **made._asdict(),
             "interrupted": interrupted,
             "exit_code": code,
             "not_evaluated": left,
             "not_claimed": unclaimed(results),
-            "results": [result.as_dict() for result in results],
+            "results": [record_of(result, made) for result in results],
         }
         write_whole(Path(json_file), json.dumps(content, indent=1, allow_nan=False) + "\n")
         say(f"ledger: {json_file}")
     if html_file is not None and results:
         from .ledger_page import page
 
-        facts: dict[str, Any] = dict(
-            seed=seed, quick=quick, versions=versions(), known=len(list_claims()), interrupted=interrupted
-        )
-        write_whole(Path(html_file), page(results, **facts))
+        facts: dict[str, Any] = dict(seed=seed, quick=quick, versions=versions(), known=len(list_claims()), made=made)
+        write_whole(Path(html_file), page(results, interrupted=interrupted, **facts))
         say(f"page: {html_file}")
+    if markdown_file is not None and results:
+        write_whole(Path(markdown_file), "\n".join(markdown_of(result, made) for result in results))
+        say(f"Markdown: {markdown_file}")
+    if badge_file is not None and not interrupted:
+        from .ledger_badge import badge
+
+        write_whole(Path(badge_file), badge(results))
+        say(f"badge: {badge_file}")
     if errata_folder is not None and not interrupted:
         from .errata_page import errata
 

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import shlex
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..bounds.bibliography import cited
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
-from ..claims.judgement import judge
+from ..claims.judgement import CONSISTENT
 from ..claims.ledger_table import source_text
+from ..claims.words import WORDS
 from ..reporting.formulas import FormulaError, mathml
-from .ledger_pictures import check_picture, finite, number, tightness_bar
+from .claim_citation import Origin
+from .ledger_cells import MARKS, compared, explained, interval_of, link, table, tone_of
+from .ledger_details import details
+from .ledger_pictures import finite, number, tightness_bar
 from .source_theorems import theorem_table
 
-__all__ = ["CARE", "alarms", "command", "page"]
+__all__ = ["CARE", "alarms", "counted", "page"]
 
 FRAME = Path(__file__).with_name("ledger_page.html")
-SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "identity": "= ", "equality": "= "}
-NARROW = "\u202f"  # a non-breaking space
-MARKS = {"holds": "✓", "holds, slack": "✓", "holds, loose": "~", "order consistent": "~"}
-MARKS |= {"vacuous": "○", "refuted": "✗", "undecided": "?"}
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
@@ -38,25 +37,17 @@ CARE = {  # how a refuted statement is known
 }
 COLUMNS = (  # sort key, heading, width in percent
     ("id", "Claim", 12),
-    ("title", "Statement", 24),
+    ("title", "Statement", 21),
     ("source", "Source", 11),
     ("measured", "Measured", 9),
     ("bound", "Bound", 8),
     ("tightness", "Measured / bound", 8),
     ("verdict", "Verdict", 8),
     ("resolution", "Blind to a factor", 8),
-    ("certificate", "Secured by", 7),
-    ("mutants", "Mutants caught", 5),
+    ("certificate", "Secured by", 8),
+    ("mutants", "Mutants caught", 7),
 )
 MORE_ORDERS = (("known", "how well the source is known"), ("kind", "kind"), ("seconds", "seconds"))
-
-
-def command(result: Verification) -> str:
-    """The command that repeats a result: a claim from outside the package is given by its file."""
-    file = find_claim(result.id).file
-    name = shlex.quote(os.path.relpath(file)) if file else result.id
-    quick = " --quick" if result.quick else ""
-    return f"python -m theory.experiment verify {name} --seed {result.seed}{quick}"
 
 
 def alarms(result: Verification) -> list[str]:
@@ -64,13 +55,20 @@ def alarms(result: Verification) -> list[str]:
     found = [f"mutant survived: {name}" for name in result.survivors]
     if result.refuted and result.verdict != "refuted":
         found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.refuted and not result.verdict.startswith(("holds", "vacuous")):
+    elif not result.refuted and not result.verdict.startswith(("holds", CONSISTENT, "vacuous")):
         found.insert(0, result.verdict)
     return found
 
 
 def page(
-    results: Any, *, seed: int, quick: bool, versions: dict[str, str], known: int, interrupted: bool = False
+    results: Any,
+    *,
+    seed: int,
+    quick: bool,
+    versions: dict[str, str],
+    known: int,
+    made: Origin,
+    interrupted: bool = False,
 ) -> str:
     """The page.
 
@@ -83,6 +81,8 @@ def page(
         Versions of the software, by name.
     known : int
         Number of claims.
+    made : Origin
+        Of which commit and day.
     interrupted : bool
         Whether some are missing because of an interruption.
 
@@ -101,6 +101,8 @@ def page(
     )
     parts = {
         "policy": _policy(frame),
+        "made": escape(str(made)),
+        "words": _words(),
         "summary": _summary(results, known, interrupted),
         "topics": _options(topics),
         "kinds": _options([result.kind for result in results]),
@@ -113,7 +115,7 @@ def page(
         "theorems": theorem_table(results, ids),
         "columns": "".join(f'<col width="{width}%">' for *_, width in COLUMNS),
         "heads": heads,
-        "rows": "\n".join(_rows(result, find_claim(result.id), ids) for result in results),
+        "rows": "\n".join(_rows(result, find_claim(result.id), ids, made) for result in results),
         "footer": _footer(results, seed, quick, versions),
     }
     return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], frame)
@@ -135,45 +137,63 @@ def _options(values: Any) -> str:
     return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
 
 
-def _link(id: str, ids: Any) -> str:
-    name = f'<span class="id">{escape(id)}</span>'
-    return f'<a href="#{escape(id)}">{name}</a>' if id in ids else name
+def counted(results: Any) -> dict[str, str]:
+    """How many claims there are of each verdict, how many mutants were caught, and how many alarms there are.
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> counted([verify("topk.contraction", quick=True)])["hold"]
+    '1'
+    """
+    expected = [result for result in results if not alarms(result)]
+    caught = sum(len(result.mutants) - len(result.survivors) for result in results)
+    verdicts = [result.verdict for result in expected if not result.refuted]
+    return {
+        "claims": str(len(results)),
+        "hold": str(verdicts.count("holds")),
+        "slack or loose": str(verdicts.count("holds, slack") + verdicts.count("holds, loose")),
+        CONSISTENT: str(verdicts.count(CONSISTENT)),
+        "vacuous": str(verdicts.count("vacuous")),
+        "refuted, as expected": str(len(expected) - len(verdicts)),
+        "mutants caught": f"{caught} of {sum(len(result.mutants) for result in results)}",
+        "alarms": str(len(results) - len(expected)),
+    }
 
 
-# --- the head and the foot --------------------------------------------------------------------------------------------
+def _words() -> str:
+    """What the words mean, a table for each place where some stand."""
+    parts = ""
+    for place, words in WORDS.items():
+        rows = "".join(
+            f'<tr><th scope="row">{word}</th><td class="text">{text}</td></tr>' for word, text in words.items()
+        )
+        parts += table(place, "", rows)
+    return parts
 
 
 def _summary(results: Any, known: int, interrupted: bool) -> str:
     ids = {result.id for result in results}
-    expected = [result for result in results if not alarms(result)]
-    refuted = [result for result in expected if result.refuted]
-    caught = sum(len(result.mutants) - len(result.survivors) for result in results)
-    counts = [
-        (f"{len(results)} of {known}" if len(results) < known else len(results), "claims"),
-        (sum(result.verdict == "holds" for result in expected), "hold"),
-        (sum(result.verdict in ("holds, slack", "holds, loose") for result in expected), "hold, slack or loose"),
-        (sum(result.verdict == "order consistent" for result in expected), "order consistent"),
-        (sum(result.verdict == "vacuous" for result in expected), "vacuous"),
-        (len(refuted), "refuted, as expected"),
-        (f"{caught} of {sum(len(result.mutants) for result in results)}", "mutants caught"),
-        (len(results) - len(expected), "alarms"),
-    ]
-    items = "".join(f"<li><b>{count}</b>{name}</li>" for count, name in counts)
+    refuted = [result for result in results if result.refuted and not alarms(result)]
+    counts = counted(results)
+    if len(results) < known:
+        counts["claims"] = f"{len(results)} of {known}"
+    items = "".join(f"<li><b>{count}</b>{name}</li>" for name, count in counts.items())
     parts = [f'<ul class="counts">{items}</ul>']
     if interrupted:
         parts.append('<p class="box alarm">Interrupted: the claims that are missing were not verified.</p>')
     wrong = [(result, alarms(result)) for result in results if alarms(result)]
     if wrong:
-        rows = "".join(f"<li>{_link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
+        rows = "".join(f"<li>{link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
         parts.append(f'<section class="box alarm"><h2 class="refuted">✗ Alarms</h2><ul>{rows}</ul></section>')
     else:
         parts.append('<p class="box calm">✓ No alarm: every verdict is the expected one, and no mutant survived.</p>')
     if refuted:
         rows = ""
         for result in refuted:
-            instead = ", ".join(_link(other, ids) for other in find_claim(result.id).see)
+            instead = ", ".join(link(other, ids) for other in find_claim(result.id).see)
             said = escape(f" {CARE[result.refuted]}".rstrip())
-            rows += f"<li>{escape(result.title)}: {_link(result.id, ids)}; instead {instead}.{said}</li>"
+            rows += f"<li>{escape(result.title)}: {link(result.id, ids)}; instead {instead}.{said}</li>"
         title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
         parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
     return "\n".join(parts)
@@ -197,18 +217,6 @@ def _verdict(result: Verification) -> str:
     return f"refuted ({result.refuted})" if result.refuted and result.verdict == "refuted" else result.verdict
 
 
-def _tone(verdict: str, text: str = "") -> str:
-    if verdict == "refuted":
-        return "expected" if text else "refuted"
-    weak = dict.fromkeys(("holds, loose", "order consistent", "vacuous"), "vacuous")
-    return {"holds": "holds", "holds, slack": "holds", **weak}.get(verdict, "undecided")
-
-
-def _interval(interval: Any) -> str:
-    """The ends of an interval, or a note that there is none."""
-    return f"[{number(interval.low)}, {number(interval.high)}]" if interval.samples else "computed"
-
-
 def _formula(claim: Claim) -> str:
     """The formula; the statement if there is none; the LaTeX if it cannot be translated."""
     if not claim.latex:
@@ -219,11 +227,12 @@ def _formula(claim: Claim) -> str:
         return f"<code>{escape(claim.latex)}</code>"
 
 
-def _rows(result: Verification, claim: Claim, ids: Any) -> str:
+def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
     headline, ratio = result.checks[0], result.tightness
     share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
     keys = {
         "id": result.id,
+        "version": str(claim.version),
         "topic": result.id.split(".")[0],
         "title": result.title,
         "source": claim.cited,
@@ -240,20 +249,26 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     }
     data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
     alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = _tone(result.verdict, result.refuted)
+    tone = tone_of(result.verdict, result.refuted)
     mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
     wide = {"Statement", "Source", "Claim"}
+    measured, bound = compared(headline)
+    verdict = explained("Verdict", result.verdict, _verdict(result))
+    known, source = explained("Source", result.source_known), escape(cited(claim.source, brief=True))
+    begins = source.startswith(result.source_known)  # "derived; sharpens ..."
+    said = f"{known}{source.removeprefix(result.source_known)}" if begins else f"{source} {known}"
     cells = [
-        f'<button type="button" class="open-row id" aria-expanded="false" aria-controls="more-{escape(result.id)}">'
+        f'<span id="{escape(claim.cite)}"></span><button type="button" class="open-row id" aria-expanded="false" '
+        f'aria-controls="more-{escape(result.id)}">'
         f"{_breakable(result.id)}</button>",
         f"<div>{escape(result.title)}</div>{_formula(claim)}",
-        f'<span class="source">{escape(claim.cited)}</span><span class="soft">{escape(result.source_known)}</span>',
-        f'{number(headline.interval.estimate)} <span class="interval">{_interval(headline.interval)}</span>',
-        f"{SIGNS[headline.rule].replace(' ', NARROW)}{number(result.predicted)}",
+        f'<span class="source">{said}</span>',
+        f'{measured} <span class="interval">{interval_of(headline.interval)}</span>',
+        bound,
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
-        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {escape(_verdict(result))}</span>{alarm}',
+        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {verdict}</span>{alarm}',
         _blind(result),
-        escape(result.certificate),
+        explained("Secured by", result.certificate),
         mutants,
     ]
     row = ""
@@ -263,7 +278,7 @@ def _rows(result: Verification, claim: Claim, ids: Any) -> str:
     return (
         f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
         f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
-        f"{_details(result, claim, ids)}</td></tr>\n</tbody>"
+        f"{details(result, claim, ids, made)}</td></tr>\n</tbody>"
     )
 
 
@@ -275,7 +290,8 @@ def _blind(result: Verification) -> str:
     more = [f"without {term}" for term in blind.terms]
     more += [f"with 0.8 {term}" for term in blind.smaller]
     more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
-    more += [f"{len(blind.branches)} branches not evaluated"] if blind.branches else []
+    left = len(blind.branches)
+    more += [f"{left} branch{'es' if left > 1 else ''} not evaluated"] if left else []
     factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
     return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
@@ -288,96 +304,3 @@ def _key(value: Any) -> str:
 def _breakable(id: str) -> str:
     """An id with optional line breaks after its dots."""
     return escape(id).replace(".", ".<wbr>")
-
-
-def _details(result: Verification, claim: Claim, ids: Any) -> str:
-    bound = f"<code>{escape(claim.signature(annotated=False))}</code>" if claim.of is not None else ""
-    bibtex = "\n\n".join(claim.bibtex)
-    meaning = [
-        ("Statement", escape(claim.statement)),
-        ("Proof sketch", escape(claim.proof)),
-        ("Tight", escape(claim.attained)),
-        ("Closed form", bound),
-        ("Note", escape(result.note)),
-        ("Secured by", escape(result.certificate)),
-        ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
-        ("Measured by", escape(result.measured_by)),
-        ("Wrong formulas", escape(_wrong_formulas(result))),
-        ("Formula secured by", ", ".join(_link(other, ids) for other in result.secured_by)),
-        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
-        ("See also", ", ".join(_link(other, ids) for other in claim.see)),
-        ("In the text", escape(claim.quote)),
-        ("Source", f"{escape(claim.cited)} ({escape(result.source_known)})"),
-    ]
-    use = [
-        ("Code", f"<pre>{escape(claim.code)}</pre>" if claim.code else ""),
-        ("Repeat", f"<code>{escape(command(result))}</code>"),
-        ("Seconds", f"{result.seconds:.2f}"),
-        ("Cite", f"<code>{escape(claim.cite)}</code>"),
-        ("BibTeX", f"<pre>{escape(bibtex)}</pre>" if bibtex else ""),
-    ]
-    return _list(meaning) + _checks(result) + _mutants(result) + _list(use)
-
-
-def _wrong_formulas(result: Verification) -> str:
-    """Which wrong formulas a check noticed, and which none did."""
-    groups = (("noticed", True), ("not noticed", False))
-    found = ((title, [n for n, seen in result.formula_mutants.items() if seen is kind]) for title, kind in groups)
-    return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
-
-
-def _list(facts: Any) -> str:
-    return "<dl>" + "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts if text) + "</dl>"
-
-
-def _checks(result: Verification) -> str:
-    rows = ""
-    for check in result.checks:
-        verdict, ratio = judge(check), None
-        if finite(check.interval.estimate, check.predicted) and check.predicted:
-            ratio = check.interval.estimate / check.predicted
-        within = f" ± {number(check.tolerance)}" if check.rule in ("rate", "limit") else ""
-        verdict = f"assumption {verdict}" if check.assumed else verdict
-        mark, tone = MARKS.get(judge(check), "?"), _tone(judge(check), result.refuted)
-        rows += (
-            f'<tr><th scope="row">{escape(check.label)}</th><td>{number(check.interval.estimate, 6)}</td>'
-            f"<td>{_interval(check.interval)}</td><td>{SIGNS[check.rule]}{number(check.predicted, 6)}{within}</td>"
-            f'<td data-label="ratio">{number(ratio)}</td><td class="{tone}">{mark} {verdict}</td>'
-            f"<td>{check_picture(check)}</td></tr>"
-        )
-    heads = "".join(
-        f'<th scope="col">{title}</th>'
-        for title in ("Check", "Measured", "Interval", "Predicted", "Ratio", "Verdict", "Interval beside prediction")
-    )
-    samples = f", {result.samples} samples" if result.samples else ""
-    return _table(f"Checks{samples}", heads, rows)
-
-
-def _mutants(result: Verification) -> str:
-    if not result.mutants:
-        return ""
-    rows = ""
-    for name, fate in result.mutants.items():
-        checks = result.mutant_checks.get(name, ())
-        shown = next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
-        found = f"<td>–</td><td>–</td><td>–</td><td>{check_picture(shown) if shown else ''}</td>"
-        if shown is not None:
-            found = (
-                f'<td class="text">{escape(shown.label)}</td>'
-                f"<td>{number(shown.interval.estimate)} {_interval(shown.interval)}</td>"
-                f"<td>{SIGNS[shown.rule]}{number(shown.predicted)}</td><td>{check_picture(shown)}</td>"
-            )
-        text, tone = ("✓ caught", "holds") if fate == "refuted" else ("✗ survived", "refuted")
-        rows += f'<tr><th scope="row">{escape(name)}</th><td class="{tone}">{text}</td>{found}</tr>'
-    heads = "".join(
-        f'<th scope="col">{title}</th>'
-        for title in ("Mutant", "Fate", "Where", "Measured", "Predicted", "Interval beside prediction")
-    )
-    return _table("Mutants", heads, rows)
-
-
-def _table(caption: str, heads: str, rows: str) -> str:
-    return (
-        f'<div class="inner"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>'
-        "</table></div>"
-    )

@@ -1,9 +1,10 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
-A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Names are those of
-the classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True,
-False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
-``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
+A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Or a method stands
+alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``.  Names are those of the classes, upper or lower case,
+and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
+five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, or, for wrappers,
+other compressors: ``bucketed(qsgd(s=7), 512)``.
 """
 
 from __future__ import annotations
@@ -25,17 +26,21 @@ ALIASES = {
     "iconef": "ImprovedContractiveErrorFeedback",
     "linearsketch": "LinearSketchFeedback",
     "fullprecision": "Lossless",
+    "lag": "CLAG",
+    "scaffnew": "ProxSkip",
 }
 
 
 class Written(NamedTuple):
     """What a written method has: a compressor, and the fields of the method that its other parts set.
 
-    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`.
+    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or else it is ``method``, whose step
+    size is still missing.
     """
 
     compressor: Any
     fields: dict
+    method: Any = None
 
 
 def split_names(text: str) -> list[str]:
@@ -63,8 +68,8 @@ def is_written(name: str) -> bool:
     >>> is_written("topk(k=3)+memory"), is_written("natural"), is_written("qsgd4")
     (True, True, False)
     """
-    first = name.partition("+")[0].partition("(")[0].strip().lower()
-    return first in _compressors()
+    first = _without_hyphens(name).partition("+")[0].partition("(")[0].strip().lower()
+    return ALIASES.get(first, first).lower() in _compressors() | _methods()
 
 
 def written_method(name: str, d: int, k: int) -> Written:
@@ -86,10 +91,11 @@ def written_method(name: str, d: int, k: int) -> Written:
     Examples
     --------
     >>> written_method("topk(k=3) + memory + momentum(0.9)", 100, 1)
-    Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)})
+    Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)},
+            method=None)
     """
     try:
-        tree = ast.parse(name.strip(), mode="eval").body
+        tree = ast.parse(_without_hyphens(name), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: NUL, or nested too deeply
         raise ConfigurationError(f"method {name!r}: this cannot be read; write topk(k=100)+memory, say") from None
     parts: list[ast.expr] = []
@@ -97,7 +103,10 @@ def written_method(name: str, d: int, k: int) -> Written:
         parts.insert(0, tree.right)
         tree = tree.left
     compressors, rules, servers = _compressors(), _rules(), _servers()
-    made = _make(tree, name, compressors, compressors, d, k)
+    made = _make(tree, name, compressors | _methods(), compressors, d, k)
+    if hasattr(made, "round"):
+        require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
+        return Written(made.compressor, {}, made)
     fields: dict = {}
     for part in parts:
         if _name_of(part, name) == "local":
@@ -108,6 +117,13 @@ def written_method(name: str, d: int, k: int) -> Written:
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
         fields[field] = _make(part, name, rules | servers, compressors, d, k)
     return Written(made, fields)
+
+
+def _without_hyphens(name: str) -> str:
+    """A method's name as its class has it: ``ef21-sgdm(topk(k=9))`` is ``ef21sgdm(topk(k=9))``."""
+    first, bracket, rest = name.strip().partition("(")
+    plain = first.replace("-", "").strip()
+    return plain + bracket + rest if plain.lower() in _methods() else name.strip()
 
 
 def _local_steps(part: ast.expr, whole: str) -> int:
@@ -129,6 +145,15 @@ def _compressors() -> dict[str, type]:
     from ..compressors import registered
 
     return {cls.__name__.lower(): cls for cls in registered()}
+
+
+def _methods() -> dict[str, type]:
+    """The methods of a star that a compressor, or nothing but numbers, completes."""
+    from .. import methods
+
+    known = (getattr(methods, name) for name in methods.__all__)
+    complete = (cls for cls in known if hasattr(cls, "round") and not {"graph", "feedback"} & set(cls._fields))
+    return {cls.__name__.lower(): cls for cls in complete}
 
 
 def _rules() -> dict[str, type]:
@@ -174,6 +199,10 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
 
         if own != "countsketch":
             named["rows"], named["columns"] = squarest(d)
+    if hasattr(cls, "round"):
+        from ..methods.schedules import Constant
+
+        named.setdefault("step", Constant(1.0))  # until the experiment has one
     try:
         return cls(*values, **named)
     except (TypeError, ValueError) as error:

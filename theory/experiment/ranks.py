@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -140,12 +139,12 @@ def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], ob
         say("compiling for this machine, once; this takes about a minute")
     alone = comm.Split(rank)
     if rank < hands:
-        for job in kinds[rank::hands]:
+        for k, job in enumerate(kinds[rank::hands], 1):
             if rank == 0:
-                say(f"compiling for {job.title} and others")
+                say(f"compiling for {job.title} ({k} of {len(kinds[::hands])} on this rank)")
             steps = job.method.local_steps
             run(job.method, problem, workers=job.cell.workers, steps=steps, comm=alone, compression_error=True)
-    with heartbeat("compiling on other ranks") if rank == 0 else contextlib.nullcontext():
+    with heartbeat("compiling on other ranks", rank == 0):
         wait(comm.Ibarrier())
     alone.Free()
     if rank == 0 and known is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from ..plots.text import WIDTH, bits, factor, number, seconds, text_table
+from ..plots.text import bits, factor, number, seconds, text_table
+from ..reporting.terminal import line_width
 from .accuracy_table import goal_table
 from .configuration import AXES
 from .drawing import describe
@@ -19,7 +20,7 @@ HEAD = (
 
 
 def report(record: Record) -> str:
-    """The tables, with their assumptions above and below; at most 120 columns wide."""
+    """The tables, with their assumptions above and below; as wide as the terminal, at most 120 columns."""
     constants = Constants(**record.experiment["constants"])
     runs = list(record.results.values())
     rows: list = []
@@ -66,7 +67,7 @@ def report(record: Record) -> str:
     foot += [f"* {run['title']}: {run['message']}" for run in runs if not run["success"]]
     foot += [f"[{mark}] {sentence}" for (_, sentence), mark in notes.items()]
     for text in foot:
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")
     for more in (goal_table(record), variance_text(record)):
         lines += ["", more] if more else []
     return "\n".join(lines)

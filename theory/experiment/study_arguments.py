@@ -132,7 +132,7 @@ def figures(argv: list[str], comm: Any) -> int:
     from ..cluster import abort_on_error
     from ..reporting.figure_records import read_record as read_figure
     from ..reporting.figure_records import write_record
-    from .figures import chosen, draw_figures, flagship_found, plan_text, records_of
+    from .figures import chosen, draw_figures, flagship_found, known_figures, own_records, plan_text, records_of
     from .ranks import from_root
 
     if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
@@ -150,6 +150,7 @@ def figures(argv: list[str], comm: Any) -> int:
             if Parser.speaks and not options.list:
                 write_record(options.figures, "flagship", how, spent, flagship_found(record))
             options.record = None
+        own = own_records(options.figures, known_figures()) if options.list and not options.names else {}
         records = records_of(figures, options.figures, options.fresh)
         if options.record:
             given = read_figure(options.record)
@@ -160,7 +161,7 @@ def figures(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
     if options.list:
         if Parser.speaks:
-            say(plan_text(figures, records))
+            say(plan_text(figures, records, own, options.figures))
         return 0
     drawing: dict = {"comm": comm, "markdown": options.markdown, "tables": options.tables, "say": say}
     with abort_on_error(comm):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 FAR = 10**15  # steps; a bound that is vacuous up to here is reported as vacuous
+NEAR = 10**5  # the same of bounds whose evaluation takes as long as the steps
 
 
 class Constants(NamedTuple):
@@ -41,14 +42,20 @@ class Constants(NamedTuple):
         return self.start - self.lower
 
 
-def measure_constants(problem: Any) -> Constants:
-    """Solve the problem and collect the constants for the theorems."""
+def measure_constants(problem: Any, comm: Any = None) -> Constants:
+    """Solve the problem and collect the constants for the theorems; with ``comm`` each rank takes its rows."""
     from ..bounds import level_set_gradient, level_set_second_moment
     from ..problems import lipschitz, max_lipschitz, solve, strong_convexity, value
+    from ..problems.row_blocks import mean_over_rows
 
-    optimum = solve(problem)
-    start, lower = float(value(problem, np.zeros(problem.d))), float(optimum.fun - optimum.gap)
-    L, mu = float(lipschitz(problem)), float(strong_convexity(problem))
+    optimum, zero = solve(problem, comm=comm), np.zeros(problem.d)
+
+    def mean(part, out):
+        out[0] = value(part, zero)
+
+    start = float(value(problem, zero) if comm is None else mean_over_rows(problem, 1, mean, comm)[0])
+    lower = float(optimum.fun - optimum.gap)
+    L, mu = float(lipschitz(problem, comm)), float(strong_convexity(problem))
     # ||x_0 - x*|| <= ||x_0 - x|| + ||x - x*||; by strong convexity the certificate bounds the last distance
     distance = (float(np.linalg.norm(optimum.x)) + math.sqrt(2.0 * optimum.gap / mu)) ** 2
     return Constants(
@@ -95,12 +102,13 @@ class Theorem(NamedTuple):
 
     def speaks_from(self, trivial: float, known: int) -> int | None:
         """Approximate number of steps from which the bound is below ``trivial``; None if that is too far."""
-        if self.function != "mem_sgd":
-            return None  # evaluation takes as long as the steps
-        low, high = known, known
+        if not self.function:
+            return None
+        far = FAR if self.function == "mem_sgd" else NEAR
+        low, high = 0, max(1, known)
         while self(high) > trivial:
             low, high = high, 2 * high
-            if high > FAR:
+            if high > far:
                 return None
         while high - low > max(1, low // 100):
             middle = (low + high) // 2
@@ -125,7 +133,7 @@ def theorem_for(
     if entry.family == "written-other" and "local(" in entry.name:
         return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
     if entry.family == "written-other":
-        return Theorem("", {}, "its feedback rule or its server is not that of a theorem in this table")
+        return Theorem("", {}, "its method, feedback rule or server is not that of a theorem in this table")
     try:
         factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
     except TypeError as error:

@@ -6,9 +6,11 @@ import math
 import textwrap
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plots.text import WIDTH, number, text_table
+from ..plots.text import number, text_table
+from ..reporting.terminal import line_width
 
 __all__ = ["compression_ratio", "gradient_numbers", "stated_ratio", "variance_text"]
 
@@ -32,8 +34,8 @@ def gradient_numbers(problem: Any, x: ArrayLike, comm: Any = None) -> dict:
 def compression_ratio(result: Any) -> float:
     """The sum of ||p - Q(p)||^2 over that of ||p||^2, over the messages that were measured; NaN if none were."""
     found = result.compression_error[1:]
-    whole = float(found["vector"].sum())
-    return float(found["error"].sum()) / whole if whole > 0.0 else math.nan
+    whole = float(np.nansum(found["vector"]))  # no message, no number
+    return float(np.nansum(found["error"])) / whole if whole > 0.0 else math.nan
 
 
 def stated_ratio(compressor: Any, d: int) -> tuple[float, str]:
@@ -76,5 +78,5 @@ def variance_text(record: Any) -> str:
     ]
     lines = [text_table(HEAD, rows, left=(0, 7))]
     for text in foot:
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")
     return "\n".join(lines)

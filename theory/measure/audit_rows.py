@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,23 @@ ROUNDING = 1e-14  # a squared relative bias below this is rounding to float32, n
 
 
 class InputRow(NamedTuple):
-    """One input: z-score and interval of the squared relative bias, relative squared error, non-zeros."""
+    """One input: z-score of the bias and interval of its square, relative squared error, non-zeros.
+
+    ``along`` is the mean of <Q(v) - v, v>/||v||^2, in which a wrong factor shows long before it does in the bias.
+    """
 
     name: str
     z: float
     bias: Interval
+    along: Interval
     error: Interval
     nonzeros: Interval
     nonzeros_stated: float | None
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a bias, in any direction or along v, that is more than rounding."""
+        return self.bias.low > ROUNDING or max(self.along.low, -self.along.high) > math.sqrt(ROUNDING)
 
 
 class Worst(NamedTuple):
@@ -75,10 +85,10 @@ class Audit(NamedTuple):
         One for each input vector.
     worst : Worst
         The worst vector that the search found.
-    wire : Wire
-        Measurements of its messages.
-    timing : Timing
-        Its speed.
+    wire : Wire or None
+        Measurements of its messages; None for a Python function, which has no format of its own.
+    timing : Timing or None
+        Its speed; None for a Python function.
     faults : tuple of str
         Contradictions to the stated properties or to the contract.
     verdict : str
@@ -97,8 +107,8 @@ class Audit(NamedTuple):
     delta: float | None
     rows: tuple[InputRow, ...]
     worst: Worst
-    wire: Wire
-    timing: Timing
+    wire: Wire | None
+    timing: Timing | None
     faults: tuple[str, ...]
     verdict: str
     samples: int
@@ -113,7 +123,7 @@ class Audit(NamedTuple):
     @property
     def unbiased(self) -> bool:
         """Whether no input showed a bias."""
-        return all(not row.bias.low > ROUNDING for row in self.rows)
+        return not any(row.biased for row in self.rows)
 
     @property
     def z(self) -> float:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
+
+from ..reporting.terminal import columns_that_fit, line_width
+
+NO_MESSAGES = (
+    "a function has no format of its own: it is sent in full precision (add-a-compressor says how to give it one)"
+)
+
+UNLIMITED = 10**6  # columns of a file
 
 __all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
 
@@ -17,6 +26,8 @@ def name_of(c: Any) -> str:
     >>> name_of(Bucketed(QSGD(7), 16))
     'Bucketed(QSGD(7), 16)'
     """
+    if callable(getattr(c, "function", None)):
+        return f"compressor({getattr(c.function, '__name__', type(c.function).__name__)})"
     default, parts, skipped = getattr(c, "_field_defaults", {}), [], False
     for name, value in zip(c._fields, c, strict=True):
         if name in default and type(default[name]) is type(value) and default[name] == value:
@@ -43,15 +54,20 @@ def _z(value: float) -> str:
 
 
 def lay_out(head: Any, rows: Any, left: Any = (0,)) -> str:
-    """Align the columns, with a line below the head."""
+    """Align the columns, with a line below the head; those that do not fit the terminal stand below the others."""
     rows = [tuple(head), *rows]
     left = {j % len(head) for j in left}
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-    lines = []
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        lines.append("  ".join(cell.ljust(w) if j in left else cell.rjust(w) for j, (cell, w) in cells).rstrip())
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+    gap, blocks, parts = *columns_that_fit(widths, line_width(UNLIMITED)), []
+    for columns in blocks:
+        lines = [
+            (" " * gap)
+            .join(row[j].ljust(widths[j]) if j in left else row[j].rjust(widths[j]) for j in columns)
+            .rstrip()
+            for row in rows
+        ]
+        parts.append("\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]))
+    return "\n\n".join(parts)
 
 
 def _interval(interval: Any, at: float) -> str:
@@ -70,7 +86,14 @@ def _law(audit: Any) -> tuple[str, float | None, float, float]:
         return "ω", audit.omega, measured, found
     if audit.delta is not None:
         return "δ", audit.delta, 1.0 - measured, 1.0 - found
+    if one_is_function(audit):  # what its factor would be
+        return ("ω", None, measured, found) if audit.unbiased else ("δ", None, 1.0 - measured, 1.0 - found)
     return "error", None, measured, found
+
+
+def one_is_function(audit: Any) -> bool:
+    """Whether it is the audit of a Python function, which has no messages of its own."""
+    return audit.wire is None
 
 
 def law_table(audits: Any) -> Any:
@@ -115,6 +138,9 @@ def wire_table(audits: Any) -> Any:
     rows = []
     for one in audits:
         wire, timing = one.wire, one.timing
+        if one_is_function(one):
+            rows.append((name_of(one.compressor), _number(one.rows[0].nonzeros.estimate), *["-"] * (len(head) - 2)))
+            continue
         numbers = (wire.nonzeros, wire.nonzeros_stated, wire.coded.estimate, wire.stated, wire.entropy, wire.zlib)
         times = f"{_two(timing.encode / timing.copy)} + {_two(timing.decode / timing.copy)}"
         rows.append(
@@ -145,13 +171,7 @@ def sheet(one: Any) -> str:
         f"bias         {bias}: largest z = {_z(one.z)} over {len(one.rows)} inputs",
         f"{name:<13}stated {_number(stated, 6)}, measured {_number(measured, 6)} ({one.measured.name}), "
         f"worst found {_number(found, 6)} ({one.worst.where}; {one.worst.evaluations:,} vectors tried){tight}",
-        f"non-zeros    {_number(wire.nonzeros)}, formula {_number(wire.nonzeros_stated)} ({wire.input})",
-        f"payload      {_number(wire.coded.estimate)} bits a coordinate, formula {_number(wire.stated)}, "
-        f"entropy {_number(wire.entropy)}, zlib {_number(wire.zlib)} ({wire.input})",
-        f"frame        {wire.frame} bytes",
-        f"time         encode {_two(timing.encode)}, decode {_two(timing.decode)}, memcpy {_two(timing.copy)} ns "
-        f"a coordinate (d = {timing.d:,}): {_two(timing.encode / timing.copy)} and "
-        f"{_two(timing.decode / timing.copy)} times memcpy",
+        *(_messages(wire, timing) if wire else [f"messages     {NO_MESSAGES}"]),
         "",
     ]
     head = ("input", "z of bias", "relative squared error", "non-zeros", "formula")
@@ -160,4 +180,18 @@ def sheet(one: Any) -> str:
         for row in one.rows
     ]
     rows.append((f"worst: {one.worst.where}", "", str(one.worst.error), "", ""))
-    return "\n".join([*lines, lay_out(head, rows, left=(0, 2))])
+    shown = [textwrap.fill(line, line_width(UNLIMITED), subsequent_indent=" " * 13) for line in lines]
+    return "\n".join([*shown, lay_out(head, rows, left=(0, 2))])
+
+
+def _messages(wire: Any, timing: Any) -> list[str]:
+    """The lines of a sheet on messages."""
+    return [
+        f"non-zeros    {_number(wire.nonzeros)}, formula {_number(wire.nonzeros_stated)} ({wire.input})",
+        f"payload      {_number(wire.coded.estimate)} bits a coordinate, formula {_number(wire.stated)}, "
+        f"entropy {_number(wire.entropy)}, zlib {_number(wire.zlib)} ({wire.input})",
+        f"frame        {wire.frame} bytes",
+        f"time         encode {_two(timing.encode)}, decode {_two(timing.decode)}, memcpy {_two(timing.copy)} ns "
+        f"a coordinate (d = {timing.d:,}): {_two(timing.encode / timing.copy)} and "
+        f"{_two(timing.decode / timing.copy)} times memcpy",
+    ]

@@ -65,7 +65,7 @@ def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, ta
         part[1::2, 3], part[:, 4] = (e[::2] * e[1::2]).sum(axis=1), np.count_nonzero(out, axis=1)
 
 
-def _one_by_one(c: FunctionCompressor) -> Callable[..., Any]:
+def one_by_one(c: FunctionCompressor) -> Callable[..., Any]:
     """A compressor of a Python function as a function that draws many messages."""
     return lambda v, samples, rng: np.array([c.apply(v, int(rng.integers(2**63))) for _ in range(samples)])
 
@@ -165,7 +165,7 @@ def moments(
     if not callable(c):
         check(c, v.size)
     if isinstance(c, FunctionCompressor):
-        c = _one_by_one(c)
+        c = one_by_one(c)
     table = np.empty((samples + samples % 2, len(COLUMNS)))
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
     if callable(c):

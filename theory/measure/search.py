@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compressors.numpy_function import FunctionCompressor
 from ..core.random import derive, key
-from .monte_carlo import COLUMNS, sample
+from .monte_carlo import COLUMNS, one_by_one, sample, sample_function
 
 __all__ = ["Found", "known_worst", "worst_vectors"]
 
@@ -168,12 +169,15 @@ def worst_vectors(
     rng = np.random.default_rng(int(key(seed, "search")))
     stream, wire = key(seed, "search", "samples"), np.empty(0)
     tables = [np.empty((times * (samples + samples % 2), len(COLUMNS))) for times in (1, SURE)]
-    tried = 0
+    tried, function = 0, one_by_one(c) if isinstance(c, FunctionCompressor) else None
 
     def error(v, numbers, table=tables[0]):
         nonlocal tried
         tried += 1
-        sample(c, v, wire, numbers, 0, table)
+        if function is None:
+            sample(c, v, wire, numbers, 0, table)
+        else:
+            sample_function(function, v, numbers, table)
         mean = float(table[:, 0].mean()) / float(v @ v)
         return mean if np.isfinite(mean) else np.inf
 

@@ -1,30 +1,40 @@
 """Methods, and feedback rules for what a worker did not send."""
 
+from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
 from .conef import ContractiveErrorFeedback
 from .custom import method
+from .dasha import DASHA
 from .dense_steps import DenseStepWarning
+from .diana import DCGD, DIANA
 from .difference_gossip import DCDPSGD, ECDPSGD
 from .dpsgd import DPSGD
-from .ef21 import EF21
+from .ef21 import EF21, EF21SGDM
+from .ef21_both_ways import EF21BC, EF21P
+from .ef_bv import EFBV
 from .feedback import ErrorFeedback, NoFeedback
 from .gossip import ChocoGossip, Gossip
 from .gradient_tracking import GradientTracking
 from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .iconef import ImprovedContractiveErrorFeedback
+from .lazy import CLAG
 from .linear_sketch import LinearSketchFeedback
 from .local_sgd import LocalSGD
 from .lock_free import run_lock_free
 from .long_steps import LongStepWarning
+from .marina import MARINA, VRMARINA
 from .one_bit_adam import OneBitAdam
 from .partial_ef import PartialErrorFeedback
+from .prox_skip import ProxSkip
+from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
+from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ReduceScatter
 
 __all__ = [
@@ -32,15 +42,23 @@ __all__ = [
     "AllGather",
     "AllReduce",
     "BiasedErrorCompressorWarning",
+    "CLAG",
     "ChocoGossip",
     "ChocoSGD",
     "Complete",
     "ContractiveErrorFeedback",
+    "DASHA",
     "DCDPSGD",
+    "DCGD",
+    "DIANA",
     "DPSGD",
     "DenseStepWarning",
     "ECDPSGD",
     "EF21",
+    "EF21BC",
+    "EF21P",
+    "EF21SGDM",
+    "EFBV",
     "Edges",
     "ErrorFeedback",
     "Gossip",
@@ -52,23 +70,29 @@ __all__ = [
     "LinearSketchFeedback",
     "LocalSGD",
     "LongStepWarning",
+    "MARINA",
     "Majority",
     "Mean",
     "Mixing",
     "MixingMatrix",
     "Momentum",
     "NoFeedback",
+    "NoTheoremError",
     "OneBitAdam",
     "OuterStep",
     "ParallelSGD",
     "PartialErrorFeedback",
     "Projected",
+    "ProxSkip",
+    "QSVRG",
     "ReduceScatter",
     "Sharded",
+    "VRMARINA",
     "conef_adam",
     "conef_lamb",
     "Ring",
     "Star",
+    "TheoryStep",
     "Torus",
     "cr_psgd",
     "ef_adam",
@@ -77,4 +101,7 @@ __all__ = [
     "method",
     "mixing",
     "run_lock_free",
+    "theory_step",
 ]
+
+lists_itself(__name__)

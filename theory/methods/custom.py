@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
+from ..compressors.closed_forms import for_workers
 from ..core import require, setting
 from .rates import Rate
 from .server import Mean
@@ -11,7 +14,7 @@ from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather
 from .types import Run
 
-__all__ = ["check_method", "method"]
+__all__ = ["check_method", "check_share", "for_these_workers", "method"]
 
 T = TypeVar("T")
 PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
@@ -95,3 +98,16 @@ def check_method(self: Any) -> None:
     """Reject values outside the domain."""
     check_parts(self)
     require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Reject what is neither None nor a number above 0 and at most 1."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    require(value is None or (number and 0.0 < value <= 1.0), name, value, "a number above 0 and at most 1")
+
+
+def for_these_workers(method: Any, workers: int) -> Any:
+    """The method with its compressor for this number of workers."""
+    if "compressor" not in method._fields or method.compressor is None:
+        return method
+    return method._replace(compressor=for_workers(method.compressor, workers))

@@ -11,6 +11,7 @@ from ..core.bound_calls import GRADIENT, at, in_python, operation
 from ..core.random import derive
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
 from ..problems.numpy_function import FunctionProblem
+from .messages import ABSENT
 from .rates import Column, number_at, rate_at
 from .rows import row_of
 from .sampling import Shards, draw_rows
@@ -88,6 +89,50 @@ def _(b, t, r, w):
     for q in range(size):
         noise = derive(b.keys[r, w], drawn + q)
         p += weight * b.problem.row_gradient(int(b.batch[r, w, q]), noise, x)
+
+
+@operation(kind=GRADIENT, shared=("X",))
+class FullGradient(NamedTuple):
+    """Add rate / per times the sum of the gradients of the losses of all rows of the worker at X to P."""
+
+    problem: NamedTuple
+    X: np.ndarray
+    P: np.ndarray
+    rate: Column
+    shards: Shards
+    per: np.ndarray
+    first: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        start, stop = b.shards.start[b.first + w], b.shards.stop[b.first + w]
+        problem, x, p = b.problem, row_of(b.X, r, w), gradient_target(b.P, r, w, stop - start)
+        weight = rate_at(b.rate, t) / b.per[b.first + w]
+        for q in range(start, stop):
+            row = np.int64(b.shards.rows[q]) if b.shards.rows.size else q
+            add_loss_gradient(problem, row, np.uint64(0), weight, x, p)
+        finish_gradient(b.P, r, w, stop - start)
+
+
+@in_python(FullGradient, FunctionProblem)
+def _(b, t, r, w):
+    x, p, weight = row_of(b.X, r, w), row_of(b.P, r, w), number_at(b.rate, t) / b.per[b.first + w]
+    for q in range(int(b.shards.start[b.first + w]), int(b.shards.stop[b.first + w])):
+        p += weight * b.problem.row_gradient(int(b.shards.rows[q]) if b.shards.rows.size else q, np.uint64(0), x)
+
+
+@operation(kind=GRADIENT)
+class CountGradients(NamedTuple):
+    """Count gradients that all workers together evaluate besides their batches: ``times`` batches, and ``more``."""
+
+    sent: np.ndarray
+    size: Column
+    times: int
+    more: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.sent[r, ABSENT] -= b.times * np.int64(rate_at(b.size, t)) + b.more
 
 
 @operation

@@ -40,7 +40,7 @@ from .fast.slope import slope_address
 from .feedback import NoFeedback, keeps_the_rest, step_factors
 from .rates import fill_steps
 from .sampling import make_shards, new_order
-from .schedules import Last
+from .schedules import Last, as_step
 from .sgd import ParallelSGD, averaging
 
 __all__ = ["run_lock_free"]
@@ -245,6 +245,10 @@ def _check(method: Any, problem: Any, threads: Any, steps: Any, clock: Any, reco
     for name, number in (("threads", threads), ("steps", steps), ("record_every", record_every)):
         if number is not None or name != "record_every":
             whole_number(name, number)
+    own = not isinstance(method.step, str)
+    require(
+        own, "step", method.step, "a number or a step size: no theorem of the package is about threads without locks"
+    )
     require(clock in CLOCKS, "clock", clock, " or ".join(map(repr, CLOCKS)))
     compressor = method.compressor
     require(
@@ -295,7 +299,7 @@ def _rates(method: Any, threads: int, steps: Any, clock: Any) -> list[np.ndarray
     """The rates of each thread's steps, one row per step."""
     count = steps if clock == "thread" else threads * steps
     eta = np.empty(count)
-    fill_steps(method.step, 0, eta)
+    fill_steps(as_step(method.step), 0, eta)
     steps_of: Any = SimpleNamespace(eta=eta, rates=SimpleNamespace(constant=lambda number: np.full(count, number)))
     factors: Any = step_factors(method.feedback, steps_of)
     rates = np.stack([eta, *factors], axis=1)

@@ -25,6 +25,8 @@ POINTS = 200  # at which a step size is looked at
 class LongStepWarning(UserWarning):
     """The step size is above 2/S, S the expected smoothness of a step's gradient: steps move away from the minimum.
 
+    Or, for a method with a theorem of its own, above the longest step of that.
+
     Examples
     --------
     >>> issubclass(LongStepWarning, UserWarning)
@@ -35,6 +37,8 @@ class LongStepWarning(UserWarning):
 def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batch: int) -> None:
     """Warn if the step size stays above 2/S, or begins so far above that x may grow a thousand times.
 
+    A method may have a theorem of its own, ``longest_step(problem, workers)``: then the warning is about that.
+
     S is :func:`theory.bounds.expected_smoothness`; on quadratics E||x - x*||^2 grows in a step by at most
     1 + eta L (eta S - 2).  With momentum beta, 2 (1 + beta) stands for 2.  L takes many passes over the data, so that
     it is computed only if the step is above 2/L_max, which takes one.  There is no warning if the problem does not know
@@ -44,6 +48,11 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
     if outside(3) is None or unrelated:  # the steps of Adam do not depend on the curvature
         return
     server = method.server.server if isinstance(method.server, Projected) else method.server
+    if hasattr(method, "longest_step"):
+        told = _above_theorem(method, problem, workers)
+        if told:
+            advise(told, LongStepWarning, depth=3)
+        return
     factor = 2.0 * (1.0 + (server.beta if isinstance(server, Momentum) else 0.0))
     added, first, last = _omega(method, problem), _size(method, 0), _size(method, max(0, steps - 1))
     try:
@@ -67,6 +76,21 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
         f"from the minimum; Constant({1.0 / S:.2g}) would do",
         LongStepWarning,
         depth=3,
+    )
+
+
+def _above_theorem(method: Any, problem: Any, workers: int) -> str:
+    """What is said if the first step size is above the longest of the method's theorem."""
+    try:
+        longest, first = float(method.longest_step(problem, workers)), _size(method, 0)
+    except (TypeError, ValueError, AttributeError):  # constants that are not known
+        return ""
+    if first <= longest * (1.0 + 1e-9):
+        return ""
+    begins = "is" if _size(method, 1) == first else "begins at"
+    return (
+        f"step: it {begins} {first:.3g}, above {longest:.3g}, the longest of the theorem of {type(method).__name__} on "
+        "this problem with these workers: it promises nothing of such steps"
     )
 
 

@@ -30,10 +30,13 @@ from .rates import Column, rate_at
 from .rows import row_of
 
 # the counters: payload bits and bytes of the workers' messages, bits that were reduced, payload bits and bytes of the
-# model's messages, gradients not evaluated by inactive workers, and bits that were scattered; on graphs the payload
-# bits and bytes of messages to the neighbours, and of what all neighbours receive, counted on the rank of the sender
-BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT, SCATTERED = range(7)
-LINK_BITS, LINK_BYTES, HEARD_BITS, HEARD_BYTES = range(SCATTERED + 1, SCATTERED + 5)
+# model's messages, gradients not evaluated by inactive workers (less those that a round evaluates besides its batch),
+# bits that were scattered, and rounds without an exchange; payload bits and bytes of messages that the server alone
+# receives; on graphs those of messages to the neighbours, and of what all neighbours receive, counted on the rank of
+# the sender
+BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT, SCATTERED, SKIPPED = range(8)
+SERVER_BITS, SERVER_BYTES = range(SKIPPED + 1, SKIPPED + 3)
+LINK_BITS, LINK_BYTES, HEARD_BITS, HEARD_BYTES = range(SERVER_BYTES + 1, SERVER_BYTES + 5)
 COUNTERS = HEARD_BYTES + 1
 
 

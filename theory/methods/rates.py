@@ -213,6 +213,16 @@ class Rates:
 
         return Rate(self, fill)
 
+    def beginning(self, first: float, then: float) -> Rate:
+        """One number in the first step, and another in all later ones."""
+
+        def numbers(start: int, out: np.ndarray) -> None:
+            out[:] = then
+            if start == 0:
+                out[0] = first
+
+        return self.of(numbers)
+
     def steps(self, schedule: Any) -> Rate:
         """The step sizes of a schedule."""
         if isinstance(schedule, Constant):

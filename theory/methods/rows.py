@@ -153,6 +153,25 @@ class Project(NamedTuple):
                 x[j] *= factor
 
 
+@operation(kind=GRADIENT, shared=("Y",))
+class Drop(NamedTuple):
+    """P = 0 where ||P||^2 <= factor ||Y||^2."""
+
+    P: np.ndarray
+    Y: np.ndarray
+    factor: Column
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        p, y, size, other = b.P[r, w], row_of(b.Y, r, w), 0.0, 0.0
+        for j in range(p.size):
+            size += np.float64(p[j]) * p[j]
+            other += np.float64(y[j]) * y[j]
+        if size <= rate_at(b.factor, t) * other:
+            for j in range(p.size):
+                p[j] = 0.0
+
+
 @operation
 class Combined(NamedTuple):
     """total[r, 0] = the workers' numbers from ``low`` on and before ``high``: their mean, or their maximum."""

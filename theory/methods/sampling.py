@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import kernel, require
+from ..core.permutations import shuffle
 from ..core.random import derive, integer
 
 SHARDS = ("shared", "contiguous", "by_label")
@@ -109,7 +110,7 @@ def draw_rows(
         position = first % size
         for p in range(out.size):
             if position == 0:
-                _shuffle(mine, derive(stream, (first + p) // size))
+                shuffle(mine, derive(stream, (first + p) // size))
             out[p] = start + np.int64(mine[position])
             position = position + 1 if position + 1 < size else 0
     else:
@@ -126,13 +127,3 @@ def draw_row(shards: Any, order: np.ndarray, local: int, worker: int, stream: np
     row = np.empty(1, np.int64)
     draw_rows(shards, order, local, worker, stream, t, row)
     return row[0]
-
-
-@kernel
-def _shuffle(order: np.ndarray, stream: np.uint64) -> None:
-    """Fisher-Yates: a uniform permutation of 0, 1, ... that depends on the stream alone."""
-    for i in range(order.size):
-        order[i] = i
-    for i in range(order.size - 1, 0, -1):
-        j = integer(stream, i, i + 1)
-        order[i], order[j] = order[j], order[i]

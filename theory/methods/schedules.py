@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core import generic, python_generic, require, setting
 from ..core.arguments import LARGEST_BATCH
 
@@ -22,6 +24,7 @@ __all__ = [
     "step_size",
 ]
 
+THEORY = "theory"  # in place of a step size: the step of the theorem that covers the method
 step_size = generic("step_size", "step_size(schedule, t) -> float: the step size at step t = 0, 1, 2, ...")
 averaging_weight = generic(
     "averaging_weight",
@@ -52,6 +55,16 @@ class Constant(NamedTuple):
 
     def step_size(schedule: Any, t: int) -> float:
         return schedule.eta
+
+
+def as_step(step: Any) -> Any:
+    """A number as a constant step size; anything else is returned as it is.
+
+    >>> as_step(0.1)
+    Constant(eta=0.1)
+    """
+    number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
+    return Constant(float(step)) if number else step
 
 
 @setting

@@ -14,7 +14,7 @@ from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
 from .sampling import SAMPLING, SHARDS
-from .schedules import Last, Polynomial, Uniform, averaging_weight, batch_size, step_size
+from .schedules import THEORY, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
@@ -38,8 +38,9 @@ class ParallelSGD(NamedTuple):
     compressor : compressor, optional
         Compressor of the vector that a worker sends.  By default full precision: all coordinates, or on sparse data the
         non-zeros with their positions.
-    step : Constant or InverseTime
-        Step sizes.
+    step : Constant, InverseTime, float or "theory"
+        Step sizes; a number is a constant one, and "theory" that of the theorem which covers the method on the problem
+        (:func:`theory.theory_step`).
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
@@ -174,8 +175,14 @@ class ParallelSGD(NamedTuple):
 
 def check_parts(method: Any) -> None:
     """Check the parts that `ParallelSGD` and `LocalSGD` have in common."""
+    step, allowed = as_step(method.step), 'a number, a step size such as Constant(0.1), or "theory"'
+    text = isinstance(step, str)
     require(
-        step_size.implements(type(method.step)), "step", method.step, "a step size, such as Constant(0.1)", TypeError
+        step == THEORY if text else step_size.implements(type(step)),
+        "step",
+        step,
+        allowed,
+        ValueError if text else TypeError,
     )
     require(
         _is_part(method.feedback, "load") or _is_part(method.feedback, "as_conef"),
@@ -270,10 +277,10 @@ def averaging(method: Any) -> Any:
         )
         return average
     require(average in AVERAGES, "average", average, " or ".join(map(repr, AVERAGES)) + " or Suffix(start)")
-    if average == "quadratic":
+    if average == "quadratic" and method.step != THEORY:
         shift: Any = getattr(method.step, "shift", None)
         require(
             shift is not None, "average", average, "with a step that has a shift, such as InverseTime(c, mu, shift)"
         )
         return Polynomial(shift, 2.0)
-    return Uniform() if average == "uniform" else Last()
+    return Last() if average == "last" else Uniform()  # a quadratic one before its step is known: any that is no Last

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
 import io
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
+from ..core.repetitions import SHOWN_LEVEL, spread
+from ..core.result import Result, collection, save_several
+from ..core.settings import check_keywords
 from ..measure.crossings import common_goal, reached
 from ..methods.schedules import Constant
+from ..methods.theory_steps import with_theory_step
+from ..reporting.files import write_whole
 from .curves import Curve, check_axis, draw_panels
 from .figure_style import style
 from .step_choice import choose_steps
-from .text import bits, number, seconds, text_table
+from .text import bits, number, text_table
 
 __all__ = ["Comparison", "UnequalMethodsWarning", "compare"]
 
 
+TIE = " ≈"  # behind a value that is within noise of the lowest
 UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
 
 
@@ -38,6 +48,7 @@ class UnequalMethodsWarning(UserWarning):
     """
 
 
+@collection("comparison")
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Result of `compare`: it prints as a table, and shows table and figure in a notebook.
@@ -90,41 +101,103 @@ class Comparison:
         others = self.repeats or ((),) * len(self.results)
         return [(result, *more) for result, more in zip(self.results, others, strict=True)]
 
-    def _to(self, results: Any, column: str) -> float:
-        """Mean over the seeds of bits or seconds until f - f* <= epsilon; infinite if a run never gets there."""
-        found = [
+    def _to(self, results: Any, column: str) -> list[float]:
+        """For each seed bits or seconds until f - f* <= epsilon; infinite if a run never gets there."""
+        return [
             reached(result.history[column] - result.history[column][0], result.history["f"] - self.lower, self.epsilon)
             for result in results
         ]
-        return float(np.mean(found))
+
+    def _ties(self) -> list[bool]:
+        """Whether a method is within noise of the lowest: the interval of their difference, seed by seed, holds 0."""
+        gaps = np.array([[result.fun for result in results] for results in self._all()])
+        lowest = int(np.argmin(gaps.mean(axis=1)))
+        apart = [spread(gap - gaps[lowest]) for gap in gaps]  # all methods draw the same rows with the same seed
+        return [k != lowest and one.low <= 0.0 for k, one in enumerate(apart)]
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self._all()[0])
 
     @property
     def rows(self) -> list[dict]:
-        """A dict for each method, with means over the seeds.
+        """A dict for each method: means over the seeds, and in ``..._half`` half of their intervals (95 %).
 
-        label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), samples, rounds, a
-        worker's bits_up and bits_down, seconds, success, message.
+        label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), bits_up and bits_down
+        of a worker, seconds, gradient_norm, each with its half, which is NaN with one seed; steps, samples, rounds,
+        seeds; within_noise (of the lowest gap), success, message.
         """
         rows = []
-        for label, results in zip(self.labels, self._all(), strict=True):
+        for label, results, tie in zip(self.labels, self._all(), self._ties(), strict=True):
             ends = [result.history[-1] for result in results]
             failed = next((result for result in results if not result.success), results[0])
-            rows.append(
-                {
-                    "label": label,
-                    "gap": float(np.mean([result.fun for result in results])) - self.lower,
-                    "bits_to": self._to(results, "payload_bits_up"),
-                    "seconds_to": self._to(results, "seconds"),
-                    "samples": int(ends[0]["samples"]),
-                    "rounds": int(ends[0]["rounds"]),
-                    "bits_up": float(np.mean([end["payload_bits_up"] for end in ends])),
-                    "bits_down": float(np.mean([end["payload_bits_down"] for end in ends])),
-                    "seconds": float(np.mean([end["seconds"] for end in ends])),
-                    "success": bool(failed.success),
-                    "message": failed.message,
-                }
-            )
+            several: dict[str, Any] = {
+                "gap": [result.fun - self.lower for result in results],
+                "bits_to": self._to(results, "payload_bits_up"),
+                "seconds_to": self._to(results, "seconds"),
+                "bits_up": [end["payload_bits_up"] for end in ends],
+                "bits_down": [end["payload_bits_down"] for end in ends],
+                **{name: [end[name] for end in ends] for name in ("seconds", "gradient_norm")},
+            }
+            row: dict[str, Any] = {"label": label}
+            for name, found in several.items():
+                row[name], row[f"{name}_half"], _ = spread(found)
+            row |= {"steps": results[0].nit, "samples": int(ends[0]["samples"]), "rounds": int(ends[0]["rounds"])}
+            row |= {"seeds": len(results), "within_noise": tie}
+            rows.append(row | {"success": bool(failed.success), "message": failed.message})
         return rows
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``, its index being the label."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("pandas is not installed: pip install pandas") from None
+        return pandas.DataFrame(self.rows).set_index("label")
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The rows as comma-separated values, in a file, or without a path as a string.
+
+        Parameters
+        ----------
+        path : path, optional
+
+        Returns
+        -------
+        str or None
+        """
+        rows, text = self.rows, io.StringIO()
+        table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+        if path is None:
+            return text.getvalue()
+        write_whole(Path(path), text.getvalue())
+        return None
+
+    def save(self, path: str | Path) -> None:
+        """Save all results in a folder, for :func:`theory.load_result`.
+
+        Parameters
+        ----------
+        path : path
+            The folder; one of that name is replaced.
+        """
+        optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap") if name in self.optimum})
+        plain = {"labels": self.labels, "x": self.x, "title": self.title, "goal": self.goal, "choices": self.choices}
+        members = [result for results in self._all() for result in results]
+        save_several(path, "comparison", plain | {"seeds": self.seeds}, [optimum, *members])
+
+    @classmethod
+    def loaded(cls, plain: dict, results: list[Result]) -> Comparison:
+        """What `save` wrote."""
+        optimum, *members = results
+        several = [members[k : k + plain["seeds"]] for k in range(0, len(members), plain["seeds"])]
+        first, others = tuple(one[0] for one in several), tuple(tuple(one[1:]) for one in several)
+        x = plain["x"] if isinstance(plain["x"], str) else tuple(plain["x"])
+        labels, choices = tuple(plain["labels"]), tuple(plain["choices"])
+        return cls(labels, first, optimum, x, plain["title"], others, plain["goal"], choices)
 
     def _texts(self) -> tuple[list[list[str]], list[list[str]]]:
         near = f"to {number(self.epsilon)}"
@@ -135,21 +208,27 @@ class Comparison:
         return head, [
             [
                 row["label"] + ("" if row["success"] else " *"),
-                number(row["gap"]),
-                bits(row["bits_to"]) if math.isfinite(row["bits_to"]) else "-",
-                seconds(row["seconds_to"]) if math.isfinite(row["seconds_to"]) else "-",
+                _with_half(row, "gap", number) + (TIE if row["within_noise"] else ""),
+                _with_half(row, "bits_to", bits),
+                _with_half(row, "seconds_to", _two_digits),
                 f"{row['samples']:,}",
                 f"{row['rounds']:,}",
                 bits(row["bits_up"]),
                 bits(row["bits_down"]),
-                seconds(row["seconds"]),
+                _with_half(row, "seconds", _two_digits),
             ]
             for row in self.rows
         ]
 
     def _notes(self) -> list[str]:
         """How steps were chosen, and why the runs with a star were no success."""
-        steps = [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False)]
+        steps = [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
+        if self.seeds > 1:
+            steps.append(f"means over {self.seeds} seeds ± half of their intervals of {SHOWN_LEVEL:.0%}")
+        if any(self._ties()):
+            steps.append(
+                f"{TIE.strip()} within noise of the lowest: their difference, seed by seed, has an interval with 0"
+            )
         return [*steps, *(f"* {row['label']}: {row['message']}" for row in self.rows if not row["success"])]
 
     @property
@@ -211,6 +290,19 @@ class Comparison:
         )
 
 
+def _two_digits(value: float) -> str:
+    """Seconds of runs that may be short: 12, 0.42, 0.00038."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
+
+
+def _with_half(row: dict, name: str, text: Any) -> str:
+    """A mean as text, with half of its interval where there are several seeds."""
+    mean, half = row[name], row[f"{name}_half"]
+    if not math.isfinite(mean):
+        return "-"
+    return text(mean) + ("" if math.isnan(half) else f" ± {text(half)}")
+
+
 def _png(figure: Any) -> bytes:
     with io.BytesIO() as png, style():
         figure.savefig(png, format="png")
@@ -233,7 +325,7 @@ def compare(
     steps: int | None = None,
     samples: Any = None,
     x: ArrayLike = ("bits", "seconds"),
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     labels: Any = None,
     optimum: ArrayLike | None = None,
     step: Any = None,
@@ -246,8 +338,8 @@ def compare(
 
     Parameters
     ----------
-    methods : sequence
-        Settings such as `ParallelSGD`, or a single one.
+    methods : sequence or dict
+        Settings such as `ParallelSGD`, or a single one; of a dict the keys are the labels.
     problem : problem
         The problem that all of them solve.
     workers : int
@@ -260,19 +352,21 @@ def compare(
     x : str or sequence of str
         The axes of the figure: "bits", "samples", "rounds" or "seconds"; ``plot`` draws others later.
     seed : int or sequence of int
-        The same for all methods.  With several the table has means, and the figure medians in a band.
+        The same for all methods.  With several, table, figure and rows have means with their intervals (95 %), and what
+        is within noise of the lowest is marked.
     labels : sequence of str, optional
         Names of the methods; by default the fields in which they differ.
     optimum : scipy.optimize.OptimizeResult, optional
         Result of `solve`; computed here if not given.
-    step : {"best"}, optional
-        Search for each method the constant step 2^e / L with which it ends lowest, with the first seed, in place of its
-        own; what was tried, and how long that took, is said below the table.
+    step : {"best", "theory"}, float or step size, optional
+        In place of the methods' own.  "best": search for each method the constant step 2^e / L with which it ends
+        lowest, with the first seed; what was tried, and how long that took, is said below the table.  "theory", or a
+        number: as in `run`; below the table stands which theorem.
     epsilon : float, optional
         The table counts bits and seconds until f - f* <= epsilon; by default what three
         quarters of the methods reach.
     **options
-        Passed on to `run`: ``record_every``, ``comm``, ``x0``, ...
+        Passed on to `run`: ``record_every``, ``comm``, ``x0``, ``epochs``, ``target``, ...
 
     Returns
     -------
@@ -282,7 +376,9 @@ def compare(
     ------
     ValueError
         If there is no method, the numbers of labels and methods differ, the axis is unknown, or not exactly one of
-        ``steps`` and ``samples`` is given.
+        ``steps``, ``samples`` and ``epochs`` is given.
+    TypeError
+        For an argument that neither `compare` nor `run` has.
 
     Warns
     -----
@@ -303,17 +399,26 @@ def compare(
     from ..cluster import run
     from ..problems import solve
 
+    check_keywords("compare", options, compare, run)
     _axes(x)
+    if isinstance(methods, Mapping):
+        require(labels is None, "labels", labels, "None with a dict of methods, whose keys are the labels")
+        labels, methods = tuple(map(str, methods)), list(methods.values())
     methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is itself a tuple
     for method in methods:
         require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
-    require(step in (None, "best"), "step", step, '"best", or nothing: the steps of the methods')
     require(epsilon is None or epsilon > 0, "epsilon", epsilon, "a number above 0")
-    seeds = list(np.atleast_1d(np.asarray(seed)).tolist())
-    require(seeds and len(set(seeds)) == len(seeds), "seed", seed, "an integer, or several different ones")
-    require((steps is None) != (samples is None), "steps and samples", (steps, samples), "exactly one of the two")
+    seeds = seeds_of(seed)
+    given = (steps, samples, options.get("epochs"))
+    one = sum(number is not None for number in given) == 1
+    require(one, "steps, samples and epochs", given, "exactly one of the three")
+    if step is not None and not (isinstance(step, str) and step == "best"):
+        methods = [method._replace(step=step) for method in methods]
+        for method in methods:
+            method.domain()
+        step = None
     if step is None:
         _warn_if_unequal(methods)
     labels = tuple(labels) if labels is not None else _labels(methods)
@@ -322,16 +427,22 @@ def compare(
     optimum = solve(problem) if optimum is None else optimum
     options |= {"workers": workers, "steps": steps, "samples": samples}
     choices: tuple[str, ...] = ()
+    if any(isinstance(method.step, str) for method in methods):  # "theory": said below the table, refused before a run
+        told = [with_theory_step(method.settled(problem), problem, workers)[1] for method in methods]
+        choices = tuple("" if theory is None else str(theory) for theory in told)
     if step == "best":
         found = choose_steps(methods, problem, seed=seeds[0], **options)
         methods = [m._replace(step=Constant(choice.step)) for m, choice in zip(methods, found, strict=True)]
         choices = tuple(str(choice) for choice in found)
     for method in methods if step is None else ():  # what is compiled or loaded in the first round is not its time
-        short = {name: value for name, value in options.items() if name not in ("samples", "callback", "record_every")}
+        longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
+        short = {name: value for name, value in options.items() if name not in longer}
         run(method, problem, **short | {"steps": getattr(method, "local_steps", 1), "seed": seeds[0]})
     results = [tuple(run(method, problem, seed=one, **options) for one in seeds) for method in methods]
     name = getattr(problem, "name", type(problem).__name__.lower())
     taken = f"{results[0][0].nit:,} steps" if samples is None else f"{samples:,} samples each"
+    if len({result.nit for many in results for result in many}) > 1 and samples is None:
+        taken = "until a target" if options.keys() & {"tol", "target"} else f"{options.get('epochs')} epochs"
     drawn = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
     title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, {drawn}"
     first, repeats = tuple(many[0] for many in results), tuple(many[1:] for many in results)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.repetitions import SHOWN_LEVEL, spread
 from .figure_style import COLUMN, new_figure, style
 
 X_AXES = {
@@ -39,7 +40,7 @@ class Curve(NamedTuple):
     bound : callable, optional
         ``bound(step)`` is the theorem's bound on E f(result) - f* after ``step`` steps.
     others : tuple of numpy.ndarray
-        Histories of the same method with other seeds: the curve is the median of all, in a band of all.
+        Histories of the same method with other seeds: the curve is the mean of all, in the band of its interval.
     """
 
     label: str
@@ -92,14 +93,15 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     unseen = []
     for curve in curves:
         history, (place, gaps) = curve.history, curve.values(x, lower)
-        gap = np.median(gaps, axis=0)
+        gap = gaps.mean(axis=0)
         every = max(1, place.size // MARKS)
         (line,) = axes.plot(place, gap, label=curve.label, markevery=every, markerfacecolor="none")
         if line.get_linestyle() == ":":
             line.set_linestyle(DOTS_AND_DASHES)
         if curve.others:
             band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0.0}
-            axes.fill_between(place, gaps.min(axis=0), gaps.max(axis=0), **band)
+            low, high = np.array([(one.low, one.high) for one in map(spread, gaps.T)]).reshape(-1, 2).T
+            axes.fill_between(place, np.where(low > 0, low, gaps.min(axis=0)), high, **band)
         if curve.bound is None:
             continue
         at = history[field].astype(float)
@@ -155,7 +157,7 @@ def coincident(curves: Any, x: str, lower: float) -> list[str]:
 
 
 def _alike(one: Any, two: Any) -> bool:
-    (at, gap), (place, other) = ((where, np.median(gaps, axis=0)) for where, gaps in (one, two))
+    (at, gap), (place, other) = ((where, gaps.mean(axis=0)) for where, gaps in (one, two))
     if at.size < 2 or at.size != place.size:
         return False
     return bool(np.allclose(at, place, rtol=NEAR) and np.allclose(gap, other, rtol=NEAR))
@@ -205,7 +207,8 @@ def draw_panels(
             axes.remove()
         notes = [*coincident(curves, next((x for x in panels if x != "seconds"), panels[0]), lower), *notes]
         if any(curve.others for curve in curves):
-            notes = [f"curves are medians over {1 + len(curves[0].others)} seeds, bands all of them", *notes]
+            told = f"curves are means over {1 + len(curves[0].others)} seeds, bands their {SHOWN_LEVEL:.0%} intervals"
+            notes = [f"{told}, down to the lowest run where they reach 0", *notes]
         if unseen:
             notes = [f"no bound near these axes for {'; '.join(unseen)}", *notes]
         small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]

@@ -1,11 +1,11 @@
-"""Tables for a terminal, at most 120 columns wide, and readable numbers with units."""
+"""Tables as wide as the terminal, at most 120 columns, and readable numbers with units."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-WIDTH = 120
+from ..reporting.terminal import columns_that_fit, line_width
 
 
 def bits(count: float) -> str:
@@ -52,14 +52,49 @@ def seconds(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
-def text_table(head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Lay out rows of strings in columns; ``head`` may have several lines; columns in ``left`` are aligned left."""
-    cells = [*head, *rows]
+def text_table(
+    head: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), width: int | None = None
+) -> str:
+    """Lay out rows of strings in columns, those that do not fit below the others.
+
+    Parameters
+    ----------
+    head, rows : sequence of sequence of str
+        The head may have several lines.
+    left : sequence of int
+        Columns that are aligned left.
+    width : int, optional
+        Most letters of a line; by default those of the terminal.  Columns beyond it stand in a second table, which
+        begins with the first column again.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(text_table([["", "f", "bits"]], [["SGD", "0.1", "32"], ["top-k", "0.2", "8"]], width=12))
+             f
+    ----------
+    SGD    0.1
+    top-k  0.2
+    ----------
+           bits
+    -----------
+    SGD      32
+    top-k     8
+    -----------
+    """
+    cells, most = [*head, *rows], width or line_width()
     widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
-    gap = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
-    lines = []
-    for row in cells:
-        texts = (c.ljust(w) if j in left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True)))
-        lines.append(gap.join(texts).rstrip())
+    gap, blocks = columns_that_fit(widths, most)
+    return "\n".join(_block(cells, len(head), columns, widths, left, " " * gap) for columns in blocks)
+
+
+def _block(cells: list, heads: int, columns: list[int], widths: list[int], left: Sequence[int], gap: str) -> str:
+    lines = [
+        gap.join(row[j].ljust(widths[j]) if j in left else row[j].rjust(widths[j]) for j in columns).rstrip()
+        for row in cells
+    ]
     rule = "-" * max(len(line) for line in lines)
-    return "\n".join([*lines[: len(head)], rule, *lines[len(head) :], rule])
+    return "\n".join([*lines[:heads], rule, *lines[heads:], rule])

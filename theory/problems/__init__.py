@@ -13,6 +13,8 @@ from theory.problems.evaluate import batch_gradient as batch_gradient
 from theory.problems.evaluate import gradient as gradient
 from theory.problems.evaluate import sample_gradient as sample_gradient
 from theory.problems.evaluate import value as value
+from theory.problems.gradient_check import WrongGradientWarning as WrongGradientWarning
+from theory.problems.gradient_check import check_gradient as check_gradient
 from theory.problems.layer_slices import initial_point as initial_point
 from theory.problems.layer_slices import layer_shapes as layer_shapes
 from theory.problems.layer_slices import layers as layers
@@ -51,5 +53,8 @@ from theory.problems.quadratics import quadratic as quadratic
 from theory.problems.saturating import SaturatingQuadratic as SaturatingQuadratic
 from theory.problems.saturating import saturating_quadratic as saturating_quadratic
 
+from ..core.rooms import lists_itself as _lists_itself
 from .margins import astype as astype
 from .margins import linear_problem as linear_problem
+
+_lists_itself(__name__)

@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 
 from ..core import kernel, python_generic
 from ..core.compile_cache import F
+from ..core.mapped import map_of
 from .base import check_problem, gradient, is_drawn, moments, rows
 from .evaluate import point
 from .margins import norm2
-from .matrix import gram_add, row_norm2, shape, to_scipy
-from .row_blocks import check_same, mean_over_rows
+from .matrix import CSR, gram_add, row_norm2, shape, some_rows, to_scipy
+from .row_blocks import RowBlocks, check_same, mean_over_rows
 
 __all__ = [
     "batch_bound",
@@ -81,20 +82,34 @@ def _small_spectrum(A: Any) -> np.ndarray:
     return np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
 
-def largest_eigenvalue(A: Any) -> float:
-    """Largest eigenvalue of A'A."""
-    n, d = to_scipy(A).shape
+def largest_norm2(A: Any) -> float:
+    """The largest squared norm of a row: of checked maps it is known."""
+    entries = map_of(A.data if isinstance(A, CSR) else A)
+    known = None if entries is None else entries.rows
+    whole = known is not None and (known.indptr is None or A.indptr.size == known.indptr.size)
+    return known.largest_norm2 if known is not None and whole else float(max_row_norm2(A))
+
+
+def largest_eigenvalue(A: Any, comm: Any = None) -> float:
+    """Largest eigenvalue of A'A; with ``comm`` each rank takes its rows."""
+    n, d = shape(A)
     if min(n, d) <= SMALL:
         return max(0.0, float(_small_spectrum(A)[-1]))
-    if max_row_norm2(A) == 0.0:
+    if largest_norm2(A) == 0.0:
         return 0.0
     from scipy.sparse.linalg import LinearOperator, eigsh  # slow to import
 
-    ones = np.ones(n)
+    blocks = None if comm is None else RowBlocks(n, A, lambda first, last: some_rows(A, first, last), comm)
+
+    def product(part, v, out):
+        gram_add(part, np.ones(shape(part)[0]), v, out)
 
     def gram(v):
-        out = np.zeros(d)
-        gram_add(A, ones, np.ascontiguousarray(v, dtype=np.float64).reshape(d), out)
+        v, out = np.ascontiguousarray(v, dtype=np.float64).reshape(d), np.zeros(d)
+        if blocks is None:
+            product(A, v, out)
+        else:  # the means of blocks, weighted by their rows
+            out += blocks.mean(d, lambda k, part, some: product(part, v / shape(part)[0], some)) * n
         return out
 
     operator = LinearOperator((d, d), matvec=gram, dtype=np.float64)
@@ -106,7 +121,7 @@ def largest_eigenvalue(A: Any) -> float:
 
 @python_generic
 @one_thread
-def lipschitz(problem: Any) -> float:
+def lipschitz(problem: Any, comm: Any = None) -> float:
     """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
 
     * Ridge: ``lambda_max(A'A) / n + l2``.
@@ -126,6 +141,8 @@ def lipschitz(problem: Any) -> float:
     ----------
     problem : problem
         The problem.
+    comm : mpi4py communicator, optional
+        Each rank takes its rows, of a problem with a matrix; all call with the same arguments and get the same bits.
 
     Returns
     -------
@@ -143,7 +160,8 @@ def lipschitz(problem: Any) -> float:
     check_problem(problem)
     if hasattr(problem, "curvatures"):
         return problem.curvatures[1]
-    return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A) / rows(problem) + problem.l2
+    check_same(comm, "problem", problem)
+    return _curvature_bounds(problem)[1] * largest_eigenvalue(problem.A, comm) / rows(problem) + problem.l2
 
 
 @python_generic
@@ -174,7 +192,7 @@ def max_lipschitz(problem: Any) -> float:
     """
     if hasattr(problem, "curvatures"):
         return problem.curvatures[1]
-    return _curvature_bounds(problem)[1] * max_row_norm2(problem.A) + problem.l2
+    return _curvature_bounds(problem)[1] * largest_norm2(problem.A) + problem.l2
 
 
 @python_generic

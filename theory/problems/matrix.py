@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import generic, kernel, require, setting
 from ..core.arguments import float_type
+from ..core.mapped import known_rows
 from ..core.vectors import add_entry
 from ..data.numbers import real_rows, require_valid
 
@@ -27,6 +28,8 @@ __all__ = [
     "row_dot",
     "row_norm2",
     "shape",
+    "some_rows",
+    "squares_add",
     "to_scipy",
 ]
 
@@ -144,6 +147,11 @@ def as_matrix(X: Any, dtype: DTypeLike = np.float64) -> Any:
     dtype = float_type("dtype", dtype)
     if isinstance(X, CSR):
         X = to_scipy(X)
+    known = known_rows(X) if dtype == np.float64 else None
+    if known is not None:  # checked when it was mapped: nothing is read
+        if known.indices is None or known.indptr is None:
+            return frozen(X, dtype)
+        return CSR(frozen(X.data, dtype), frozen(known.indices.view(np.uint32), np.uint32), known.indptr, known.columns)
     if not sp.issparse(X):
         require(np.ndim(X) == 2, "X", f"{np.ndim(X)} dimensions", "a matrix with n rows and d columns")
         X = frozen(real_rows("X", X), dtype)
@@ -165,8 +173,16 @@ def to_scipy(A: Any) -> Any:
     """The same matrix for SciPy, sharing memory: a ``csr_array``, or the array itself if dense."""
     if not isinstance(A, CSR):
         return A
-    indptr = A.indptr.astype(np.int32) if A.data.size < 2**31 else A.indptr  # SciPy needs one type for both
-    return sp.csr_array((A.data, A.indices.view(np.int32), indptr), shape=(A.indptr.size - 1, A.columns), copy=False)
+    first, last = int(A.indptr[0]), int(A.indptr[-1])  # of all rows, or of some
+    indptr = A.indptr - first if first else A.indptr
+    indptr = indptr.astype(np.int32) if last - first < 2**31 else indptr  # SciPy needs one type for both
+    data, indices = A.data[first:last], A.indices[first:last].view(np.int32)
+    return sp.csr_array((data, indices, indptr), shape=(A.indptr.size - 1, A.columns), copy=False)
+
+
+def some_rows(A: Any, first: int, last: int) -> Any:
+    """The rows from ``first`` to before ``last``, nothing copied."""
+    return A._replace(indptr=A.indptr[first : last + 1]) if isinstance(A, CSR) else A[first:last]
 
 
 # --- one row ----------------------------------------------------------------------------------------------------------
@@ -226,6 +242,23 @@ def _(A):
     return A.indptr.size - 1, A.columns
 
 
+def _add_squares_dense(A, i, weight, out):
+    row = A[i]
+    for j in range(row.size):
+        out[j] += weight * (row[j] * row[j])
+
+
+add_squares = generic(
+    "add_squares", "add_squares(A, i, weight, out): out_j += weight * a_ij^2, for row i.", _add_squares_dense
+)
+
+
+@add_squares.register(CSR)
+def _(A, i, weight, out):
+    for p in range(A.indptr[i], A.indptr[i + 1]):
+        out[A.indices[p]] += weight * (A.data[p] * A.data[p])
+
+
 # --- the whole matrix -------------------------------------------------------------------------------------------------
 
 
@@ -248,3 +281,10 @@ def gram_add(A, weights, x, out):
     """``out += A' diag(weights) A x``, in one pass over the matrix."""
     for i in range(shape(A)[0]):
         add_row(A, i, weights[i] * row_dot(A, i, x), out)
+
+
+@kernel
+def squares_add(A, weights, out):
+    """``out_j += sum_i weights_i a_ij^2``: the diagonal of A' diag(weights) A."""
+    for i in range(shape(A)[0]):
+        add_squares(A, i, weights[i], out)

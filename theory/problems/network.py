@@ -261,7 +261,7 @@ class TwoLayer(NamedTuple):
         classify(problem, point(problem, x), found)
         return float(np.mean(found == problem.b))
 
-    def lipschitz(problem) -> NoReturn:
+    def lipschitz(problem, comm: Any = None) -> NoReturn:
         _none("lipschitz", "the second derivatives of f grow with the weights")
 
     def max_lipschitz(problem) -> NoReturn:

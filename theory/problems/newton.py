@@ -12,8 +12,9 @@ from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, strong_convexity
 from .margins import astype, curvature, loss, slope
-from .matrix import gram_add, matvec, rmatvec_add, to_scipy
+from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
+from .row_blocks import blocks_of, check_same
 
 __all__ = ["solve"]
 
@@ -36,11 +37,9 @@ class _Margins:
     """Losses of the margins A x: the model used by Newton's method for Logistic, Ridge etc."""
 
     def __init__(self, problem):
-        self.problem, self.X = problem, to_scipy(problem.A)
+        self.problem = problem
         self.dense = problem.d <= SMALL
         self.slopes, self.curvatures = np.empty(problem.n), np.empty(problem.n)
-        if not self.dense:
-            self.X2 = self.X * self.X if isinstance(self.X, np.ndarray) else self.X.power(2)
 
     def images(self, x):
         """A x."""
@@ -58,14 +57,14 @@ class _Margins:
 
     def hessian(self):
         """The Hessian of the mean loss, as a matrix."""
-        X = self.X
+        X = to_scipy(self.problem.A)
         weighted = X.T * self.curvatures if isinstance(X, np.ndarray) else X.T.multiply(self.curvatures).tocsr()
         hessian = weighted @ X
         return hessian if isinstance(hessian, np.ndarray) else hessian.toarray()
 
-    def diagonal(self):
-        """The diagonal of that Hessian."""
-        return self.X2.T @ self.curvatures
+    def add_diagonal(self, out: Any) -> None:
+        """``out +=`` the diagonal of that Hessian."""
+        squares_add(self.problem.A, self.curvatures, out)
 
     def add_product(self, v: Any, out: Any) -> None:
         """``out +=`` that Hessian times v."""
@@ -107,13 +106,47 @@ class _Scores:
             hessian[k::K, k::K] += (X.T * self.p[:, k]) @ X
         return hessian / n
 
-    def diagonal(self):
-        return (self.X2.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
+    def add_diagonal(self, out: Any) -> None:
+        out += (self.X2.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
 
     def add_product(self, v: Any, out: Any) -> None:
         image = self.p * self.images(v)
         image -= self.p * image.sum(axis=1, keepdims=True)
         out += (self.X.T @ image).ravel() / self.problem.n
+
+
+class _Blocks:
+    """The same for blocks of rows on ranks: each has the margins of its own rows, and the sums are those of all."""
+
+    def __init__(self, problem, comm):
+        self.blocks = blocks_of(problem, comm)
+        self.models = {k: newton_model(part) for k, part in self.blocks.parts.items()}
+        self.dense = problem.d <= (SMALL_MATRIX if isinstance(problem, Softmax) else SMALL)
+        self.d = problem.d
+
+    def images(self, x):
+        return np.concatenate([model.images(x) for model in self.models.values()] or [np.empty(0)])
+
+    def look(self, images: Any) -> float:
+        def add(k, part, out):
+            out[0] = self.models[k].look(images[self.blocks.rows(k)])
+
+        return float(self.blocks.mean(1, add)[0])
+
+    def add_gradient(self, g: Any) -> None:
+        g += self.blocks.mean(self.d, lambda k, part, out: self.models[k].add_gradient(out))
+
+    def hessian(self):
+        def add(k, part, out):
+            out += self.models[k].hessian().ravel()
+
+        return self.blocks.mean(self.d**2, add).reshape(self.d, self.d)
+
+    def add_diagonal(self, out: Any) -> None:
+        out += self.blocks.mean(self.d, lambda k, part, out: self.models[k].add_diagonal(out))
+
+    def add_product(self, v: Any, out: Any) -> None:
+        out += self.blocks.mean(self.d, lambda k, part, out: self.models[k].add_product(v, out))
 
 
 @python_generic
@@ -136,7 +169,9 @@ def _dense_step(model: Any, l2: Any, g: Any) -> np.ndarray:
 
 def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.ndarray:
     """-H^-1 g up to a residual of norm ``target``, by conjugate gradients preconditioned with the diagonal of H."""
-    inverse = 1.0 / (model.diagonal() + l2)
+    diagonal = np.zeros_like(g)
+    model.add_diagonal(diagonal)
+    inverse = 1.0 / (diagonal + l2)
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
@@ -155,7 +190,7 @@ def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.nda
 
 
 @one_thread
-def solve(problem: Any, tolerance: float = 1e-12) -> Result:
+def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
     """Compute the minimiser of f, with a certified bound on f(x) - f*.
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
@@ -170,6 +205,9 @@ def solve(problem: Any, tolerance: float = 1e-12) -> Result:
         known: quadratics and sines.
     tolerance : float
         In (0, 1).
+    comm : mpi4py communicator, optional
+        Each rank takes its rows; all call with the same arguments and get the same bits, on any number of ranks.
+        Without it the rows are not divided into blocks, and the last bits may differ.
 
     Returns
     -------
@@ -204,7 +242,8 @@ def solve(problem: Any, tolerance: float = 1e-12) -> Result:
             ", or ridge regression with independent columns and d <= 500"
         )
     problem = astype(problem, np.float64)
-    model = newton_model(problem)
+    check_same(comm, "problem", problem)
+    model = newton_model(problem) if comm is None else _Blocks(problem, comm)
     x, g = np.zeros(problem.d), np.empty(problem.d)
     best: tuple | None = None
     first = 0.0

@@ -288,8 +288,8 @@ class Diversified(NamedTuple):
         part = rows_between(problem.problem, first, last)
         return None if part is None else problem._replace(problem=part)
 
-    def lipschitz(problem) -> float:
-        return lipschitz(problem.problem)
+    def lipschitz(problem, comm: Any = None) -> float:
+        return lipschitz(problem.problem, comm)
 
     def strong_convexity(problem) -> float:
         return strong_convexity(problem.problem)

@@ -127,8 +127,8 @@ class NonconvexLogistic(NamedTuple):
             return problem
         return NonconvexLogistic(astype(problem.losses, dtype), problem.weight)
 
-    def lipschitz(problem) -> float:
-        return lipschitz(problem.losses) + 2.0 * problem.weight
+    def lipschitz(problem, comm: Any = None) -> float:
+        return lipschitz(problem.losses, comm) + 2.0 * problem.weight
 
     def max_lipschitz(problem) -> float:
         return max_lipschitz(problem.losses) + 2.0 * problem.weight

@@ -75,7 +75,7 @@ class FunctionProblem(NamedTuple):
             return np.full(self.d, np.nan)
         return np.mean([self.row_gradient(i, 0, x) for i in range(max(1, self.n))], axis=0)
 
-    def lipschitz(problem) -> float:
+    def lipschitz(problem, comm: Any = None) -> float:
         return problem.known("lipschitz")
 
     def strong_convexity(problem) -> float:
@@ -104,7 +104,8 @@ def function(
 ) -> FunctionProblem:
     """Make a problem from Python functions, for every method, in the simulator and over MPI.
 
-    Nothing is compiled for it: it starts at once, and a gradient takes about 20 µs more than the function.
+    Nothing is compiled for it: it starts at once, and a gradient takes about 20 µs more than the function.  A run
+    compares one random slope at its start with the values, and warns; :func:`theory.check_gradient` compares all.
 
     Parameters
     ----------

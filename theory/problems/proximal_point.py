@@ -132,8 +132,8 @@ class Proximal(NamedTuple):
     def astype(problem, dtype: DTypeLike) -> Any:
         return Proximal(astype(problem.inner, dtype), frozen(problem.centre, dtype), problem.theta)
 
-    def lipschitz(problem) -> float:
-        return lipschitz(problem.inner) + problem.theta
+    def lipschitz(problem, comm: Any = None) -> float:
+        return lipschitz(problem.inner, comm) + problem.theta
 
     def strong_convexity(problem) -> float:
         return strong_convexity(problem.inner) + problem.theta

@@ -8,15 +8,25 @@ from typing import Any
 import numpy as np
 
 from ..core import python_generic, require
+from ..core.mapped import map_of
 from ..core.settings import digest
 from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
-from .matrix import CSR
+from .matrix import CSR, some_rows
 
-__all__ = ["check_same", "mean_over_rows", "part_of_rows", "rows_between"]
+__all__ = [
+    "RowBlocks",
+    "blocks_of",
+    "check_same",
+    "is_large",
+    "mean_over_rows",
+    "part_of_rows",
+    "rows_between",
+]
 
 BLOCK = 1024  # rows; more where there would be too many blocks
 MOST = 64  # blocks, and thus the number of ranks that share the work
+LARGE = 2**24  # entries of a matrix: from there on f is computed in blocks
 SAMPLED = 1000  # entries of an array by which ranks compare it
 
 
@@ -32,9 +42,108 @@ def rows_between(problem: Any, first: int, last: int) -> Any:
 
 def part_of_rows(problem: Any, first: int, last: int) -> Any:
     """That of a problem whose only arrays with an entry for each row are A and b."""
-    A = problem.A
-    part = A._replace(indptr=A.indptr[first : last + 1]) if isinstance(A, CSR) else A[first:last]
-    return problem._replace(A=part, b=problem.b[first:last])
+    return problem._replace(A=some_rows(problem.A, first, last), b=problem.b[first:last])
+
+
+def is_large(problem: Any) -> bool:
+    """Whether its matrix is so large that f is always computed in blocks, with ranks by all of them."""
+    A = getattr(problem, "A", None)
+    entries = A.data if isinstance(A, CSR) else A
+    return isinstance(entries, np.ndarray) and entries.size >= LARGE
+
+
+class RowBlocks:
+    """Blocks of consecutive rows, shared out among ranks in their order, and means over all rows.
+
+    Means are summed up a binary tree whose leaves are the blocks: the bits depend neither on the number of ranks nor on
+    whether there are any.  A rank reads its own rows only, and sends and receives a few vectors.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    whole : object
+        What has all rows.
+    part : callable
+        ``part(first, last)``: what has these rows only; None if there is no such thing.  Then there is one block, which
+        every rank has.
+    comm : mpi4py communicator, optional
+        Its ranks share the blocks.
+
+    Attributes
+    ----------
+    parts : dict of int to object
+        The blocks here, by their numbers.
+    """
+
+    def __init__(self, n: int, whole: Any, part: Callable[[int, int], Any], comm: Any = None) -> None:
+        count = min(MOST, -(-n // BLOCK))
+        if count < 2 or part(0, 1) is None:
+            count, comm = 1, None
+        self.comm, self.edges = comm, [k * n // count for k in range(count + 1)]
+        ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+        runs = [r * count // ranks for r in range(ranks + 1)]
+        self._nodes = [_nodes(0, count, *run) for run in zip(runs, runs[1:], strict=False)]
+        mine = range(runs[rank], runs[rank + 1])
+        self.parts = {k: part(self.edges[k], self.edges[k + 1]) if count > 1 else whole for k in mine}
+        self._mine, self._root = self._nodes[rank], (0, count)
+
+    def rows(self, k: int) -> slice:
+        """The rows of block k among those here."""
+        first = self.edges[min(self.parts)]
+        return slice(self.edges[k] - first, self.edges[k + 1] - first)
+
+    def mean(self, length: int, fill: Callable[[int, Any, np.ndarray], object]) -> np.ndarray:
+        """The mean over all rows of a vector for each: ``fill(k, part, out)`` adds the mean over block k to zeros."""
+        n = self.edges[-1]
+
+        def leaf(k: int) -> np.ndarray:
+            out = np.zeros(length)
+            fill(k, self.parts[k], out)
+            out *= (self.edges[k + 1] - self.edges[k]) / n
+            return out
+
+        found = {node: _sum(*node, {}, leaf) for node in self._mine}
+        if self.comm is None:
+            return found[self._root]
+        ranks = self.comm.Get_size()
+        width = -(-length // ranks)  # of the piece that a rank adds up
+        mine, theirs = np.zeros(ranks * width), np.empty((ranks, width))
+        pieces: dict[tuple[int, int], np.ndarray] = {}
+        for turn in range(max(map(len, self._nodes))):
+            mine[:length] = found.pop(self._mine[turn]) if turn < len(self._mine) else 0.0
+            wait(self.comm.Ialltoall(mine, theirs), IN_ROUNDS)
+            pieces |= {nodes[turn]: theirs[r].copy() for r, nodes in enumerate(self._nodes) if turn < len(nodes)}
+        whole = np.empty((ranks, width))
+        wait(self.comm.Iallgather(_sum(*self._root, pieces, None), whole), IN_ROUNDS)
+        return whole.reshape(-1)[:length]
+
+
+def _nodes(low: int, high: int, first: int, last: int) -> list[tuple[int, int]]:
+    """The fewest nodes of the tree below (low, high) that have the leaves from ``first`` to before ``last``."""
+    if first >= last or high <= first or last <= low:
+        return []
+    if first <= low and high <= last:
+        return [(low, high)]
+    middle = (low + high) // 2
+    return _nodes(low, middle, first, last) + _nodes(middle, high, first, last)
+
+
+def _sum(low: int, high: int, known: dict[tuple[int, int], np.ndarray], leaf: Any) -> np.ndarray:
+    """The sum of a node: known, or that of its children."""
+    if (low, high) in known:
+        return known[low, high]
+    if high - low == 1:
+        return leaf(low)
+    middle = (low + high) // 2
+    total = _sum(low, middle, known, leaf)
+    total += _sum(middle, high, known, leaf)
+    return total
+
+
+def blocks_of(problem: Any, comm: Any = None) -> RowBlocks:
+    """The blocks of a problem; a single one if it has no parts."""
+    return RowBlocks(int(rows(problem)), problem, lambda first, last: rows_between(problem, first, last), comm)
 
 
 def mean_over_rows(problem: Any, length: int, mean: Callable, comm: Any = None) -> np.ndarray:
@@ -55,36 +164,7 @@ def mean_over_rows(problem: Any, length: int, mean: Callable, comm: Any = None) 
     -------
     ndarray, shape (length,)
     """
-    n = int(rows(problem))
-    count = min(MOST, -(-n // BLOCK))
-    if count < 2 or rows_between(problem, 0, 1) is None:
-        out = np.zeros(length)
-        mean(problem, out)
-        return out
-    edges = [k * n // count for k in range(count + 1)]
-
-    def block(k: int) -> np.ndarray:
-        out = np.zeros(length)
-        mean(rows_between(problem, edges[k], edges[k + 1]), out)
-        out *= (edges[k + 1] - edges[k]) / n
-        return out
-
-    total = np.zeros(length)
-    if comm is None:
-        for k in range(count):
-            total += block(k)
-        return total
-    ranks, rank = comm.Get_size(), comm.Get_rank()
-    width = -(-length // ranks)  # of the piece that a rank adds up
-    mine, theirs, piece = np.zeros(ranks * width), np.empty((ranks, width)), np.zeros(width)
-    for first in range(0, count, ranks):
-        mine[:length] = block(first + rank) if first + rank < count else 0.0
-        wait(comm.Ialltoall(mine, theirs), IN_ROUNDS)
-        for part in theirs[: count - first]:
-            piece += part
-    whole = np.empty((ranks, width))
-    wait(comm.Iallgather(piece, whole), IN_ROUNDS)
-    return whole.reshape(-1)[:length]
+    return blocks_of(problem, comm).mean(length, lambda k, part, out: mean(part, out))
 
 
 def check_same(comm: Any, what: str, problem: Any, *points: Any) -> None:
@@ -99,6 +179,8 @@ def check_same(comm: Any, what: str, problem: Any, *points: Any) -> None:
 
 def _sample(value):
     """A value with about a thousand entries of each large array, in place of all."""
+    if isinstance(value, np.ndarray) and map_of(value) is not None:
+        return value  # a digest of it is known
     if isinstance(value, np.ndarray):
         return value.shape, value.reshape(-1)[:: max(1, value.size // SAMPLED)]
     if isinstance(value, tuple):

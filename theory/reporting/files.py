@@ -7,6 +7,7 @@ import importlib.util
 import os
 import platform
 import stat
+import subprocess
 import sys
 import tomllib
 import traceback
@@ -22,6 +23,7 @@ __all__ = [
     "FileRefused",
     "RecordError",
     "UnreadableError",
+    "commit",
     "find_toml",
     "nearest",
     "read_toml",
@@ -115,6 +117,18 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def commit(root: Path = SHIPPED.parents[2]) -> str:
+    """The commit of a checkout, with "and changes" if files differ from it; empty where there is none, or no git."""
+    git, told = ["git", "-C", str(root)], dict(capture_output=True, text=True, timeout=10, check=True)
+    questions = ("rev-parse --show-toplevel", "rev-parse HEAD", "status --porcelain --untracked-files=no")
+    try:
+        found = [subprocess.run([*git, *words.split()], **told).stdout for words in questions]  # type: ignore[call-overload]
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    here = Path(found[0].strip()).resolve() == Path(root).resolve()  # and not one that this was installed into
+    return f"{found[1].strip()}{' and changes' if found[2].strip() else ''}" if here else ""
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -51,8 +51,11 @@ class Lines:
         self._last = time.monotonic()
 
     def now(self, text: str) -> None:
-        """Print a line."""
-        print(text, file=sys.stderr, flush=True)
+        """Print a line, above a bar if there is one."""
+        bars = sys.modules.get("tqdm")
+        write = print if bars is None else bars.tqdm.write
+        write(text, file=sys.stderr)
+        sys.stderr.flush()
         self._last = time.monotonic()
 
     def when_due(self, text: str) -> None:
@@ -86,13 +89,17 @@ class Heartbeat:
             self._lines.when_due(self._text())
 
 
-def heartbeat(text: str) -> Any:
-    """A context that prints a line now and every few seconds, unless standard error is a terminal or silenced."""
-    if on_terminal() or silenced():
+def heartbeat(text: str, here: bool = True, said: bool = False) -> Any:
+    """A context that prints a line every few seconds, with the seconds since then, and unless it was said also now.
+
+    It does nothing if silenced, or on ranks that are not ``here``.
+    """
+    if silenced() or not here:
         return contextlib.nullcontext()
-    lines = Lines()
-    lines.now(text)  # the line before may be seconds old
-    return Heartbeat(lines, lambda: text)
+    lines, since = Lines(), time.monotonic()
+    if not said:
+        lines.now(text)  # the line before may be seconds old
+    return Heartbeat(lines, lambda: f"{text}, for {time.monotonic() - since:.0f} s")
 
 
 def track(items: Any, label: str, total: int | None = None, quiet: bool | None = None) -> Any:

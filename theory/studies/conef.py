@@ -51,6 +51,7 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
             steps=min(options.steps, 60),
             seeds=min(options.seeds, 2),
             grid=options.grid[:2],
+            momenta=options.momenta[-1:],
             features=min(options.features, 500),
             sweep=options.sweep[:2],
         )
@@ -63,13 +64,13 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     if quick:
         chosen = {name: way for name, way in chosen.items() if name != HALF and not name.startswith("iConEF")}
     rows = train(text, chosen, options, seed)
-    best, swept = best_outcomes(rows), []
+    last, swept = options.momenta[-1], []
+    step = best_outcomes(row for row in rows if row.momentum == last)[EF].step
     for features in sorted({min(features, source.d) for features in options.sweep}):
         smaller = most_frequent(source, features)
         some = {name: ways(features * classes, options.share)[name] for name in SWEPT}
-        swept += train(
-            smaller, some, options._replace(seeds=min(SWEEP_SEEDS, options.seeds), grid=(best[EF].step,)), seed
-        )
+        few = options._replace(seeds=min(SWEEP_SEEDS, options.seeds), grid=(step,), momenta=(last,))
+        swept += train(smaller, some, few, seed)
     occurring = int(np.unique(most_frequent(source, source.d).X.indices).size) if swept else 0
     size = Size("digits" if file is None else "RCV1's topics", text.n, text.d, source.d, classes, occurring)
     return {"rows": rows, "swept": swept, "chosen": list(chosen), "size": size, "options": options}

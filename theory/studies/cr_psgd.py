@@ -22,7 +22,7 @@ from ..problems import lipschitz, logistic, solve
 from .shared.curves import Curve, cost_table, draw_curves, synthetic, trace
 from .shared.entry_keys import slug
 from .shared.problems import rcv1
-from .shared.report import OURS, Study
+from .shared.report import OURS, Study, Table
 from .shared.verdicts import Statement, at_most_times, below
 
 ONE, LOCAL, GROWING = "parallel SGD, B = 1", "local SGD", "CR-PSGD"
@@ -67,6 +67,9 @@ class Options(NamedTuple):
             f"at least workers = {self.workers}, and the first batch",
         )
         require(self.condition > 0, "condition", self.condition, "a number above 0")
+
+
+WORKERS = (1, 3, 10, 30, 100, 300)  # of the count of rounds, as far as N is at most T
 
 
 def ways(problem, least: float, options: Options, points: int = 100) -> list:
@@ -169,6 +172,47 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
     ]
 
 
+def rounds_of(options: Options, workers: int, samples: int) -> dict[str, int]:
+    """How many rounds each method takes for so many gradients of a worker: counted, not run."""
+    rho = bounds.optimal_rho(1.0, options.condition + 1.0)  # L/mu, since mu = l2 is the loss's L over the condition
+    return {
+        "parallel SGD, B = 1": samples,
+        "local SGD, H = sqrt(T/N)": samples // bounds.local_steps_limit(samples, workers),
+        "CR-PSGD": len(bounds.growing_batches(samples, rho, options.first)),
+    }
+
+
+def _workers(options: Options) -> list[int]:
+    return [N for N in WORKERS if N <= options.samples and N * N <= options.workers * options.samples]
+
+
+def rounds_table(options: Options) -> Table:
+    """The rounds against N, for the same T, and for the same N T."""
+    rows, total = [], options.workers * options.samples
+    for N in _workers(options):
+        for name, T in (("T", options.samples), ("N T", total // N)):
+            counts = rounds_of(options, N, T)
+            rows.append((f"{N}", name, f"{T:,}", *(f"{count:,}" for count in counts.values())))
+    return Table("Rounds against the number of workers, counted", ("workers", "the same", "T", *counts), rows)
+
+
+def draw_rounds(options: Options, whole: bool):
+    """A panel: rounds against N for the same T, or, with ``whole``, for the same N T."""
+
+    def paint(axes):
+        several = _workers(options)
+        for name, mark in zip(rounds_of(options, 1, options.samples), "osD", strict=True):
+            T = [options.workers * options.samples // N if whole else options.samples for N in several]
+            counts = [rounds_of(options, N, samples)[name] for N, samples in zip(several, T, strict=True)]
+            axes.plot(several, counts, marker=mark, markerfacecolor="none", label=name)
+        title = f"NT = {options.workers * options.samples:,}" if whole else f"T = {options.samples:,}"
+        axes.set(xscale="log", yscale="log", xlabel="workers N", ylabel="rounds", title=title)
+        if not whole:
+            axes.legend(fontsize=6)
+
+    return paint
+
+
 def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """CR-PSGD, parallel and local SGD on text (or ``data``) and on synthetic rows."""
     if quick:
@@ -193,6 +237,7 @@ def report(curves, sizes: dict, options: Options) -> Study:
         tables.append(cost_table(title, found, options.samples, options.workers, "f - f* at the end"))
         said += statements(found, options)
         chosen.append(f"{name} (l2 = {number(l2)})")
+    tables.append(rounds_table(options))
     setting = (
         f"Logistic regression on N = {options.workers} workers that share the rows, T = {options.samples:,} gradients"
         f" for each. The talk gives neither data nor constants; here: {' and '.join(chosen)}, l2 being the loss's L"
@@ -212,7 +257,8 @@ def report(curves, sizes: dict, options: Options) -> Study:
         {"curves": curves},
         tables,
         said,
-        lambda: draw_curves(curves, r"$f-f^*$"),
+        lambda: draw_curves(curves, r"$f-f^*$", draw_rounds(options, False), draw_rounds(options, True)),
         "f - f* on logarithmic axes, a row of panels for each data set: against the gradients of a worker,"
-        " and against rounds, for parallel SGD with batches of one and with fixed batches, local SGD, and CR-PSGD",
+        " and against rounds, for parallel SGD with batches of one and with fixed batches, local SGD, and CR-PSGD;"
+        " right: rounds against the number of workers, for the same gradients of a worker and for the same of all",
     )

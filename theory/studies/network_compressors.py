@@ -1,11 +1,12 @@
 """A network trained with every family of compressors: quantizers, low rank by layer, sparse messages, signs, memories.
 
 A hidden layer of 32 units on handwritten digits and on RCV1's topics stands in for the networks on images and text of
-the talks and papers.  All methods have momentum 0.9, and each its own best step.
+the talks and papers.  All methods have one momentum, or each of several, and each its own best step.
 """
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,8 +63,10 @@ class Options(NamedTuple):
     width, features : int
         Hidden units, and the number of the most frequent features of the topics.
     l2 : float
+    momenta : tuple of float
+        With several, each is a task of its own.
     grid : tuple of float
-        Candidate step sizes.
+        Step sizes with which the search for the best one begins.
     bits : tuple of int
         Of the quantizers, with the sign.
     bucket : int
@@ -83,6 +86,7 @@ class Options(NamedTuple):
     width: int = 32
     features: int = 2000
     l2: float = 1e-4
+    momenta: tuple = (MOMENTUM,)
     grid: tuple = (0.0125, 0.05, 0.2, 0.8)
     bits: tuple = (2, 4, 8)
     bucket: int = 512
@@ -100,9 +104,14 @@ class Options(NamedTuple):
             ("ranks", lambda r: isinstance(r, int) and 1 <= r <= 4),
             ("triplets", lambda r: isinstance(r, int) and 1 <= r <= 4),
             ("shares", lambda s: isinstance(s, float) and 0.0 < s < 1.0),
+            ("momenta", lambda m: isinstance(m, float) and 0.0 <= m < 1.0),
         ):
             found = getattr(self, name)
-            allowed = {"bits": "integers from 2 to 8", "shares": "numbers in (0, 1)"}.get(name, "integers from 1 to 4")
+            allowed = {
+                "bits": "integers from 2 to 8",
+                "shares": "numbers in (0, 1)",
+                "momenta": "numbers in [0, 1)",
+            }.get(name, "integers from 1 to 4")
             require(isinstance(found, tuple) and all(map(good, found)), name, found, allowed)
 
 
@@ -139,7 +148,7 @@ def sent(method: str, share: float) -> str:
     return f"{method}, {100 * share:g} %"
 
 
-def plans(task: Task, options: Options) -> dict:
+def plans(task: Task, options: Options, momentum: float = MOMENTUM) -> dict:
     """By group and method: a function of the step that returns the method."""
     problem, d = task.problem, task.problem.d
 
@@ -149,7 +158,7 @@ def plans(task: Task, options: Options) -> dict:
             step=Constant(scale * step),
             feedback=feedback,
             batch=options.batch,
-            **{"momentum": MOMENTUM, **more},
+            **{"momentum": momentum, **more},
         )
 
     found: dict = {(FULL_GROUP, FULL): sgd(Identity())}
@@ -205,6 +214,8 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
     def said(id, text, mine, theirs, margin=LITTLE, of="accuracy", source=OURS, bears_on=()):
         """The first methods are at most ``margin`` worse than the others; by default one point below full precision."""
         pairs = list(zip(mine, theirs or [FULL] * len(mine), strict=True))
+        if not pairs:
+            return None
         return Statement(id, text, compared(rows, pairs, margin, of), source=source, bears_on=bears_on)
 
     bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
@@ -301,7 +312,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
                 0.0,
             ),
         ]
-    return made
+    return [one for one in made if one is not None]
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
@@ -315,7 +326,7 @@ def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: 
         vote = row.method == MAJORITY
         sent = bits_text(row.bits * sizes[row.task][1] * float(row.rounds[-1])) if row.success else "-"
         return line(
-            f"{row.method}{' (no momentum)' if vote else ''} | {step_text(row, options.grid, VOTE if vote else 1.0)} | "
+            f"{row.method}{' (no momentum)' if vote else ''} | {step_text(row, VOTE if vote else 1.0)} | "
             f"{row.bits:.3g} | {sent} | {row.memory / 1e3:,.1f} | {training_loss(row)} | "
             f"{percent(row) if row.success else '-'}"
         )
@@ -329,7 +340,7 @@ def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: 
     ]
     title = "Share of the squared norm of a layer's gradient in its largest singular values"
     named = Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), shares)
-    return [*task_tables(rows, sizes, head, cells), named]
+    return [*task_tables(rows, sizes, head, cells), *([named] if shares else [])]
 
 
 def draw(rows: list[Trained], sizes: dict):
@@ -348,10 +359,15 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     spectrum: list[Spectrum] = []
     seeds, found = seeds_of(options, seed, "network-compressors"), tasks(options, topics, 400 if quick else None)
     spend = {"workers": options.workers, "records": 16, "steps": options.steps}
-    for task in found:
-        chosen = plans(task, options)
+    several = len(options.momenta) > 1
+    if several:
+        found = [task._replace(name=f"{task.name}, momentum {m:g}") for task in found for m in options.momenta]
+    for task, momentum in zip(found, itertools.cycle(options.momenta)):  # noqa: B905  # as long as the first
+        chosen = plans(task, options, momentum)
         trained = train(task, chosen, options.grid, seeds, **spend)
         rows += trained
+        if several:
+            continue
         ends = _ends(task, chosen[FULL_GROUP, FULL](best_of(trained)[task.name, FULL].step), options, seeds[0])
         spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
     return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes_of(found), "options": options}
@@ -366,14 +382,22 @@ def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray
     return {"start": initial_point(task.problem, seed), "end": done.last}
 
 
+def _widened(rows: list[Trained], sizes: dict, grid) -> str:
+    """On which tasks the grid was widened, as the rows tell."""
+    there = [t for t in sizes if any(r.task == t and (r.shortest < min(grid) or r.longest > max(grid)) for r in rows)]
+    where = "" if len(there) == len(sizes) else f", on {', '.join(there)} alone"
+    return f" (or of up to four more, as long as the best one lies at an end{where})" if there else ""
+
+
 def report(rows, spectrum, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     tried = ", ".join(f"{step:g}" for step in options.grid)
     setting_text = (
         f"{network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their {options.features:,} "
-        f"most frequent features. {options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g} "
-        f"after decompression, {options.steps} rounds, float32. Each method has the step of {tried} with the least "
-        "training loss (the majority vote, which has no momentum, a fiftieth of one of them), "
+        f"most frequent features. {options.workers} workers with batches of {options.batch}, momentum "
+        f"{', '.join(f'{m:g}' for m in options.momenta)} after decompression, {options.steps} rounds, float32. Each "
+        f"method has the step of {tried}{_widened(rows, sizes, options.grid)} with the least training loss (the "
+        "majority vote, which has no momentum, a fiftieth of one of them), "
         f"{rule_text(options)} Quantizers have buckets of "
         f"{options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO compress each layer as a matrix; "
         "“2 triplets” are two singular triplets of each layer on average. Random blocks and top-k send a share of all "
@@ -383,9 +407,12 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
         "a worker stores between rounds. "
         "The talks and papers train deep networks on images and text, which this one only stands in for."
     )
+    title = "A network with every family of compressors"
+    if len(options.momenta) > 1:
+        title = f"Random blocks and memories on a network, with {len(options.momenta)} momenta"
     return Study(
         "network-compressors",
-        "A network with every family of compressors",
+        title,
         setting_text,
         {"training": rows, "spectra": spectrum},
         tables(rows, sizes, spectrum, options),

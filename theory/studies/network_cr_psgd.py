@@ -245,7 +245,7 @@ def report(rows, sizes: dict, options: Options) -> Study:
 
     def cells(row: Trained) -> tuple[str, ...]:
         return line(
-            f"{row.method} | {step_text(row, options.grid)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
+            f"{row.method} | {step_text(row)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
             f"{training_loss(row)} | {percent(row) if row.success else '-'}"
         )
 

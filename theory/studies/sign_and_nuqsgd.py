@@ -14,7 +14,7 @@ import numpy as np
 
 from ..bounds import optimal_ratio
 from ..cluster import run
-from ..compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, encode
+from ..compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, TwoScaleSign, encode
 from ..core.random import key
 from ..data import Dataset, rcv1_topics
 from ..methods import ErrorFeedback, ParallelSGD
@@ -30,6 +30,7 @@ from .shared.step_search import Way, reached
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
 SIGN, FOUR, EIGHT = f"EF-sign, {SMALL}", f"NUQSGD 4 bits, {LARGE}", f"NUQSGD 8 bits, {LARGE}"
+TWO_SCALES = f"EF-sign, two scales, {SMALL}"  # as the paper counts; its messages alone
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
 WORKERS, BATCH = 8, 32
 STEPS = (16.0, 4.0, 1.0, 0.25, 0.0625)  # in units of (1 - momentum)/L: the best one of each method is used
@@ -246,7 +247,8 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
         trained += found
         curves[name] = {row.method: seen[row.method, row.step] for row in best(found).values()}
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
-    every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
+    two = Way("sign", Bucketed(TwoScaleSign(), SMALL), ErrorFeedback())
+    every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio), TWO_SCALES: two}
     sent = [row for name, v in vectors.items() for row in measure_messages(name, v, every, seed, 3 if quick else TURNS)]
     lengths = {name: v.size for name, v in vectors.items()}
     return {

@@ -52,6 +52,21 @@ class Scaling(NamedTuple):
 
 
 @setting
+class Lopsided(NamedTuple):
+    """C(v) = (1 + q) v where v > 0 and (1 - q) v where v < 0, for each coordinate: a contraction with 1 - q^2."""
+
+    q: float
+
+    def quantize(c, state, v, stream, symbols):
+        for j in range(symbols.value.size):
+            symbols.value[j] = (1.0 + c.q if entry(v, j) > 0.0 else 1.0 - c.q) * entry(v, j)
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, symbols.value.size, 0
+
+    def delta(c, d: int) -> float:
+        return 1.0 - c.q**2
+
+
+@setting
 class WrongQSGD(NamedTuple):
     """QSGD with s levels, in plain form, with a fault: "inverted", "nearest" or "down".
 
@@ -145,35 +160,35 @@ class WrongFeedback(NamedTuple):
 # --- dense values as they are: the messages of Scaling and WrongQSGD --------------------------------------------------
 
 
-@capacity.register(Scaling, WrongQSGD)
+@capacity.register(Scaling, Lopsided, WrongQSGD)
 def _(c, d):
     return 0, d, 0, 0
 
 
-@accumulate.register(Scaling, WrongQSGD)
+@accumulate.register(Scaling, Lopsided, WrongQSGD)
 def _(c, symbols, weight, out):
     for j in range(symbols.count[1]):
         add_entry(out, j, weight * symbols.value[j])
 
 
-@payload_bits.register(Scaling, WrongQSGD)
+@payload_bits.register(Scaling, Lopsided, WrongQSGD)
 def _(c, symbols, d):
     return 8 * symbols.value.itemsize * d
 
 
-@max_payload_bits.register(Scaling, WrongQSGD)
+@max_payload_bits.register(Scaling, Lopsided, WrongQSGD)
 def _(c, d, float_bits):
     return d * float_bits
 
 
-@pack.register(Scaling, WrongQSGD)
+@pack.register(Scaling, Lopsided, WrongQSGD)
 def _(c, symbols, d, buffer, cursor):
     for j in range(d):
         cursor = write_float(buffer, cursor, symbols.value, j)
     return cursor
 
 
-@unpack.register(Scaling, WrongQSGD)
+@unpack.register(Scaling, Lopsided, WrongQSGD)
 def _(c, buffer, cursor, end, d, symbols):
     if cursor + 8 * symbols.value.itemsize * d > end:
         return -1
@@ -186,6 +201,7 @@ def _(c, buffer, cursor, end, d, symbols):
 # --- around another compressor ----------------------------------------------------------------------------------------
 
 
-register_wire(253, Scaling)  # so that they can run; they are not among the public compressors
+register_wire(252, Lopsided)  # so that they can run; they are not among the public compressors
+register_wire(253, Scaling)
 register_wire(254, WrongQSGD)
 register_wire(255, Forgetful)

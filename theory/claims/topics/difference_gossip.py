@@ -11,6 +11,7 @@ from ...compressors import RandK, compressor
 from ...methods import DCDPSGD, ECDPSGD, Complete, Hypercube, Ring, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant, InverseTime
+from ...problems import quadratic
 from .. import claim, equality, identity, lower, upper
 from ..laws import crossing
 from .gossip import flat, ring_with
@@ -217,3 +218,77 @@ def _(context):
     t = 4000
     growth = float(bounds.ecd_relative_error(2.25 * np.arange(1, t + 1) ** 2, 1.0)) / t
     yield identity(f"growth per step, t={t}, against 9/5", growth, 1.8, 1e-3)
+
+
+# --- ECD: when it converges -------------------------------------------------------------------------------------------
+
+
+def late_round(W, descent: float, omega: float, update: int):
+    """The moments of all models and estimates' errors after a round, from those before: a matrix on their covariances.
+
+    The modes of W are left as they are: x' = (W - descent) x + W e, and each worker's own error is independent.
+    """
+    n = W.shape[0]
+    move = np.block([[W - descent * np.eye(n), W], [np.zeros((n, n)), (1.0 - 2.0 / update) * np.eye(n)]])
+    sent = np.hstack([(1.0 - update / 2.0) * np.eye(n) + update / 2.0 * move[:n, :n], update / 2.0 * W])
+    matrix = np.kron(move, move)
+    for i in range(n):
+        unit = np.zeros(2 * n)
+        unit[n + i] = 1.0
+        weight = omega * (2.0 / update) ** 2
+        matrix += weight * np.outer(np.kron(unit, unit), np.kron(sent[i], sent[i]))
+    return matrix
+
+
+def _models_are_sent(W, descent, omega, update):
+    """As if what is sent were the model, whose size does not grow with t."""
+    return late_round(W, descent, omega * (2.0 / update) ** 2, update)
+
+
+def _gradient_at_estimates(W, descent, omega, update):
+    return late_round((1.0 - descent) * W, 0.0, omega, update)
+
+
+@claim(
+    "ecd.threshold",
+    of=bounds.ecd_threshold,
+    subject=late_round,
+    mutants={"models are sent": _models_are_sent, "gradients at the estimates": _gradient_at_estimates},
+)
+def _(context):
+    late = 10**8  # what is left of 1 - 2/t is below the tolerance
+    for graph, workers, descent in ((Ring(), 4, 0.3), (Ring(), 3, 0.05), (Complete(), 4, 0.3)):
+        W = mixing(graph, workers).matrix
+        values, name = np.linalg.eigvalsh(W), f"{type(graph).__name__}, N={workers}, descent {descent}"
+
+        def bounded(omega, W=W, descent=descent):
+            return np.abs(np.linalg.eigvals(context.subject(W, descent, omega, late))).max() < 1.0
+
+        predicted = bounds.ecd_threshold(values, descent)
+        yield identity(f"{name}: where the radius is 1", crossing(0.0, 8.0, bounded, 22), predicted, 1e-4)
+    values = np.linalg.eigvalsh(mixing(Ring(), 8).matrix)
+    threshold = float(bounds.ecd_threshold(values, 0.1))
+    for share, side in ((0.9, upper), (1.1, lower)):
+        first, second = (float(bounds.ecd_second_moment(values, 0.1, share * threshold, T)) for T in (2000, 4000))
+        yield side(f"ring of 8, {share} of it: second moment after 4000 rounds, over 2000", second / first, 1.0)
+
+
+@claim(
+    "ecd.run",
+    of=bounds.ecd_second_moment,
+    subject=lambda c, eta: ECDPSGD(c, Constant(eta), shards="shared"),
+    mutants={
+        "1/t in place of 2/t": lambda c, eta: HalfTheShare(c, Constant(eta), Ring()),
+        "differences are compressed": lambda c, eta: DCDPSGD(c, Constant(eta), shards="shared"),
+        "rand-k without d/k": lambda c, eta: ECDPSGD(RandK(c.k), Constant(eta), shards="shared"),
+    },
+)
+def _(context):
+    values, d, x0 = np.linalg.eigvalsh(mixing(Ring(), 8).matrix), 20, context.normal(20)
+    problem, replicas = quadratic(np.ones(d), covariance=0.0), context.samples(8000, 2000)
+    for k, eta, rounds in ((18, 0.3, 3), (16, 0.1, 6)):
+        method = context.subject(RandK(k, unbiased=True), eta)
+        result = context.run64(method, problem, k, workers=8, steps=rounds, x0=x0, replicas=replicas)
+        found = (result.consensus[-1] / 8.0 + np.sum(result.last**2, axis=1)) / (x0 @ x0)
+        exact = bounds.ecd_second_moment(values, eta, d / k - 1.0, rounds)
+        yield equality(f"rand-{k} of {d}, ring of 8, step {eta}, {rounds} rounds", found, exact)

@@ -17,8 +17,9 @@ from ... import bounds
 from ...compressors import NUQSGD, QSGD, Elias
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, Suffix
-from ...problems import function, quadratic
+from ...problems import function, quadratic, saturating_quadratic, value
 from .. import assumption, claim, identity, upper
+from .error_feedback import mean_squared_gradient
 
 D, N, STEPS = 64, 2, 200
 QSGD_4 = (partial(QSGD, 4, code=Elias()), bounds.qsgd_variance(D, 4))  # omega = 1, attained by equal magnitudes
@@ -157,3 +158,24 @@ def _(context):
         known = {"omega": QSGD_4[1], "lipschitz": L, "variance": variance, "gap": L * start**2 / 2.0}
         bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=N, **known)
         yield upper(f"mean of E||grad f||^2, T={steps}, sigma^2={variance:g}, ||x_0||={start:g}", squares, bound)
+
+
+@claim(
+    "nuqsgd.nonconvex",
+    of=bounds.quantized_sgd_smooth,
+    subject=(1.0, NUQSGD_1[0]),
+    mutants={"steps five times as large": (5.0, NUQSGD_1[0]), "QSGD with one level": (1.0, partial(QSGD, 1))},
+)
+def _(context):
+    L, eta, steps, (factor, make) = 2.0, 0.2, 100, context.subject
+    method, omega = ParallelSGD(make(), step=Constant(factor * eta)), NUQSGD_1[1]
+    for make_problem, name, start in (
+        (saturating_quadratic, "a quadratic that saturates", math.sqrt(D / 3.0)),  # where it is steepest
+        (quadratic, "a quadratic", 12.0),
+    ):
+        problem, x0 = make_problem(np.full(D, L), covariance=16.0 / D), np.full(D, start / math.sqrt(D))
+        known = {"workers": N, "steps": steps, "replicas": context.samples(96, 48)}
+        squares = mean_squared_gradient(context, method, problem, x0, **known)
+        given = {"omega": omega, "lipschitz": L, "variance": 16.0, "gap": value(problem, x0)}
+        bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=N, **given)
+        yield upper(f"mean of E||grad f||^2, {name}, T={steps}, sigma^2=16, ||x_0||={start:.3g}", squares, bound)

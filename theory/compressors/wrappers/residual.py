@@ -14,15 +14,13 @@ from ..base import (
     accumulate,
     capacity,
     max_payload_bits,
-    opening,
     pack,
     parts,
     payload_bits,
     quantize,
-    state_size,
     unpack,
 )
-from ..checks import check_compressor, check_dimension
+from ..checks import check_compressor, check_dimension, check_stateless
 from ..closed_forms import check, delta, omega, reference
 from ..natural import Natural
 from ..registry import register
@@ -110,11 +108,7 @@ class Residual(NamedTuple):
         for name in c._fields:
             inner = getattr(c, name)
             check(inner, d)
-            if state_size(inner, d) or opening(inner, d):
-                raise ValueError(
-                    f"Residual: {name}: got {inner!r}, allowed: a compressor without a state of its own and "
-                    "without numbers that workers share"
-                )
+            check_stateless(f"Residual: {name}", inner, d)
 
     def omega(c, d: int) -> float:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -45,8 +46,26 @@ def _spread(row: Outcome) -> str:
 def statements(rows, chosen: dict[str, Way], share: float, topics: bool = True) -> list[Statement]:
     """Verdicts on the talk's tables and on our own comparisons; each method with its best step unless stated otherwise.
 
-    The talk's tables have 90 % less communication: with another share their statements are our comparison, too.
+    Each momentum is a case of its own, since the talk's slides do not mention any.  The talk's tables have 90 % less
+    communication: with another share their statements are our comparison, too.
     """
+    momenta = sorted({row.momentum for row in rows})
+    of = [_statements([row for row in rows if row.momentum == m], chosen, share, topics) for m in momenta]
+    if len(momenta) == 1:
+        return of[0]
+    return [
+        one[0]._replace(
+            trials=[trial for said in one for trial in said.trials],
+            said=" ".join(
+                f"Momentum {m:g}: {said.numbers} ({said.verdict})" for m, said in zip(momenta, one, strict=True)
+            ),
+        )
+        for one in zip(*of, strict=True)
+    ]
+
+
+def _statements(rows, chosen: dict[str, Way], share: float, topics: bool) -> list[Statement]:
+    """The statements at one momentum."""
     best, less = best_outcomes(rows), f"{100 * (1 - share):.3g} %"
     same = {row.method: row for row in rows if row.step == best[SGD].step}
     sgd, ef, alone, low = best[SGD], best[EF], best[UNBIASED], (BLOCK, UNBIASED)
@@ -200,10 +219,12 @@ def losses(rows, name: str) -> list[tuple[int, np.ndarray]]:
 
 
 def _cells(rows, chosen) -> list[tuple[str, ...]]:
-    best = best_outcomes(rows)
-    ef = best[EF]
     table: list[tuple[str, ...]] = []
-    for name, row in best.items():
+    ranked = {m: best_outcomes([row for row in rows if row.momentum == m]) for m in sorted({r.momentum for r in rows})}
+    for (momentum, best), name in itertools.product(ranked.items(), chosen):
+        if name not in best:
+            continue
+        row, ef = best[name], best[EF]
         way = chosen[name]
         if not math.isnan(way.damping):
             theory = f"{number(way.damping)} < 2: stable" if way.damping < 2 else f"{number(way.damping)}: unstable"
@@ -213,16 +234,25 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
             theory = f"kappa = {number(way.kappa)}{': bounded' if way.kappa < 1 else ''}"
         table.append(
             line(
-                f"{name} | {row.step:g} | {_spread(row)} | {number(row.loss)} | {row.rounds} | "
-                f"{seconds(row.seconds)} | {bits(row.bits)} | {row.memory:,} | "
+                f"{name} | {momentum:g} | {row.step:g}{_end(row, rows)} | {_spread(row)} | {number(row.loss)} | "
+                f"{row.rounds} | {seconds(row.seconds)} | {bits(row.bits)} | {row.memory:,} | "
                 f"{100 * (1 - row.memory / ef.memory):.1f} | {theory}"
             )
         )
     return table
 
 
+def _end(row: Outcome, rows) -> str:
+    """A star if the step is the shortest or the longest of those tried."""
+    tried = [one.step for one in rows if (one.method, one.momentum) == (row.method, row.momentum)]
+    return "*" if row.step in (min(tried), max(tried)) else ""
+
+
 def draw(rows, chosen, swept):
-    """Accuracy against memory; accuracy by step size; and, with a sweep, the loss of accuracy against d."""
+    """Accuracy against memory; by momentum; by step size; and, with a sweep, the loss of accuracy against d."""
+    every, momenta = rows, sorted({row.momentum for row in rows})
+    last = momenta[-1]
+    rows = [row for row in rows if row.momentum == last]
     best = best_outcomes(rows)
     families = (
         ("without memory", "0.35", "s"),
@@ -239,7 +269,8 @@ def draw(rows, chosen, swept):
             return families[0]
         return families[2] if "fresh" in name else families[3] if "fixed" in name else families[4]
 
-    with canvas(1, 3 if swept else 2, 1.0 * COLUMN) as (figure, grid):
+    shown = (SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED)
+    with canvas(1, 4 if swept else 3, 1.0 * COLUMN) as (figure, grid):
         held = [row.accuracy.mean() for row in best.values() if row.success]
         floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
         axes, labelled = grid[0, 0], set()
@@ -262,9 +293,26 @@ def draw(rows, chosen, swept):
             axes.text(
                 0.97, 100 * floor, "diverged", ha="right", va="bottom", fontsize=6, transform=axes.get_yaxis_transform()
             )
-        axes.set(xlabel="memory over that of EFSGD", ylabel="held-out accuracy, %", title="best step of each")
+        axes.set(
+            xlabel="memory over that of EFSGD", ylabel="held-out accuracy, %", title=f"best steps, momentum {last:g}"
+        )
         axes, colours = grid[0, 1], {}
-        for name, marker in zip((SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED), "sPXov^D", strict=True):
+        for name, marker in zip(shown, "sPXov^D", strict=True):
+            mine = [best_outcomes([r for r in every if r.method == name and r.momentum == m])[name] for m in momenta]
+            mine = [row for row in mine if row.success]
+            axes.errorbar(
+                [row.momentum for row in mine],
+                [100 * row.accuracy.mean() for row in mine],
+                yerr=[100 * row.accuracy.std() for row in mine],
+                marker=marker,
+                markerfacecolor="none",
+                linewidth=0.8,
+                elinewidth=0.7,
+            )
+        axes.set(xlabel="momentum", title="by momentum")
+        axes.set_xticks(momenta)
+        axes = grid[0, 2]
+        for name, marker in zip(shown, "sPXov^D", strict=True):
             mine = [row for row in rows if row.method == name and row.success]
             (line,) = axes.plot(
                 [row.step for row in mine],
@@ -277,12 +325,12 @@ def draw(rows, chosen, swept):
             colours[name] = line.get_color()
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 100 * max(held) - 20))  # accuracies further below are not shown
         axes.set_xscale("log")
-        grid_steps = sorted({row.step for row in rows})
+        grid_steps = sorted({row.step for row in rows if row.method in shown and row.success})
         axes.set_xticks(grid_steps, [f"{step:g}" for step in grid_steps])
         axes.minorticks_off()
         axes.set(xlabel=r"step size, times $(1-m)/L$", title="by step size")
         if swept:
-            axes = grid[0, 2]
+            axes = grid[0, 3]
             for name, marker in zip(SWEPT[1:], "v^", strict=True):
                 mine = [(d, lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
                 axes.errorbar(
@@ -303,18 +351,19 @@ def draw(rows, chosen, swept):
             axes.minorticks_off()
             axes.set(xlabel="d", ylabel="points lost against EFSGD", title="sweep over d")
         grid[0, 0].legend(fontsize=6)
-        figure.legend(*grid[0, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
+        figure.legend(*grid[0, 2].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
     return figure
 
 
 def report(rows, swept, chosen, size: Size, options: Options) -> Study:
     """The study of these outcomes: of the ``chosen`` methods, and of the sweep over the dimension if there was one."""
-    name, d, best = size.name, size.columns * size.classes, best_outcomes(rows)
+    name, d = size.name, size.columns * size.classes
     every = ways(d, options.share)
     chosen = {method: every[method] for method in chosen}
     head: tuple[str, ...]
     head = (
         "method",
+        "momentum",
         "step",
         "held out, %",
         "training loss",
@@ -328,26 +377,32 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
     tables = [
         Table(f"{name}: {100 * (1 - options.share):.3g} % less communication, best step", head, _cells(rows, chosen))
     ]
-    steps = options.grid
+    steps, tried = sorted({row.step for row in rows}), {(row.method, row.momentum, row.step): row for row in rows}
     by_step = [
-        (method, *(_percent(next(row for row in rows if (row.method, row.step) == (method, step))) for step in steps))
+        (method, f"{m:g}", *(_percent(tried[method, m, s]) if (method, m, s) in tried else "-" for s in steps))
         for method in chosen
+        for m in sorted({row.momentum for row in rows if row.method == method})
     ]
-    tables.append(Table("Held-out accuracy by step size, %", ("method", *(f"{step:g}" for step in steps)), by_step))
+    title, head_of_steps = "Held-out accuracy by step size, %", ("method", "momentum", *(f"{step:g}" for step in steps))
+    tables.append(Table(title, head_of_steps, by_step))
     said = statements(rows, chosen, options.share, name != "digits")
-    failed = [row for row in best.values() if not row.success]
+    failed = {row.method: row for row in rows if not any(r.success for r in rows if r.method == row.method)}
     if swept:
         cells = [(f"{row.d:,}", row.method, _spread(row), number(row.loss), f"{row.memory:,}") for row in swept]
         head = ("d", "method", "held out, %", "training loss", "memory, bytes")
         tables.append(Table("Sweep over the dimension", head, cells))
         said.append(sweep_statement(swept))
+    more = ", and up to four more, as long as the best one lies at an end" if set(steps) - set(options.grid) else ""
+    alone = "; methods that the talk does not compare have the last one alone" if len(options.momenta) > 1 else ""
     setting = (
         f"Softmax regression on {name}: the {size.columns:,} most frequent of {size.features:,} features, "
         f"{size.classes} classes, d = {d:,}, l2 = 1/n, 80 % of {size.n:,} rows for training. "
-        f"{options.workers} workers with batches of {options.batch}, Nesterov momentum {MOMENTUM:g} after "
-        f"decompression as in the authors' code, {options.steps} rounds, single "
+        f"{options.workers} workers with batches of {options.batch}, Nesterov momentum after "
+        f"decompression ({', '.join(f'{m:g}' for m in options.momenta)}; the authors' code has {MOMENTUM:g}, the talk "
+        f"names none{alone}), {options.steps} rounds, single "
         f"precision, {options.seeds} seeds. One random block of {100 * options.share:.3g} % of d, the same for all "
-        f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L; the table "
+        f"workers. Step sizes {', '.join(f'{step:g}' for step in options.grid)} times (1 - momentum)/L{more}; "
+        "a star marks a best step that is an end of what was tried. The table "
         'shows the one with the least training loss, with all seeds (the others have one). "Fixed sketch": the linear '
         f"sketch of the authors' code, with their beta = {AUTHORS:g} and with the beta that forgets fastest without "
         "gradients; theory is then "
@@ -357,8 +412,8 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
     )
     if swept:
         setting += (
-            f" The sweep has EFSGD's best step, {best[EF].step:g}, for all methods, and {SWEEP_SEEDS} seeds; "
-            f"{size.occurring:,} of the features occur in the data."
+            f" The sweep has momentum {swept[0].momentum:g}, EFSGD's best step, {swept[0].step:g}, for all methods, "
+            f"and {SWEEP_SEEDS} seeds; {size.occurring:,} of the features occur in the data."
         )
     if options.share != TALK:
         setting += (
@@ -366,7 +421,7 @@ def report(rows, swept, chosen, size: Size, options: Options) -> Study:
             'alone, on 32 GPUs, with LAMB and ConEF 80 %, "not completed yet": that is not repeated here.'
         )
     if failed:
-        setting += " " + " ".join(f"{row.method} {row.message.split(';')[0]}." for row in failed)
+        setting += " " + " ".join(f"{row.method} {row.message.split(';')[0]}." for row in failed.values())
     if options.problem == "topics" and name == "digits":
         setting += " RCV1's topics were not there (THEORY_DATA names the folder, --topics the file)."
     found = {"outcomes": rows} | ({"sweep": swept} if swept else {})

@@ -170,7 +170,7 @@ def make_report(rows, curves, swept, sizes, graphs, options, multiples, gammas, 
         f" single label. Spectral gaps: {gaps}. Every method has the best constant step out of the same grid, chosen"
         " with one seed by a search that starts at 1/L and stops at the first worse step:"
         f" {', '.join(f'{m:g}' for m in multiples)} over L, 1/(2L + sigma sqrt(T/N)) of"
-        " D-PSGD's theorem, and sqrt(N/(T + 1)) of CHOCO's, both quoted from memory or notes (* is the shortest or"
+        " D-PSGD's theorem, from memory, and sqrt(N/(T + 1)) of CHOCO's (* is the shortest or"
         " longest of them: another might be better). CHOCO's gamma is chosen with"
         f" it, out of {', '.join(f'{g:g}' for g in gammas)}, its theorem's value and the best for random"
         " sparsification. CHOCO gets unbiased quantizers divided by 1 + omega; DCD and ECD get rand-k without bias; the"

@@ -126,10 +126,10 @@ def tables(rows, kept: list[Stored], variances: list[Frozen], sizes: dict, optio
     stores = {(one.task, one.method): one for one in kept}
 
     def cells(row: Trained) -> tuple[str, ...]:
-        one, grid = stores[row.task, row.method], options.grid if row.group == SGD else options.adaptive
+        one = stores[row.task, row.method]
         sent = bits_text(row.bits * one.d * float(row.rounds[-1])) if row.success else "-"
         return line(
-            f"{row.method} | {step_text(row, grid)} | {row.bits:.3g} | {sent} | {one.memory / 1e3:,.1f} | "
+            f"{row.method} | {step_text(row)} | {row.bits:.3g} | {sent} | {one.memory / 1e3:,.1f} | "
             f"{one.server / 1e3:,.1f} | {training_loss(row)} | {percent(row) if row.success else '-'}"
         )
 

@@ -205,7 +205,7 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
 
     def cells(row: Trained) -> tuple[str, ...]:
         held = f"{interval(row.test_loss[:, -1])} | {percent(row)}" if row.success else "- | -"
-        return line(f"{row.method} | {step_text(row, options.grid)} | {training_loss(row)} | {held}")
+        return line(f"{row.method} | {step_text(row)} | {training_loss(row)} | {held}")
 
     ends = [
         line(

@@ -26,6 +26,7 @@ from ..sign_and_nuqsgd import (
     SIGN,
     SMALL,
     STEPS,
+    TWO_SCALES,
     WORKERS,
     best,
 )
@@ -64,23 +65,25 @@ def crossing(a: Message, b: Message, workers: int) -> float:
 
 def message_statements(sent) -> list[Statement]:
     """The statements of the paper on messages and the time of a round."""
-    first, whole = {row.method: row for row in sent if row.input == sent[0].input}, bits_of_bucket(sent)
+    first = {row.method: row for row in sent if row.input == sent[0].input}
+    whole, two = bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
     packed = [row for row in sent if not math.isnan(row.form)]
     exact = [row.form == row.bits for row in packed]
     widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
     said = [
         Statement(
             "bucket",
-            f"EF-SignSGD's messages here have {PRINTED} bits for each bucket of {SMALL} values, as the paper counts ("
-            "32 for each scaling factor, 64 for the signs).",
-            [whole == PRINTED],
-            f"Here a bucket of {SMALL} takes {whole} bits, {whole / SMALL:g} a value: one scale; the paper counts "
-            f"{PRINTED}, which is two. What its implementation sent is not judged.",
+            f"EF-SignSGD's messages with two scales have {PRINTED} bits for each bucket of {SMALL} values, as the "
+            "paper counts (32 for each scaling factor, 64 for the signs).",
+            [two == PRINTED],
+            f"A bucket of {SMALL} takes {two} bits, {two / SMALL:g} a value, with two scales, and {whole} with one, as "
+            "in the runs here. What the paper's implementation sent is not judged.",
             bears_on=("nuqsgd/figure-18-bits-of-ef-signsgd",),
         ),
         Statement(
             "packed-length",
-            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate.",
+            "A packed message of d coordinates takes d b + 32 ceil(d/m) bits in buckets of m, b of a coordinate, and "
+            "with two scales twice the 32.",
             exact,
             f"To the bit for {sum(exact)} of {len(packed)} messages. Bits a coordinate at "
             f"d = {sent[0].d:,}: {_over(widths)}.",
@@ -109,7 +112,7 @@ def message_statements(sent) -> list[Statement]:
 
 def training_statements(sent, trained, seeds: int) -> list[Statement]:
     """The statements of the paper on bits, seconds, loss and accuracy."""
-    said, whole = [], bits_of_bucket(sent)
+    said, whole, two = [], bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
     fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
     problems = list(dict.fromkeys(row.problem for row in trained))
     end, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
@@ -129,7 +132,7 @@ def training_statements(sent, trained, seeds: int) -> list[Statement]:
         ratio = {p: sums[p, SIGN] / sums[p, other] for p in problems}
         text = _over(ratio.items())
         if other == FOUR:
-            text += f"; with {PRINTED} bits a bucket, {_over((p, r * PRINTED / whole) for p, r in ratio.items())}"
+            text += f"; with two scales in as many rounds, {_over((p, r * two / whole) for p, r in ratio.items())}"
         said.append(
             Statement(
                 f"{id}-fewer-bits",
@@ -191,9 +194,9 @@ def statements(sent, trained, seeds: int = SEEDS) -> list[Statement]:
     return [*message_statements(sent), *training_statements(sent, trained, seeds)]
 
 
-def bits_of_bucket(sent) -> int:
+def bits_of_bucket(sent, method: str) -> int:
     """Bits of a bucket of signs, from the messages, whose length is a multiple of it."""
-    row = next(row for row in sent if row.method == SIGN)
+    row = next(row for row in sent if row.method == method)
     return round(row.bits * SMALL / row.d)
 
 
@@ -306,7 +309,9 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
     """The study of these messages and runs; ``lengths`` of the vectors, by name."""
     d = lengths
     setting = (
-        f"EF-sign: the signs of a bucket times its mean magnitude, with error feedback. NUQSGD: levels 0, 2^-s, ..., "
+        "EF-sign: the signs of a bucket times its mean magnitude, with error feedback; with two scales, entries below "
+        "0 become their mean, the others theirs (messages only: not trained, and not timed where a - stands). NUQSGD: "
+        "levels 0, 2^-s, ..., "
         f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
         f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
         f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "

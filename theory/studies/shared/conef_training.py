@@ -25,8 +25,10 @@ from ...methods import (
 from ...methods.schedules import Constant
 from ...problems import accuracy, lipschitz, softmax
 from ...reporting.progress import track
+from .step_search import widened
 
 MOMENTUM = 0.9  # Nesterov's, as in the authors' released code; the talk's slides do not mention momentum
+MOMENTA = (0.0, 0.5, MOMENTUM)
 AUTHORS = 0.9  # beta of the authors' scripts
 BUCKET = 40
 SGD, BLOCK, UNBIASED, EF = "SGD", "rbSGD", "rbSGD, unbiased", "EFSGD"
@@ -46,8 +48,10 @@ class Options(NamedTuple):
     features : int
         Number of columns that are used, the most frequent ones.
     workers, batch, steps, seeds : int
+    momenta : tuple of float
+        Nesterov's momentum, each with its own best step.
     grid : tuple of float
-        Candidate step sizes, in multiples of (1 - momentum)/L.
+        Step sizes, in multiples of (1 - momentum)/L, with which the search for the best one begins.
     sweep : tuple of int
         Numbers of features for the sweep over the dimension; empty: no sweep.
     """
@@ -58,7 +62,8 @@ class Options(NamedTuple):
     workers: int = 16
     batch: int = 8
     steps: int = 300
-    seeds: int = 3
+    seeds: int = 5
+    momenta: tuple = MOMENTA
     grid: tuple = (0.25, 1.0, 4.0, 16.0)
     sweep: tuple = ()
 
@@ -70,6 +75,8 @@ class Options(NamedTuple):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         good = isinstance(self.grid, tuple) and self.grid and all(_number(step) and step > 0 for step in self.grid)
         require(good, "grid", self.grid, "one or more numbers above 0")
+        good = isinstance(self.momenta, tuple) and self.momenta and all(_number(m) and 0 <= m < 1 for m in self.momenta)
+        require(good, "momenta", self.momenta, "one or more numbers in [0, 1)")
         good = isinstance(self.sweep, tuple) and all(isinstance(m, int) and m >= 1 for m in self.sweep)
         require(good, "sweep", self.sweep, "integers, at least 1")
 
@@ -105,6 +112,7 @@ class Outcome(NamedTuple):
     method : str
     d : int
         Length of a message, features times classes.
+    momentum : float
     step : float
         In multiples of (1 - momentum)/L.
     accuracy : ndarray, shape (seeds,)
@@ -126,6 +134,7 @@ class Outcome(NamedTuple):
 
     method: str
     d: int
+    momentum: float
     step: float
     accuracy: np.ndarray
     loss: float
@@ -201,11 +210,16 @@ def most_frequent(data: Dataset, features: int) -> Dataset:
     return make_dataset(X, data.y, data.name)
 
 
+AT_EVERY_MOMENTUM = (SGD, BLOCK, UNBIASED, EF, *(make(s) for make in (fixed, sketched) for s in (0.6, 0.9)), QUANTIZED)
+
+
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
 def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0) -> list[Outcome]:
     """Train with each method on 80 % of the rows: each step size with one seed, the best one with all.
+
+    Where the best step is an end of the grid, the grid is widened (`widened`).
 
     Parameters
     ----------
@@ -218,31 +232,50 @@ def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0
     Returns
     -------
     list of Outcome
-        One for each method and step size.
+        One for each method, momentum and step size; some methods are run with the last momentum alone.
     """
     part, held_out = data.split(0.8, seed=0)
     l2 = 1.0 / part.n
     problem, test = (softmax(half, l2, dtype=np.float32) for half in (part, held_out))
-    unit = (1.0 - MOMENTUM) / lipschitz(problem)
+    unit = 1.0 / lipschitz(problem)
     keys = [int(key(seed + r, "conef")) % 2**62 for r in range(options.seeds)]
     found: list[Outcome] = []
     for name, way in track(chosen.items(), data.name):
-        runs = {step: [_run(way, unit * step, problem, options, keys[0])] for step in options.grid}
-        first = {step: _outcome(name, step, problem, test, done) for step, done in runs.items()}
-        best = best_outcomes(first.values())[name]
-        if best.success:
-            more = [_run(way, unit * best.step, problem, options, other) for other in keys[1:]]
-            first[best.step] = _outcome(name, best.step, problem, test, runs[best.step] + more)
-        found += first.values()
+        for momentum in options.momenta if name in AT_EVERY_MOMENTUM else options.momenta[-1:]:
+
+            def once(step, r=0, way=way, momentum=momentum):
+                return _run(way, unit * (1.0 - momentum) * step, momentum, problem, options, keys[r])
+
+            def row(step, runs, name=name, momentum=momentum):
+                return _outcome(name, momentum, step, problem, test, runs)
+
+            runs = {step: [once(step)] for step in options.grid}
+            widened(runs, lambda step: [once(step)], lambda runs: math.inf if _failed(runs) else runs[0].fun)
+            first = {step: row(step, runs[step]) for step in sorted(runs)}
+            best = best_outcomes(first.values())[name]
+            if best.success:
+                more = [once(best.step, r) for r in range(1, options.seeds)]
+                first[best.step] = row(best.step, runs[best.step] + more)
+            found += first.values()
     return found
 
 
-def _run(way: Way, step: float, problem, options: Options, seed: int):
+def _failed(runs) -> list:
+    """The runs that diverged."""
+    return [done for done in runs if done.status == DIVERGED]
+
+
+def _run(way: Way, step: float, momentum: float, problem, options: Options, seed: int):
     feedback = way.feedback
     if isinstance(feedback, LinearSketchFeedback):  # a different hash for each seed
         feedback = feedback._replace(sketch=feedback.sketch._replace(seed=seed))
     method = ParallelSGD(
-        way.compressor, step=Constant(step), feedback=feedback, batch=options.batch, momentum=MOMENTUM, nesterov=True
+        way.compressor,
+        step=Constant(step),
+        feedback=feedback,
+        batch=options.batch,
+        momentum=momentum,
+        nesterov=momentum > 0.0,
     )
     return run(
         method,
@@ -255,13 +288,14 @@ def _run(way: Way, step: float, problem, options: Options, seed: int):
     )
 
 
-def _outcome(name: str, step: float, problem, test, runs) -> Outcome:
-    failed = [done for done in runs if done.status == DIVERGED]
+def _outcome(name: str, momentum: float, step: float, problem, test, runs) -> Outcome:
+    failed = _failed(runs)
     held = [math.nan if done.status == DIVERGED else accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
     return Outcome(
         name,
         problem.d,
+        momentum,
         step,
         np.array(held),
         math.nan if failed else float(np.mean([done.fun for done in runs])),

@@ -111,14 +111,19 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     return Table(title, head, cells)
 
 
-def draw_curves(curves, what: str):
-    """Two panels for each problem: against the gradients of a worker, and against rounds."""
+def draw_curves(curves, what: str, *more):
+    """Two panels for each problem: against the gradients of a worker, and against rounds.
+
+    ``more``, a function of axes for each row, draw a third one.
+    """
     names = list(dict.fromkeys(curve.problem for curve in curves))
-    with canvas(len(names), 2, 0.5 + 2.2 * len(names)) as (figure, grid):
+    with canvas(len(names), 3 if more else 2, 0.5 + 2.2 * len(names)) as (figure, grid):
+        for paint, row in zip(more, grid, strict=False):
+            paint(row[2])
         for row, name in zip(grid, names, strict=True):
             here = [curve for curve in curves if curve.problem == name]
             for axes, column, label in zip(
-                row, ("samples", "rounds"), ("gradients of a worker", "rounds"), strict=True
+                row[:2], ("samples", "rounds"), ("gradients of a worker", "rounds"), strict=True
             ):
                 for k, curve in enumerate(here):
                     x = np.maximum(getattr(curve, column), 0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...bounds import bucketed_bits, geometric_levels
-from ...compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, compress, decode, encode
+from ...compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, TwoScaleSign, compress, decode, encode
 from ...core.random import key
 from ...methods import ErrorFeedback
 from ...wire.frame import open_frame
@@ -54,8 +54,9 @@ def payload_form(compressor, d: int) -> float:
     if isinstance(compressor, EntropyCoded):
         return math.nan
     inner = compressor.inner
-    width = 1 if isinstance(inner, ScaledSign) else math.ceil(math.log2(2 * inner.s + 3))
-    return bucketed_bits(d, compressor.size, width)
+    if isinstance(inner, (ScaledSign, TwoScaleSign)):
+        return bucketed_bits(d, compressor.size, 1, floats=1 + isinstance(inner, TwoScaleSign))
+    return bucketed_bits(d, compressor.size, math.ceil(math.log2(2 * inner.s + 3)))
 
 
 def error_of(compressor, v) -> float:
@@ -70,13 +71,13 @@ def error_of(compressor, v) -> float:
 
 
 def least(work, turns: int = TURNS) -> float:
-    """Best-of-k CPU time of ``work()`` on this thread, in seconds."""
+    """Best-of-k CPU time of ``work()`` on this thread, in seconds; NaN without turns."""
     taken = []
     for _ in range(turns):
         begin = time.thread_time()
         work()
         taken.append(time.thread_time() - begin)
-    return min(taken)
+    return min(taken, default=math.nan)
 
 
 def memory_seconds(v, turns: int = TURNS) -> float:

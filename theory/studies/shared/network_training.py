@@ -23,6 +23,7 @@ from ...reporting.progress import track
 from .conef_training import most_frequent
 from .problems import digits, topics_file
 from .report import Table, line
+from .step_search import widened
 from .verdicts import LEVEL, Compare, Spread, Trial, at_most
 
 NAMES = ("digits", "topics")
@@ -45,7 +46,8 @@ class Trained(NamedTuple):
     Attributes
     ----------
     task, group, method : str
-    step : float
+    step, shortest, longest : float
+        The step, and the ends of those that were tried.
     rounds, samples : ndarray, shape (records,)
         Rounds, and gradients of one worker, at each record.
     loss, test_loss, accuracy : ndarray of float32, shape (seeds, records)
@@ -63,6 +65,8 @@ class Trained(NamedTuple):
     group: str
     method: str
     step: float
+    shortest: float
+    longest: float
     rounds: np.ndarray
     samples: np.ndarray
     loss: np.ndarray
@@ -136,6 +140,8 @@ def seeds_of(options, seed: int, study: str) -> list[int]:
 def train(task: Task, plans: dict, grid, seeds, *, workers: int, records: int, **spend) -> list[Trained]:
     """Train with each method: each step size with the first seed, the one with the least loss with all.
 
+    Where the best step is an end of the grid, the grid is widened (`widened`).
+
     Parameters
     ----------
     task : Task
@@ -160,13 +166,18 @@ def train(task: Task, plans: dict, grid, seeds, *, workers: int, records: int, *
             def once(step: float, seed: int, plan=plan):
                 return _once(task, plan(step), seed, workers, records, spend)
 
-            tried = dict(zip(grid, pool.map(lambda step: once(step, seeds[0]), grid), strict=True))
-            rows = {step: _gather(task.name, group, method, step, [done], workers) for step, done in tried.items()}
+            def row(step: float, runs, group=group, method=method):
+                return _gather(task.name, group, method, step, runs, workers)
+
+            first = functools.partial(once, seed=seeds[0])
+            tried = dict(zip(grid, pool.map(first, grid), strict=True))
+            widened(tried, first, _end)
+            rows = {step: row(step, [done]) for step, done in tried.items()}
             best = min(rows.values(), key=lambda row: (row.end, row.step))
             if best.success and len(seeds) > 1:
                 more = list(pool.map(functools.partial(once, best.step), seeds[1:]))
-                rows[best.step] = _gather(task.name, group, method, best.step, [tried[best.step], *more], workers)
-            found += rows.values()
+                rows[best.step] = row(best.step, [tried[best.step], *more])
+            found += [row._replace(shortest=float(min(rows)), longest=float(max(rows))) for row in rows.values()]
     return found
 
 
@@ -185,6 +196,11 @@ def _once(task: Task, plan, seed: int, workers: int, records: int, spend: dict):
         plan, task.problem, workers=workers, seed=seed, dtype=np.float32, callback=watch, record_every=every, **spend
     )
     return done, np.array(held, np.float32)
+
+
+def _end(found) -> float:
+    """The value of f at the end of a run; infinite if it diverged."""
+    return math.inf if found[0].status == DIVERGED else float(found[0].fun)
 
 
 def _steps(plan, spend: dict) -> int:
@@ -208,6 +224,8 @@ def _gather(task: str, group: str, method: str, step: float, runs, workers: int)
         task,
         group,
         method,
+        float(step),
+        float(step),
         float(step),
         history["rounds"].copy(),
         history["samples"] / workers,
@@ -330,9 +348,9 @@ def end_mark(step: float, grid) -> str:
     return "*" if np.isclose(step, (min(grid), max(grid)), rtol=1e-6, atol=0.0).any() else ""
 
 
-def step_text(row: Trained, grid, scale: float = 1.0) -> str:
-    """The step of a row, ``scale`` times that of the grid, with a star at an end of the grid."""
-    return f"{scale * row.step:g}{end_mark(row.step, grid)}"
+def step_text(row: Trained, scale: float = 1.0) -> str:
+    """The step of a row, ``scale`` times that of the grid, with a star at an end of what was tried."""
+    return f"{scale * row.step:g}{end_mark(row.step, (row.shortest, row.longest))}"
 
 
 def costs(row: Trained, of: str = "accuracy") -> np.ndarray | Spread:

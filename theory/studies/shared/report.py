@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...plots.text import WIDTH, text_table
+from ...plots.text import text_table
 from ...reporting.files import ConfigurationError
+from ...reporting.terminal import WIDTH
 from .verdicts import Statement
 
 OURS = "our comparison"  # the source of a statement that neither a lecture nor a paper makes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,34 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
             elif chosen is not None or e > first:
                 break
     return chosen
+
+
+def widened(tried: dict, run_at: Callable, cost: Callable, times: int = 4) -> None:
+    """Put more steps into ``tried``, a geometric grid, as long as the best one lies at an end of it.
+
+    Parameters
+    ----------
+    tried : dict of float to object
+        By step, what ``run_at(step)`` returns; with a single step nothing is added.
+    run_at, cost : callable
+        ``cost(run_at(step))`` is less for a better step, and infinite for a run that diverged.
+    times : int
+        At most so many steps are added.
+
+    Examples
+    --------
+    >>> tried = {1.0: 9.0, 4.0: 3.0}
+    >>> widened(tried, lambda step: abs(step - 12.0), lambda found: found)
+    >>> tried
+    {1.0: 9.0, 4.0: 3.0, 16.0: 4.0}
+    """
+    for _ in range(times if len(tried) > 1 else 0):
+        steps = sorted(tried)
+        best = min(steps, key=lambda step: (cost(tried[step]), step))
+        if steps[0] < best < steps[-1]:
+            return
+        end, inner = (steps[0], steps[1]) if best == steps[0] else (steps[-1], steps[-2])
+        tried[end**2 / inner] = run_at(end**2 / inner)
 
 
 def descend(

@@ -1,0 +1,215 @@
+"""EF21 and its kin against their algorithms in NumPy, and two ranks against one process."""
+
+from __future__ import annotations
+
+import difference_job
+import numpy as np
+import pytest
+from conftest import ROOT, run_mpi
+
+import theory as th
+
+WORKERS, D, STEP, STEPS = 4, 6, 0.2, 25
+RNG = np.random.default_rng(0)
+CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+PROBLEM = th.function(
+    lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2),
+    lambda x: CURVATURES * (x - CENTRES),
+    d=D,
+    n=WORKERS,
+)
+
+
+def gradients(x):
+    return CURVATURES * (x - CENTRES)
+
+
+def top(v, k):
+    """The k largest entries of every row."""
+    v = np.atleast_2d(v)
+    kept, index = np.zeros_like(v), np.argsort(-np.abs(v), axis=1)[:, :k]
+    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
+    return kept
+
+
+def momentum(a):
+    def by_hand(x):
+        v, g = gradients(x), np.zeros((WORKERS, D))
+        for _ in range(STEPS):
+            g = g + top(v - g, 2)
+            x = x - STEP * g.mean(axis=0)
+            v = (1.0 - a) * v + a * gradients(x)
+        return x
+
+    return by_hand
+
+
+def model_compressed(x):
+    w = x
+    for _ in range(STEPS):
+        x = x - STEP * gradients(w).mean(axis=0)
+        w = w + top(x - w, 3)[0]
+    return x
+
+
+def both_ways(x):
+    h, g = np.zeros((WORKERS, D)), np.zeros(D)
+    for _ in range(STEPS):
+        h = h + top(gradients(x) - h, 2)
+        g = g + top(h.mean(axis=0) - g, 3)[0]
+        x = x - STEP * g
+    return x
+
+
+def two_factors(x):
+    h = np.zeros((WORKERS, D))
+    for _ in range(STEPS):
+        d = top(gradients(x) - h, 2)
+        x = x - STEP * (h.mean(axis=0) + 0.8 * d.mean(axis=0))
+        h = h + 0.6 * d
+    return x
+
+
+def lazily(k, zeta):
+    def by_hand(x):
+        g, before = np.zeros((WORKERS, D)), None
+        for _ in range(STEPS):
+            now = gradients(x)
+            change = np.zeros_like(now) if before is None else now - before
+            sends = (np.square(now - g).sum(axis=1) > zeta * np.square(change).sum(axis=1))[:, None]
+            g, before = g + sends * top(now - g, k), now
+            x = x - STEP * g.mean(axis=0)
+        return x
+
+    return by_hand
+
+
+SPLIT = {"shards": "contiguous"}
+CASES = {
+    "EF21-SGDM": (th.EF21SGDM(th.TopK(2), th.Constant(STEP), momentum=0.3, **SPLIT), momentum(0.3)),
+    "EF21-SGDM, 1": (th.EF21SGDM(th.TopK(2), th.Constant(STEP), momentum=1.0, **SPLIT), momentum(1.0)),
+    "EF21-P": (th.EF21P(th.TopK(3), th.Constant(STEP), **SPLIT), model_compressed),
+    "EF21-BC": (th.EF21BC(th.TopK(2), th.Constant(STEP), down=th.TopK(3), **SPLIT), both_ways),
+    "EF-BV": (th.EFBV(th.TopK(2), th.Constant(STEP), lam=0.6, nu=0.8, **SPLIT), two_factors),
+    "CLAG": (th.CLAG(th.TopK(2), th.Constant(STEP), trigger=2.0, **SPLIT), lazily(2, 2.0)),
+    "LAG": (th.CLAG(step=th.Constant(STEP), trigger=2.0, **SPLIT), lazily(D, 2.0)),
+}
+
+
+def run(method, steps=STEPS, **options):
+    return th.run(method, PROBLEM, workers=WORKERS, steps=steps, x0=np.ones(D), wire_dtype=np.float64, **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_is_its_algorithm(name):
+    method, by_hand = CASES[name]
+    np.testing.assert_allclose(run(method).x, by_hand(np.ones(D)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_replayed_and_in_python_it_gives_the_same_bits(name):
+    result, text = run(CASES[name][0]), run(CASES[name][0], fast=False)
+    assert np.array_equal(result.x, text.x) and np.array_equal(result.history["bits_up"], text.history["bits_up"])
+
+
+@pytest.fixture(scope="module")
+def on_ranks(tmp_path_factory):
+    """What all methods give on two ranks."""
+    file = tmp_path_factory.mktemp("differences") / "found.npz"
+    run_mpi(2, ROOT / "tests" / "difference_job.py", file, timeout=300)
+    return np.load(file)
+
+
+@pytest.mark.parametrize("name", difference_job.METHODS)
+def test_same_bits_on_ranks(name, on_ranks):
+    result = difference_job.train(name)
+    assert np.array_equal(result.x, on_ranks[f"{name}, x"]) and np.array_equal(result.last, on_ranks[f"{name}, last"])
+    for column in difference_job.COSTS:
+        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+    assert result.fun < 0.9 * result.history["f"][0]
+
+
+def test_the_exact_rate_is_reached_on_ranks(on_ranks):
+    rate = th.bounds.exact_feedback_rate(1.0 - difference_job.MISSING**2, difference_job.KAPPA)
+    for name in ("EF21", "EF21P"):
+        assert on_ranks[f"{name}, factor"] == pytest.approx(rate, rel=1e-4)
+
+
+@pytest.mark.parametrize("inner", [th.TopK(3), th.QSGD(3), th.Bucketed(th.RandK(2), 8)])
+def test_a_bit_says_whether_a_message_follows(inner):
+    v, c = np.random.default_rng(1).standard_normal(20), th.SkipZero(inner)
+    assert np.array_equal(th.decode(th.encode(c, v, 3)), th.decode(th.encode(inner, v, 3)))
+    nothing = th.encode(c, np.zeros(20), 3)
+    assert not th.decode(nothing).any()
+    with pytest.raises(ValueError, match="inner: got .*, allowed: a compressor without a state"):
+        th.compress(th.SkipZero(th.PowerSGD(4, 5, 1)), v, 3)
+
+
+@pytest.mark.parametrize("momentum", [1.0, 0.3])
+def test_the_step_of_theory_is_that_of_the_formula(momentum):
+    """With one worker and exact gradients; and with noise that of the theorem about noise."""
+    problem, noisy = th.quadratic([0.5, 2.0], covariance=0.0), th.quadratic([0.5, 2.0], covariance=1.0)
+    step = th.theory_step(th.EF21(th.TopK(1), "theory"), problem, 1).step.eta
+    q = np.sqrt(0.5)  # delta = 1/2
+    ratio = (1.0 + q) / 0.5 - 1.0
+    assert step == pytest.approx(min(1.0 / (2.0 + np.sqrt(2.0) * 2.0 * ratio), (1.0 - q) / (2.0 * 0.5)))
+    found = th.theory_step(th.EF21SGDM(th.TopK(1), "theory", momentum=momentum), noisy, 4)
+    assert found.formula == "ef21_momentum_step" and 0.0 < found.step.eta < step
+    with pytest.raises(ValueError, match="no theorem of the package covers CLAG with noisy gradients"):
+        th.theory_step(th.CLAG(step="theory"), noisy, 4)
+
+
+def test_a_step_above_the_theorems_warns():
+    problem = th.quadratic([0.5, 2.0], covariance=0.0)
+    longest = th.EF21(th.TopK(1), th.Constant(1.0)).longest_step(problem, 2)
+    with pytest.warns(th.LongStepWarning, match="the longest of the theorem of EF21"):
+        th.run(th.EF21(th.TopK(1), th.Constant(1.37 * longest)), problem, workers=2, steps=3)
+
+
+def test_a_silent_worker_sends_one_bit():
+    """LAG: the bits are those of the rounds in which a worker sends, and one for each."""
+    sent, g, x, before = 0, np.zeros((WORKERS, D)), np.ones(D), None
+    for _ in range(STEPS):
+        now = gradients(x)
+        change = np.zeros_like(now) if before is None else now - before
+        sends = np.square(now - g).sum(axis=1) > 2.0 * np.square(change).sum(axis=1)
+        sent, g, before = sent + sends.sum(), np.where(sends[:, None], now, g), now
+        x = x - STEP * g.mean(axis=0)
+    assert 0 < sent < WORKERS * STEPS
+    bits = run(CASES["LAG"][0]).history["bits_up"][-1]
+    assert bits == pytest.approx((sent * 64 * D + WORKERS * STEPS) / WORKERS)
+
+
+def test_only_the_models_message_comes_down():
+    assert run(CASES["EF21-BC"][0]).history["bits_down"][-1] == STEPS * 3 * (64 + 3)
+    assert run(CASES["EF21-P"][0]).history["bits_down"][-1] == STEPS * 3 * (64 + 3)
+    assert run(CASES["EF21-P"][0]).history["bits_up"][-1] == STEPS * 64 * D
+
+
+def test_with_a_trigger_of_zero_it_is_ef21_and_with_one_factor_ef_bv_is():
+    ef21 = run(th.EF21(th.TopK(2), th.Constant(STEP), **SPLIT)).x
+    for method in (
+        th.CLAG(th.TopK(2), th.Constant(STEP), trigger=0.0, **SPLIT),
+        th.EFBV(th.TopK(2), th.Constant(STEP), **SPLIT),
+        th.EF21BC(th.TopK(2), th.Constant(STEP), **SPLIT),
+        th.EF21SGDM(th.TopK(2), th.Constant(STEP), momentum=1.0, **SPLIT),
+    ):
+        np.testing.assert_allclose(run(method).x, ef21, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "made, message",
+    [
+        (
+            lambda: th.EF21SGDM(th.TopK(2), th.Constant(1.0), momentum=0.0),
+            "momentum: got 0.0, allowed: a number above 0",
+        ),
+        (lambda: th.EFBV(th.TopK(2), th.Constant(1.0), lam=2.0), "lam: got 2.0, allowed"),
+        (lambda: th.EF21BC(th.TopK(2), th.Constant(1.0), down=3), "down: got 3, allowed: a compressor"),
+        (lambda: th.EF21P(th.TopK(2), th.Constant(1.0), up="all"), "up: got 'all', allowed: a compressor"),
+        (lambda: th.CLAG(step=th.Constant(1.0), trigger=-1.0), "trigger: got -1.0, allowed"),
+    ],
+)
+def test_what_is_outside_the_domain_is_refused(made, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        made()

@@ -1,0 +1,179 @@
+"""DCGD, DIANA, MARINA, VR-MARINA, DASHA and ProxSkip against their algorithms in NumPy, and on ranks."""
+
+from __future__ import annotations
+
+import inspect
+
+import differences
+import numpy as np
+import pytest
+from conftest import ROOT, run_mpi
+
+import theory as th
+
+WORKERS, D, STEP, STEPS = 4, 6, 0.1, 30
+RNG = np.random.default_rng(0)
+CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+OPTIMUM = (CURVATURES * CENTRES).sum(axis=0) / CURVATURES.sum(axis=0)
+SHRINK = th.compressor(lambda v: 0.5 * v, omega=1.0)  # not unbiased, but without randomness: as the text says
+
+
+def gradients(x):
+    """The gradients of all workers: at one x, or each at its own."""
+    return CURVATURES * (x - CENTRES)
+
+
+PROBLEM = th.function(lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2), gradients, d=D, n=WORKERS)
+
+
+def found(method, steps=STEPS, **options):
+    options = {"wire_dtype": np.float64, "x0": np.ones(D), **options}
+    return th.run(method, PROBLEM, workers=WORKERS, steps=steps, **options)
+
+
+def coins(seed: int, p: float, steps: int = STEPS, replica: int = 0):
+    """The coins of a run: those of a method that notes them."""
+    seen = []
+
+    @th.method
+    class Toss(th.methods.ProxSkip):
+        one_by_one = True
+
+        def round(self, run):
+            seen.append(run.coin(p))
+
+    th.run(Toss(th.Constant(0.1), p=p), PROBLEM, workers=WORKERS, steps=steps, seed=seed)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def on_ranks(tmp_path_factory):
+    """What all methods give on two ranks."""
+    file = tmp_path_factory.mktemp("differences") / "found.npz"
+    run_mpi(2, ROOT / "tests" / "differences.py", file, timeout=300)
+    return np.load(file)
+
+
+@pytest.mark.parametrize("name", differences.METHODS)
+def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
+    result, text = differences.train(name), differences.train(name, fast=False)
+    assert np.array_equal(result.x, text.x)
+    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
+    for column in differences.COSTS:
+        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+    assert result.fun < 0.9 * result.history["f"][0]
+
+
+@pytest.mark.parametrize("cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.ProxSkip])
+def test_a_round_has_at_most_forty_lines(cls):
+    assert len(inspect.getsourcelines(cls.round)[0]) <= 40
+
+
+def test_dcgd_is_parallel_sgd():
+    other = th.ParallelSGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")
+    assert np.array_equal(found(th.DCGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")).x, found(other).x)
+
+
+def test_diana_is_the_algorithm():
+    x, h = np.ones(D), np.zeros((WORKERS, D))
+    for _ in range(STEPS):
+        m = 0.5 * (gradients(x) - h)
+        x = x - STEP * (h + m).mean(axis=0)
+        h = h + 0.3 * m
+    method = th.DIANA(SHRINK, th.Constant(STEP), alpha=0.3, shards="contiguous")
+    result = found(method)
+    assert result.x == pytest.approx(x, rel=1e-12)
+    assert result.server["h"] == pytest.approx(h.mean(axis=0), rel=1e-12)
+    assert (result.memory_bytes, result.server_bytes) == (8 * D, 8 * D)
+
+
+def test_dasha_is_the_algorithm():
+    x, h, g, a = np.ones(D), np.zeros((WORKERS, D)), np.zeros((WORKERS, D)), 0.25
+    for _ in range(STEPS):
+        new = gradients(x)
+        m = 0.5 * (new - h - a * (g - h))
+        h, g = new, g + m
+        x = x - STEP * g.mean(axis=0)
+    assert found(th.DASHA(SHRINK, th.Constant(STEP), a=a, shards="contiguous")).x == pytest.approx(x, rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", [th.MARINA, th.VRMARINA])
+def test_marina_is_the_algorithm(cls):
+    seen, x = coins(7, 0.3), np.ones(D)
+    assert 0 < sum(seen) < STEPS
+    g = before = np.zeros(D)
+    for t, full in enumerate(seen):
+        if full or t == 0:
+            g = gradients(x).mean(axis=0)
+        else:
+            g = g + 0.5 * (gradients(x) - gradients(before)).mean(axis=0)
+        before, x = x, x - STEP * g
+    result = found(cls(SHRINK, th.Constant(STEP), p=0.3, shards="contiguous"), seed=7)
+    assert result.x == pytest.approx(x, rel=1e-12)
+    full = sum(seen[1:]) + 1
+    assert result.history["samples"][-1] == WORKERS * (2 * STEPS - full)  # a worker has one row
+
+
+def test_prox_skip_is_the_algorithm():
+    seen, x, h, p = coins(3, 0.3), np.ones((WORKERS, D)), np.zeros((WORKERS, D)), 0.3
+    for met in seen:
+        moved = x - STEP * (gradients(x) - h)
+        x = np.tile(moved.mean(axis=0), (WORKERS, 1)) if met else moved
+        h = h + p / STEP * (x - moved)
+    result = found(th.ProxSkip(th.Constant(STEP), p=p, shards="contiguous"), seed=3)
+    assert result.models == pytest.approx(x, rel=1e-11)
+    assert result.history["rounds"][-1] == sum(seen)
+    assert result.history["bits_up"][-1] == 64 * D * sum(seen)
+
+
+def test_coins_depend_on_seed_and_replica_and_have_their_probability():
+    first, again, other = coins(0, 0.3, 400), coins(0, 0.3, 400), coins(1, 0.3, 400)
+    assert first == again != other
+    assert abs(np.mean([*first, *other]) - 0.3) < 4 * np.sqrt(0.21 / 800)
+    method = th.ProxSkip(th.Constant(STEP), p=0.3, shards="contiguous")
+    rows = found(method, replicas=3).last
+    assert np.array_equal(rows[0], found(method).last) and not np.array_equal(rows[0], rows[1])
+
+
+def test_it_goes_on_where_it_stopped():
+    method = th.ProxSkip(th.Constant(STEP), p=0.3, shards="contiguous")
+    short = found(method, 13, record_every=5)
+    assert np.array_equal(found(method, 25, record_every=5, resume=short).x, found(method, 25, record_every=5).x)
+    permk = th.MARINA(th.PermK(), th.Constant(STEP), shards="contiguous")
+    assert np.array_equal(found(permk, 25, resume=found(permk, 13)).x, found(permk, 25).x)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        th.DIANA(th.RandK(2, unbiased=True), th.Constant(STEP), shards="contiguous"),
+        th.MARINA(th.PermK(), th.Constant(STEP), shards="contiguous"),
+        th.MARINA(th.RandK(2, True, True), th.Constant(STEP), shards="contiguous"),
+        th.VRMARINA(th.RandK(3, unbiased=True), th.Constant(STEP), p=0.5, shards="contiguous"),
+        th.QSVRG(th.RandK(3, unbiased=True), th.Constant(STEP / 2), inner=30, shards="contiguous"),
+        th.DASHA(th.RandK(3, unbiased=True), th.Constant(STEP / 2), shards="contiguous"),
+        th.ProxSkip(th.Constant(STEP), p=0.3, shards="contiguous"),
+    ],
+)
+def test_different_minima_leave_no_bias(method):
+    """Which DCGD has."""
+    assert np.abs(found(method, 1500).x - OPTIMUM).max() < 1e-6
+    plain = th.DCGD(th.RandK(2, unbiased=True), th.Constant(STEP), shards="contiguous")
+    assert np.abs(found(plain, 1500).x - OPTIMUM).max() > 1e-2
+
+
+def test_what_does_not_fit_is_refused():
+    for make in (
+        lambda: th.DIANA(SHRINK, th.Constant(1.0), alpha=1.5),
+        lambda: th.MARINA(SHRINK, th.Constant(1.0), p=0),
+    ):
+        with pytest.raises(ValueError, match="above 0 and at most 1"):
+            make()
+    with pytest.raises(ValueError, match="a mean of n functions"):
+        th.run(
+            th.VRMARINA(th.RandK(1, True), th.Constant(0.1), p=0.5), th.quadratic(np.ones(2), 0.0), workers=2, steps=2
+        )
+    with pytest.raises(ValueError, match=r"workers: got 3, allowed: 0, or 4"):
+        found(th.DIANA(th.PermK(3), th.Constant(0.1)))
+    with pytest.raises(ValueError, match="within another one"):
+        found(th.DIANA(th.scaled(th.PermK(4), D), th.Constant(0.1)))

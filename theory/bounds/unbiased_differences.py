@@ -1,0 +1,321 @@
+"""Steps and rates of methods that send unbiased compressed differences: DCGD, DIANA, MARINA, DASHA, ProxSkip.
+
+N workers have f = mean f_i, all with exact gradients; f is L-smooth, f_i is L_i-smooth, and L~^2 is the mean of the
+L_i^2.  Their compressors draw independently: E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .closed_form import formula, total
+
+
+@formula("largest > 0", "workers > 0")
+def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
+    r"""Longest step of DCGD's theorem.
+
+    Setting: unbiased compressed gradients, f_i convex and L_i-smooth; more in :func:`dcgd_rate`.
+    Statement: eta <= 1/(L + 2 omega L_max/N).
+    Kind: identity.
+    Source: derived, see :func:`dcgd_rate`; [khirirat2018distributed].
+    workers: N; for correlated messages omega over the constant of their mean's error.
+    largest: L_max, the largest L_i.
+
+    >>> dcgd_step(1.0, omega=2.0, workers=4, largest=1.0)
+    0.5
+    """
+    return 1.0 / (lipschitz + 2.0 * omega * largest / workers)
+
+
+@formula("0 < step * mu <= 1", "at_minimum >= 0", "workers > 0")
+def dcgd_rate(
+    steps: int,
+    *,
+    step: float,
+    mu: float,
+    distance: float,
+    omega: float,
+    workers: float,
+    at_minimum: float,
+    variance: float = 0.0,
+) -> float:
+    r"""Squared distance after T steps of DCGD, gradient descent with unbiased compressed gradients.
+
+    Setting: x <- x - eta mean Q(g_i), g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and
+    L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; eta at most :func:`dcgd_step`.
+    Statement: E||x_T - x*||^2 <= (1 - eta mu)^T ||x_0 - x*||^2 + eta (2 omega G* + (1 + omega) sigma^2)/(N mu), G* =
+    mean ||grad f_i(x*)||^2.
+    Kind: upper.
+    Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-\eta\mu)^T\|x_0-x^*\|^2+\frac{\eta(2\omega G^*+(1+\omega)\sigma^2)}{N\mu}
+    Source: derived: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N, mean ||grad
+    f_i||^2 <= 4 L_max (f - f*) + 2 G*, ||grad f||^2 <= 2 L (f - f*), <grad f, x - x*> >= f - f* + mu ||x - x*||^2/2.
+    Compressed gradients with exact ones: [khirirat2018distributed].
+    at_minimum: G*, the mean of ||grad f_i(x*)||^2.
+
+    >>> dcgd_rate(1, step=0.5, mu=1.0, distance=1.0, omega=1.0, workers=2, at_minimum=1.0)
+    1.0
+    """
+    noise = 2.0 * omega * at_minimum + (1.0 + omega) * variance
+    return total(start=(1.0 - step * mu) ** steps * distance, noise=step * noise / (workers * mu))
+
+
+@formula("largest > 0", "workers > 0")
+def diana_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
+    r"""Longest step of DIANA's theorem.
+
+    Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); more in :func:`diana_rate`.
+    Statement: eta <= 1/(L + 6 omega L_max/N).
+    Kind: identity.
+    Source: [mishchenko2019distributed], with L_max in place of L; derived again, see :func:`diana_rate`.
+    workers: N; for correlated messages omega over the constant of their mean's error.
+    largest: L_max, the largest L_i.
+
+    >>> diana_step(1.0, omega=2.0, workers=4, largest=1.0)
+    0.25
+    """
+    return 1.0 / (lipschitz + 6.0 * omega * largest / workers)
+
+
+@formula("0 < step * mu <= 1", "start >= 0", "0 < alpha <= 1", "alpha * (1 + omega) <= 1 + 1e-12", "workers > 0")
+def diana_rate(
+    steps: int,
+    *,
+    step: float,
+    mu: float,
+    alpha: float,
+    start: float,
+    omega: float,
+    workers: float,
+    variance: float = 0.0,
+) -> float:
+    r"""DIANA's Lyapunov function after T steps.
+
+    Setting: m_i = Q(g_i - h_i), x <- x - eta mean (h_i + m_i), h_i <- h_i + alpha m_i with alpha <= 1/(1 + omega), g_i
+    an unbiased gradient of f_i with the variance sigma^2; f_i convex and L_i-smooth, f = mean f_i L-smooth and
+    mu-strongly convex; eta at most :func:`diana_step`.
+    Statement: E V_T <= (1 - r)^T V_0 + eta^2 (1 + 5 omega) sigma^2/(N r), r = min(eta mu, alpha/2), V = ||x - x*||^2 +
+    4 omega eta^2/(N alpha) mean ||h_i - grad f_i(x*)||^2.
+    Kind: upper.
+    Latex: \mathbb{E}V_T\le(1-r)^TV_0+\frac{\eta^2(1+5\omega)\sigma^2}{Nr},\quad r=\min(\eta\mu,\tfrac\alpha2)
+    Proof: E||h_i+ - h_i*||^2 <= (1 - alpha) ||h_i - h_i*||^2 + alpha ||grad f_i - h_i*||^2 + alpha sigma^2; the mean
+    message errs by (omega/N) mean ||grad f_i - h_i||^2 <= (2 omega/N) (mean ||grad f_i - h_i*||^2 + mean ||h_i -
+    h_i*||^2), h_i* = grad f_i(x*), mean ||grad f_i - h_i*||^2 <= 2 L_max (f - f*); the factor of f - f* is 2 eta -
+    eta^2 (2 L + 12 omega L_max/N) >= 0.
+    Source: derived; [mishchenko2019distributed].
+    start: V_0.
+
+    >>> diana_rate(2, step=0.25, mu=1.0, alpha=0.5, start=16.0, omega=1.0, workers=2)
+    9.0
+    """
+    r = min(step * mu, alpha / 2.0)
+    return total(start=(1.0 - r) ** steps * start, noise=step**2 * (1.0 + 5.0 * omega) * variance / (workers * r))
+
+
+@formula("quadratic > 0", "rows >= 0", "workers > 0", "form in ('smooth', 'pl')")
+def marina_step(
+    lipschitz: float,
+    *,
+    p: float,
+    omega: float,
+    workers: float,
+    quadratic: float,
+    rows: float = 0.0,
+    batch: int = 1,
+    form: str = "smooth",
+) -> float:
+    r"""Longest step of MARINA's theorem, and of that of VR-MARINA.
+
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; more in :func:`marina_rate`.
+    Statement: eta <= 1/(L + sqrt(c (1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), c = 1 without convexity, l^2 the
+    mean of the rows' squared smoothness constants, 0 for exact gradients.
+    Statement (pl): the same with c = 2; also eta <= p/(2 mu).
+    Kind: identity.
+    Source: [gorbunov2021marina], Theorems 2.1, 2.2 and 3.1, with L~ in place of L; derived again.
+    workers: N; for correlated messages omega over the constant of their mean's error.
+    quadratic: L~, the root of the mean of the L_i^2.
+    rows: l, at most the largest smoothness constant of a row; 0 with exact gradients.
+
+    >>> marina_step(1.0, p=0.5, omega=4.0, workers=4, quadratic=1.0)
+    0.5
+    """
+    sampled = omega * quadratic**2 + (1.0 + omega) * rows**2 / batch
+    c = 2.0 if form == "pl" else 1.0
+    return 1.0 / (lipschitz + math.sqrt(c * (1.0 - p) / (p * workers) * sampled))
+
+
+@formula
+def marina_rate(steps: int, *, step: float, gap: float) -> float:
+    r"""Mean squared gradient of MARINA and of VR-MARINA.
+
+    Setting: x+ = x - eta g, g_0 = grad f(x_0); with probability p g+ = grad f(x+), else g+ = g + mean Q(d_i), d_i =
+    grad f_i(x+) - grad f_i(x), or the same of B rows drawn independently; f is L-smooth, f_i L_i-smooth; eta at most
+    :func:`marina_step`.
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T).
+    Kind: upper.
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}
+    Proof: E||g+ - grad f(x+)||^2 <= (1 - p) ||g - grad f(x)||^2 + (1 - p) A ||x+ - x||^2, A = (omega L~^2 + (1 + omega)
+    l^2/B)/N; f(x+) <= f - eta/2 ||grad f||^2 - (1/(2 eta) - L/2) ||x+ - x||^2 + eta/2 ||g - grad f||^2; add eta/(2 p)
+    times the first, for marina_gap eta/p times.
+    Source: [gorbunov2021marina], Theorems 2.1 and 3.1; derived again.
+
+    >>> marina_rate(100, step=0.5, gap=1.0)
+    0.04
+    """
+    return 2.0 * gap / (step * steps)
+
+
+@formula("0 < step * mu <= 1")
+def marina_gap(steps: int, *, step: float, mu: float, gap: float) -> float:
+    r"""F - f* of MARINA and of VR-MARINA on the Polyak-Lojasiewicz inequality.
+
+    Setting: as for :func:`marina_rate`, 2 mu (f - f*) <= ||grad f||^2; eta at most :func:`marina_step` of the form pl,
+    and at most p/(2 mu).
+    Statement: E f(x_T) - f* <= (1 - eta mu)^T (f(x_0) - f*).
+    Kind: upper.
+    Latex: \mathbb{E}f(x_T)-f^*\le(1-\eta\mu)^T(f(x_0)-f^*)
+    Proof: As for marina_rate, with f - f* + eta/p ||g - grad f||^2.
+    Source: [gorbunov2021marina], Theorem 2.2; derived again.
+
+    >>> marina_gap(2, step=0.5, mu=1.0, gap=1.0)
+    0.25
+    """
+    return (1.0 - step * mu) ** steps * gap
+
+
+@formula("quadratic > 0", "workers > 0", "form in ('smooth', 'paper')")
+def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: float, form: str = "smooth") -> float:
+    r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
+
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients; more in :func:`dasha_rate`.
+    Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 without convexity, 16 in the paper.
+    Kind: identity.
+    Source: derived, see :func:`dasha_rate`; [tyurin2023dasha], Theorem 6.1, has 16.
+    workers: N; for correlated messages omega over the constant of their mean's error.
+    quadratic: L~, the root of the mean of the L_i^2.
+
+    >>> dasha_step(1.0, omega=4.0, workers=8, quadratic=1.0)
+    0.25
+    """
+    c = 16.0 if form == "paper" else 2.0
+    return 1.0 / (lipschitz + quadratic * math.sqrt(c * omega * (2.0 * omega + 1.0) / workers))
+
+
+@formula("first >= 0", "workers > 0")
+def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: float, first: float) -> float:
+    r"""Mean squared gradient of DASHA, which begins with g_i = h_i = 0.
+
+    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i
+    with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T) + omega (1 + 2 omega) G_0/(N
+    T), G_0 = mean ||grad f_i(x_0)||^2.
+    Kind: upper.
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\omega(1+2\omega)G_0}{NT}
+    Proof: e_i+ = (1 - a) e_i + an error with E||.||^2 <= omega ||d_i - a e_i||^2, d_i the change of the gradient; (1 -
+    a)^2 + 2 omega a^2 = 1 - a; add eta/(2 a (2 - a)) (||mean e_i||^2 + 2 omega a/N mean ||e_i||^2) to f.
+    Source: derived; the method is that of [tyurin2023dasha].
+    first: G_0.
+
+    >>> dasha_rate(100, step=0.5, gap=1.0, omega=1.0, workers=3, first=1.0)
+    0.05
+    """
+    return total(start=2.0 * gap / (step * steps), memory=omega * (1.0 + 2.0 * omega) * first / (workers * steps))
+
+
+@formula("largest > 0")
+def prox_skip_step(largest: float) -> float:
+    """Longest step of ProxSkip's theorem.
+
+    Setting: f_i L_max-smooth and mu-strongly convex, exact gradients; more in :func:`prox_skip_rate`.
+    Statement: eta <= 1/L_max.
+    Kind: identity.
+    Source: [mishchenko2022proxskip], Theorem 3.6.
+    largest: L_max, the largest L_i.
+
+    >>> prox_skip_step(4.0)
+    0.25
+    """
+    return 1.0 / largest
+
+
+@formula("0 < step * mu <= 1", "form in ('sharp', 'paper')")
+def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> float:
+    r"""Factor of a step of ProxSkip for workers that average (Scaffnew).
+
+    Title (rounds): ProxSkip communicates sqrt(kappa) times for each factor e.
+    Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, for all at once, x_i <- mean x^_j, h_i <- h_i +
+    p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly convex;
+    eta at most :func:`prox_skip_step`.
+    Statement (sharp): E Psi+ <= max((1 - eta mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i -
+    grad f_i(x*)||^2.
+    Statement (paper): the same with 1 - min(eta mu, p^2).
+    Statement (rounds): With eta = 1/L_max and p = 1/sqrt(kappa) the factor is 1 - 1/kappa, so that the rounds of
+    communication for a given accuracy grow as sqrt(kappa).
+    Kind (sharp): tight.
+    Kind (paper): upper.
+    Kind (rounds): rate.
+    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\eta\mu)^2,1-p^2\big)\Psi
+    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\eta\mu,p^2))\Psi
+    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 eta) where they differ in
+    h_i.
+    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(eta mu, p^2).
+    Source (paper, rounds): [mishchenko2022proxskip], Theorem 3.6 and its corollary; derived again.
+    Proof: With w_i = x_i - eta grad f_i(x_i), x^_i = w_i + eta h_i: averaging projects x^ - (eta/p) h, so that E Psi+
+    <= mean ||w_i - w_i*||^2 + (1 - p^2) (eta/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - eta mu) ||x_i -
+    x*||.
+
+    >>> prox_skip_rate(0.25, mu=1.0, p=0.5), prox_skip_rate(0.25, mu=1.0, p=0.75)
+    (0.75, 0.5625)
+    """
+    return max((1.0 - step * mu) ** 2, 1.0 - p**2) if form == "sharp" else 1.0 - min(step * mu, p**2)
+
+
+@formula("error >= 0", "messages >= 0")
+def marina_error(p: float, error: float, messages: float) -> float:
+    r"""Error of MARINA's gradient after a step.
+
+    Setting: as for :func:`marina_rate`.
+    Statement: E||g+ - grad f(x+)||^2 = (1 - p) (||g - grad f(x)||^2 + E||mean Q(d_i) - mean d_i||^2), exactly; with
+    PermK the second term is 0 where all workers have the same f_i.
+    Kind: identity.
+    Latex: \mathbb{E}\|g_+-\nabla f(x_+)\|^2=(1-p)\big(\|g-\nabla f(x)\|^2+\mathbb{E}\|\tfrac1N\sum_iQ(d_i)-\bar
+    d\|^2\big)
+    Proof: With probability p there is no error; else the old one plus that of the messages, whose mean is 0.
+    Source: [gorbunov2021marina], in the proof of Theorem 2.1; derived again.
+    error: ||g - grad f(x)||^2.
+    messages: E||mean Q(d_i) - mean d_i||^2.
+
+    >>> marina_error(0.25, error=1.0, messages=3.0)
+    3.0
+    """
+    return (1.0 - p) * total(before=error, messages=messages)
+
+
+@formula("0 <= square_of_mean <= mean_square * (1 + 1e-12)", "form in ('PermK', 'independent', 'shared')")
+def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: str = "PermK") -> float:
+    r"""Error of the mean of N messages with the N parts of one permutation.
+
+    Title (PermK): Disjoint parts of the coordinates: no error where all vectors agree.
+    Setting: each of N workers sends the share 1/N of the coordinates of its v_i, times N, in expectation: PermK, parts
+    of one permutation; independent, rand-k with k = d/N; shared, rand-k with the same coordinates for all.
+    Statement (PermK): E||mean Q_i(v_i) - mean v_i||^2 = mean ||v_i||^2 - ||mean v_i||^2, exactly.
+    Statement (independent): it is (1 - 1/N) mean ||v_i||^2.
+    Statement (shared): it is (N - 1) ||mean v_i||^2.
+    Kind: identity.
+    Latex (PermK): \mathbb{E}\|\tfrac1N\sum_iQ_i(v_i)-\bar v\|^2=\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2
+    Latex (independent): (1-\tfrac1N)\,\tfrac1N\sum_i\|v_i\|^2
+    Latex (shared): (N-1)\,\|\bar v\|^2
+    Proof: A coordinate is sent by one worker, which is uniform: the mean of the messages is there the v_ij of a random
+    worker i.
+    Source: derived; [szlendak2022permutation], where PermK is defined.
+    mean_square: (1/N) sum_i ||v_i||^2.
+    square_of_mean: The square of the mean's norm.
+
+    >>> perm_k_error(4, mean_square=1.0, square_of_mean=1.0), perm_k_error(4, 1.0, 1.0, form="independent")
+    (0.0, 0.75)
+    """
+    if form == "shared":
+        return (workers - 1.0) * square_of_mean
+    if form == "independent":
+        return (1.0 - 1.0 / workers) * mean_square
+    return total(each=mean_square, mean=-square_of_mean)

@@ -1,0 +1,314 @@
+"""Claims about EF21 and its kin: their lemma and theorems, noise, both directions, and how they are related."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors import Identity, RandK, Scaled, TopK
+from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV, ErrorFeedback, NoFeedback, ParallelSGD
+from ...methods.difference_steps import longest_step
+from ...problems import quadratic, ridge
+from .. import claim, equality, identity, lower, upper
+from ..laws import compressor_law, crossing, gaussian
+from ..mutants.shared import Lopsided, Scaling
+from ..mutants.stability import growth
+from .exact_feedback_rates import squared_radius
+from .feedback import unchanging
+
+LEARNS_HALF = partial(EFBV, lam=0.5, nu=1.0)
+
+
+def known_of(result) -> np.ndarray:
+    """What is known of the mean gradient."""
+    (known,) = result.server.values()
+    return known.ravel()
+
+
+@claim(
+    "ef21.memory",
+    of=bounds.ef21_memory,
+    subject=EF21,
+    mutants={
+        "half of each message is learnt": LEARNS_HALF,
+        "a message is lost in full": partial(EFBV, lam=1e-9, nu=1.0),
+        "a compressor that contracts less": lambda c, step: EF21(Scaling(c.factor - 0.1, over=True), step),
+    },
+)
+def _(context):
+    for delta, L in ((0.75, 2.0), (0.36, 0.5)):
+        q = (1.0 - delta) ** 0.5
+        method = context.subject(Scaling(delta, over=True), unchanging((1.0 - q) / ((1.0 + q) * L)))
+        known = dict(x0=np.ones(1), seed=0)
+        x, found = [np.ones(1)], []
+        for steps in (1, 2):
+            result = context.run64(method, quadratic([L], covariance=0.0), steps=steps, **known)
+            found.append(float(np.sum((known_of(result) - L * x[-1]) ** 2)))
+            x.append(result.last)
+        moved = float(np.sum((x[1] - x[0]) ** 2))
+        law = bounds.ef21_memory(delta, workers_lipschitz=L, moved=moved, error=found[0])
+        yield identity(f"G after two messages, delta={delta:g}, L={L:g}", found[1], law, 1e-9)
+
+
+KIN = {
+    "EF21": EF21(TopK(2), unchanging(1.0)),
+    "EF21-SGDM": EF21SGDM(TopK(2), unchanging(1.0), momentum=1.0),
+    "EF21-P": EF21P(TopK(2), unchanging(1.0)),
+    "EF21-BC": EF21BC(TopK(2), unchanging(1.0), down=TopK(3)),
+    "EF-BV": EFBV(RandK(2, unbiased=True), unchanging(1.0)),
+    "CLAG": CLAG(TopK(2), unchanging(1.0), trigger=2.0),
+    "LAG": CLAG(Identity(), unchanging(1.0), trigger=4.0),
+}
+CURVATURES = np.array([1.0, 0.7, 0.5, 0.2, 0.1, 0.05])  # L = 1
+
+
+def descended(context, name, step: float, steps: int):
+    """f(x_t) - f* and ||grad f(x_t)||^2, t = 0, ..., T, of a run of two workers with the same quadratic."""
+    problem, x0 = quadratic(CURVATURES, covariance=0.0), context.normal(6, "x0")
+    method = KIN[name]._replace(step=unchanging(step))
+    x = np.array(context.iterates(method, problem, name, steps=steps, x0=x0, workers=2))
+    return 0.5 * x**2 @ CURVATURES, x**2 @ CURVATURES**2
+
+
+def theorem_of(name: str, mu: float = 0.0) -> tuple[float, float]:
+    """The longest step of a method's theorem on that quadratic, and the share of its error that is forgotten."""
+    problem = quadratic(CURVATURES, covariance=0.0)
+    return longest_step(KIN[name], problem, 2, mu), KIN[name].differences(problem, 2).decay
+
+
+@claim(
+    "ef21.theorem",
+    of=bounds.difference_gradient,
+    subject=1.0,
+    mutants={"steps of twice the length": 2.0, "steps of 40 times the length": 40.0},
+)
+def _(context):
+    top = quadratic([2.0, 0.5], covariance=0.0)  # gradient descent from the steepest direction: one step to the minimum
+    step = 0.5 * context.subject
+    x = np.array(context.iterates(EF21(Identity(), unchanging(step)), top, steps=1, x0=np.array([1.0, 0.0]), seed=0))
+    law = bounds.difference_gradient(2, step=step, gap=1.0, error=0.0, decay=1.0)
+    yield identity("gradient descent, mean of two ||grad f||^2", float(np.mean(x**2 @ [4.0, 0.25])), law, 1e-8)
+    for name in KIN:
+        step, decay = theorem_of(name)
+        gaps, squares = descended(context, name, step * context.subject, 160)
+        law = bounds.difference_gradient(160, step=step, gap=gaps[0], error=squares[0], decay=decay)
+        yield upper(f"{name}, mean ||grad f||^2 over 160 steps", float(squares[:160].mean()), law, trivial=squares[0])
+
+
+@claim(
+    "ef21.pl",
+    of=bounds.difference_gap,
+    subject=bounds.difference_gap,
+    mutants={"three times the rate": lambda steps, step, **known: bounds.difference_gap(3 * steps, step=step, **known)},
+)
+def _(context):
+    mu = CURVATURES.min()
+    flat = quadratic([1.0, mu], covariance=0.0)  # gradient descent from the flattest direction: one step
+    (_, x) = context.iterates(EF21(Identity(), unchanging(1.0)), flat, steps=1, x0=np.array([0.0, 1.0]), seed=0)
+    law = context.subject(1, step=1.0, mu=mu, gap=0.5 * mu, error=0.0, decay=1.0)
+    yield upper("gradient descent, f(x_1) - f*", float(0.5 * mu * x[1] ** 2), law)
+    for name in KIN:
+        step, decay = theorem_of(name, mu)
+        gaps, squares = descended(context, name, step, 400)
+        law = context.subject(400, step=step, mu=mu, gap=gaps[0], error=squares[0], decay=decay)
+        yield upper(f"{name}, f(x_400) - f*", float(gaps[-1]), law, trivial=gaps[0])
+
+
+def first_difference(context, one, other, compressor) -> float:
+    """The first step after which two methods are at different points, up to rounding; 13 if none of 12 is."""
+    problem = quadratic(np.array([1.0, 2.0, 3.0, 5.0]), covariance=0.0)
+    x0 = np.array([4.0, 3.0, 2.0, 1.0])
+    known = dict(steps=12, x0=x0, seed=0, workers=2)
+    paths = [np.array(context.iterates(made(compressor), problem, **known)) for made in (one, other)]
+    apart = np.abs(paths[0] - paths[1]).max(axis=1) > 1e-9 * np.abs(x0).max()
+    return float(np.argmax(apart)) if apart.any() else 13.0
+
+
+def with_memory(compressor, feedback=ErrorFeedback):
+    """Error feedback with a short step."""
+    return ParallelSGD(compressor, unchanging(0.05), feedback=feedback())
+
+
+def by_differences(compressor, made=EF21):
+    """EF21 with the same step."""
+    return made(compressor, unchanging(0.05))
+
+
+@claim(
+    "ef21.additive",
+    title="EF21 is error feedback if the compressor is additive",
+    statement="With C(u + v) = C(u) + C(v) and C(a v) = a C(v), the same in all steps, EF21 from g_i = 0 and error "
+    "feedback with a constant step are at the same points. With top-k they part at the second step.",
+    kind="identity",
+    proof="e_t = gamma (the sum of the gradients up to t less that of the messages), so that C of it and of the step's "
+    "gradient is gamma g_t, by induction. The first messages are equal for any C with C(a v) = a C(v).",
+    source="[richtarik2021ef21], Theorem 3, quoted by others; derived again",
+    subject=(with_memory, by_differences),
+    mutants={
+        "no memory": (partial(with_memory, feedback=NoFeedback), by_differences),
+        "half of each message is learnt": (with_memory, partial(by_differences, made=LEARNS_HALF)),
+    },
+)
+def _(context):
+    for delta, over in ((0.75, False), (0.36, True)):
+        found = first_difference(context, *context.subject, Scaling(delta, over=over))
+        yield identity(f"first step at which they differ of 12, or 13, C(v) = c v, delta={delta:g}", found, 13.0, 0.0)
+    for k in (1, 2):
+        found = first_difference(context, *context.subject, TopK(k))
+        yield identity(f"first step at which they differ, top-{k}", found, 2.0, 0.0)
+
+
+@claim(
+    "ef21.exact",
+    of=bounds.exact_feedback_rate,
+    subject=lambda step: by_differences_at(step),
+    mutants={
+        "a step 10 % longer": lambda step: by_differences_at(1.1 * step),
+        "a step 10 % shorter": lambda step: by_differences_at(0.9 * step),
+        "half of each message is learnt": lambda step: by_differences_at(step, LEARNS_HALF),
+    },
+    see=("ef.exact", "ef.exact.workers"),
+)
+def _(context):
+    for kappa, s, workers in ((4.0, 0.05, 1), (10.0, 0.3, 3)):
+        delta, problem = 1.0 - s**2, quadratic(np.array([1.0, kappa]), covariance=0.0)
+        step = bounds.exact_feedback_step(delta, mu=1.0, lipschitz=kappa)
+        known = dict(x0=np.ones(2), seed=0, workers=workers)
+        for name, made in (("EF21", context.subject), ("EF21-P", lambda step: by_differences_at(step, EF21P))):
+            near, far = (context.run64(made(step)(delta), problem, steps=T, **known).last for T in (60, 62))
+            found, rate = float(np.linalg.norm(far) / np.linalg.norm(near)), bounds.exact_feedback_rate(delta, kappa)
+            yield identity(f"||x_62||/||x_60||, {name}, N={workers}, L/mu={kappa:g}, s={s:g}", found, rate, 1e-4)
+
+
+def by_differences_at(step: float, made=EF21):
+    """EF21 with C(v) = (1 + s) v, of the contraction delta."""
+    return lambda delta: made(Scaling(delta, over=True), unchanging(step))
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+def bias_of(context, made, workers: int, momentum: float):
+    """Samples of -x in the stationary law, for x^2/2 with gradients x + 1 or x - 1."""
+    problem = ridge((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)
+    method, replicas = made(Lopsided(0.4), unchanging(2e-3), momentum=momentum), context.samples(200, 60)
+    how = dict(x0=np.zeros(1), replicas=replicas, workers=workers, steps=4000)
+    return -context.run64(method, problem, workers, str(momentum), **how).last.ravel()
+
+
+@claim(
+    "ef21.stalls",
+    of=bounds.ef21_bias,
+    subject=EF21SGDM,
+    mutants={
+        "with momentum": lambda c, step, momentum: EF21SGDM(c, step, momentum=0.5),
+        "a compressor that contracts more": lambda c, step, momentum: EF21SGDM(Lopsided(0.3), step, momentum=1.0),
+        "no memory": lambda c, step, momentum: ParallelSGD(c, step),
+    },
+)
+def _(context):
+    for workers in (1, 4):
+        found = bias_of(context, context.subject, workers, 1.0)
+        yield equality(f"-E x, N={workers}", found, bounds.ef21_bias(0.84, 1.0))
+
+
+@claim(
+    "ef21.momentum",
+    of=bounds.ef21_bias,
+    subject=EF21SGDM,
+    mutants={
+        "without momentum": lambda c, step, momentum: EF21SGDM(c, step, momentum=1.0),
+        "a compressor that contracts less": lambda c, step, momentum: EF21SGDM(Lopsided(0.9), step, momentum=momentum),
+    },
+    see=("ef21.stalls",),
+)
+def _(context):
+    for a in (0.2, 0.05):
+        found, floor = bias_of(context, context.subject, 2, a), bounds.ef21_bias(0.84, 1.0)
+        yield upper(f"-E x, a={a:g}", found, bounds.ef21_bias(0.84, 1.0, momentum=a), trivial=floor)
+
+
+# --- both directions, and the constants L_i ---------------------------------------------------------------------------
+
+
+def both_ways(s: float, up: float, down: float):
+    """A step of (x, h, g) of EF21-BC on x^2/2."""
+    x, h, g = np.eye(3)
+    h = h + up * (x - h)
+    g = g + down * (h - g)
+    return [(1.0, np.array([x - s * g, h, g]))]
+
+
+def _same_memory(s, up, down):
+    x, h, g = np.eye(3)
+    g = h + down * up * (x - h)
+    return [(1.0, np.array([x - s * g, g, g]))]
+
+
+@claim(
+    "ef21.both-ways",
+    of=bounds.both_ways_frontier,
+    subject=(both_ways, EF21BC),
+    mutants={
+        "one memory for both": (_same_memory, EF21BC),
+        "the downlink is not compressed": (lambda s, up, down: both_ways(s, up, 1.0), EF21BC),
+        "a longer step": (lambda s, up, down: both_ways(1.1 * s, up, down), EF21BC),
+    },
+)
+def _(context):
+    matrix, made = context.subject
+    for up, down in ((1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.3, 1.6), (1.8, 1.8)):
+        edge, where = bounds.both_ways_frontier(up, down), f"c={up:g}, d={down:g}"
+        found = crossing(0.0, 4.0, lambda s: growth(matrix(s, up, down)) < 1.0 + 1e-12, 50)  # noqa: B023
+        yield identity(f"step from which on they grow, {where}", found, edge, 1e-7)
+        C, D = (Scaling(1.0 - (factor - 1.0) ** 2, over=True) for factor in (up, down))
+        for share, side in ((0.97, upper), (1.03, lower)):
+            method = made(C, unchanging(share * edge), down=D)
+            known = dict(steps=2000, x0=np.ones(1), workers=2, seed=0)
+            last = context.run64(method, quadratic([1.0], covariance=0.0), **known).last
+            yield side(f"|x| of a run after 2000 steps at {share:g} of it, {where}", float(abs(last[0])), 1.0)
+
+
+def asked(L, s: float) -> float:
+    """L~ such that 2/(1 + s) of the theorem's step is the longest stable one of L_i x^2/2, C(v) = (1 + s) v."""
+    slopes, n = np.asarray(L, float), len(L)
+    x, *g = np.eye(1 + n)
+
+    def factor(step: float) -> float:
+        new = [gi + (1.0 + s) * (slope * x - gi) for gi, slope in zip(g, slopes, strict=True)]
+        return squared_radius([x - step * sum(new) / n, *new])
+
+    longest = crossing(0.0, 4.0 / slopes.mean(), lambda step: factor(step) < 1.0 + 1e-12, 60)
+    return (2.0 / (1.0 + s) / longest - slopes.mean()) / bounds.clag_ratio(1.0 - s**2)
+
+
+@claim(
+    "ef21.weights",
+    of=bounds.ef21_weighted,
+    subject=asked,
+    mutants={
+        "the root of the mean of squares": lambda L, s: float(np.sqrt(np.mean(np.square(L)))),
+        "the largest": lambda L, s: max(L),
+        "the harmonic mean": lambda L, s: 1.0 / float(np.mean(1.0 / np.asarray(L))),
+    },
+)
+def _(context):
+    for L in ([1.0, 3.0], [0.1, 1.0, 5.0, 20.0]):
+        for s in (0.5, 0.9, 0.99):
+            found = context.subject(L, s)
+            yield identity(f"L~ that the quadratics ask for, L_i={L}, s={s:g}", found, bounds.ef21_weighted(L), 1e-6)
+
+
+compressor_law(
+    "ef21.factor",
+    lambda k, lam: Scaled(RandK(k, unbiased=True), lam),
+    of=bounds.ef_bv_error,
+    formula=lambda v, k, lam: bounds.ef_bv_error(lam, omega=v.size / k - 1.0),
+    at=[(gaussian(40), {"k": 10, "lam": bounds.ef_bv_factor(3.0)}), (gaussian(40, power=3), {"k": 20, "lam": 0.9})],
+    mutants={
+        "without the factor": lambda k, lam: RandK(k, unbiased=True),
+        "half of the factor": lambda k, lam: Scaled(RandK(k, unbiased=True), lam / 2),
+    },
+)

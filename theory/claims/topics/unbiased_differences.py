@@ -1,0 +1,429 @@
+"""Claims about unbiased differences: DIANA, MARINA, PermK, DASHA and ProxSkip, each as the method that runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+
+from ... import bounds
+from ...compressors import Bernoulli, PermK, RandK
+from ...methods import DASHA, DCGD, DIANA, MARINA, ProxSkip
+from ...methods.schedules import Constant
+from ...problems import quadratic, ridge, solve, value
+from .. import claim, equality, identity, upper
+from ..laws import loglog_rate
+from ..mutants.stability import descent, diana, marina, moment_matrix
+
+OWN = {"shards": "contiguous"}  # row i is worker i's
+
+
+def own_rows(vectors, b, l2):
+    """A ridge regression with a row for each worker, so that its gradients are exact: f, and its L, L~ and L_max."""
+    problem = ridge((vectors, b), l2=l2)
+    each = np.sum(vectors**2, axis=1) + l2
+    largest = float(np.linalg.eigvalsh(vectors @ vectors.T)[-1]) / len(b) + l2
+    return problem, {"lipschitz": largest, "quadratic": math.sqrt(np.mean(each**2)), "largest": float(each.max())}
+
+
+def gradients(problem, x):
+    """The workers' gradients at x, a row for each."""
+    return (problem.A @ x - problem.b)[:, None] * problem.A + problem.l2 * x
+
+
+def regression(context, workers: int = 6, d: int = 4):
+    """One with random rows."""
+    return own_rows(context.normal((workers, d), "A"), 3.0 * context.normal(workers, "b"), 0.2)
+
+
+# --- DIANA ------------------------------------------------------------------------------------------------------------
+
+SPARSE = partial(RandK, 1, unbiased=True)  # of 4 coordinates: omega = 3
+
+
+@claim(
+    "diana.rate",
+    of=bounds.diana_rate,
+    subject=lambda step: DIANA(SPARSE(), Constant(step), **OWN),
+    mutants={
+        "no shifts": lambda step: DCGD(SPARSE(), Constant(step), **OWN),
+        "shifts that learn all of a message": lambda step: DIANA(SPARSE(), Constant(step), alpha=1.0, **OWN),
+        "a step twenty times as long": lambda step: DIANA(SPARSE(), Constant(20.0 * step), **OWN),
+    },
+)
+def _(context):
+    w, alpha, wide = 3.0, 0.25, own_rows(0.5 * context.normal((48, 4), "wide"), context.normal(48, "b"), 1.0)
+    for (problem, known), where, steps in (
+        (regression(context), "from 0", 50),
+        (regression(context), "from 0", 800),
+        (wide, "from x*", 1),
+    ):
+        N, optimum = len(problem.b), solve(problem).x
+        step = bounds.diana_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
+        at_optimum, x0 = gradients(problem, optimum), optimum if where == "from x*" else np.zeros(4)
+        options = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
+        found = context.run64(context.subject(step), problem, where, steps, **options)
+        given = found.state.pieces.get("h, workers here")
+        h = found.state.whole("h, workers here") if given else np.zeros((1, N, 4))
+        weight = 4.0 * w * step**2 / (N * alpha)
+        V = [
+            np.sum((x - optimum) ** 2, axis=-1) + weight * np.mean(np.sum((g - at_optimum) ** 2, axis=-1), axis=-1)
+            for x, g in ((found.last, h), (x0, np.zeros((N, 4))))
+        ]
+        bound = bounds.diana_rate(steps, step=step, mu=problem.l2, alpha=alpha, start=1.0, omega=w, workers=N)
+        yield upper(f"V_T/V_0, ridge, rand-1 of 4, N={N}, T={steps}, {where}", V[0] / V[1], bound)
+
+
+@claim(
+    "diana.shifts",
+    title="DIANA's shifts reach the gradients at the minimum",
+    statement="On strongly convex functions with exact gradients, h_i tends to grad f_i(x*), so that the messages tend "
+    "to 0 although no worker's gradient does.",
+    kind="identity",
+    source="[mishchenko2019distributed]; a consequence of its Lyapunov function, diana.rate",
+    subject=partial(DIANA, **OWN),
+    mutants={
+        "shifts that barely learn": partial(DIANA, alpha=1e-4, **OWN),
+        "shifts that learn all of a message": partial(DIANA, alpha=1.0, **OWN),
+        "workers that draw rows of all": partial(DIANA, shards="shared"),
+    },
+    see=("diana.rate",),
+)
+def _(context):
+    problem, known = regression(context)
+    N, optimum = len(problem.b), solve(problem).x
+    step = bounds.diana_step(known["lipschitz"], omega=3.0, workers=N, largest=known["largest"])
+    found = context.run64(context.subject(SPARSE(), Constant(step)), problem, workers=N, steps=5_000)
+    h, at_optimum = found.state.whole("h, workers here")[0], gradients(problem, optimum)
+    for i in range(N):
+        yield identity(f"h_{i} along grad f_{i}(x*)", h[i] @ at_optimum[i], at_optimum[i] @ at_optimum[i], 1e-7)
+        yield identity(f"||h_{i}||^2", h[i] @ h[i], at_optimum[i] @ at_optimum[i], 1e-7)
+
+
+# --- both sides of the frontiers --------------------------------------------------------------------------------------
+
+
+def runs_law(name, of, make, law_of, settings, mutants):
+    """A claim that E x_t^2 of runs is that of the matrices whose spectral radius is 1 at the frontier.
+
+    The coordinates are independent, given the coins that all workers share: law_of(s, arguments, coins) has the matrix
+    of each step, and the state at the start.
+    """
+
+    def measure(context):
+        d, t = context.samples(30_000), 3
+        for where, arguments in settings.items():
+            for share in (0.8, 1.25):
+                s = share * of(*arguments)
+                method = context.subject(Constant(s), *arguments)
+                options = {"workers": arguments[-1], "steps": t, "x0": np.ones(d), "record_every": 1}
+                found = context.run64(method, quadratic(np.ones(d), covariance=0.0), where, str(share), **options)
+                full = np.diff(found.history["bits_up"]) == 64 * d  # every coordinate was sent
+                matrices, start = law_of(s, arguments, full)
+                exact = np.linalg.multi_dot([*matrices[::-1], np.kron(start, start)])[0]
+                label, squares = f"E x_{t}^2 of a run at {share:g} s*, {where}", found.last**2
+                sure = bool(full[1:].all())  # then nothing is random
+                yield identity(label, squares[0], exact, 1e-9) if sure else equality(label, squares, float(exact))
+
+    claim(f"frontier.{name}.runs", of=of, subject=make, mutants=mutants, see=(f"frontier.{name}",))(measure)
+
+
+def without_coins(steps_of):
+    """The law of a method without shared coins, which begins with x = 1 and memories 0."""
+
+    def law(s, arguments, coins):
+        moments = moment_matrix(steps_of(s, *arguments))
+        return [moments] * len(coins), np.eye(1, math.isqrt(len(moments)))[0]
+
+    return law
+
+
+def marina_law(s, arguments, coins):
+    """MARINA's, given its coins: the last one does not matter for x."""
+    always, never = (moment_matrix(marina(s, 1.0, *arguments[1:], full=full)) for full in (True, False))
+    return [always if full else never for full in (*coins[1:], False)], np.ones(2)
+
+
+def coins(omega: float):
+    """Each coordinate with probability 1/(1 + omega), times 1 + omega."""
+    return Bernoulli(1.0 / (1.0 + omega))
+
+
+runs_law(
+    "dcgd",
+    bounds.dcgd_frontier,
+    lambda step, omega, workers: DCGD(coins(omega), step),
+    without_coins(descent),
+    {"omega=1, N=2": (1.0, 2), "omega=2, N=4": (2.0, 4)},
+    {
+        "half of the variance": lambda step, omega, workers: DCGD(coins(omega / 2.0), step),
+        "DIANA": lambda step, omega, workers: DIANA(coins(omega), step),
+    },
+)
+runs_law(
+    "diana",
+    bounds.diana_frontier,
+    lambda step, omega, workers: DIANA(coins(omega), step),
+    without_coins(diana),
+    {"omega=1, N=2": (1.0, 2), "omega=3, N=3": (3.0, 3)},
+    {
+        "no shifts": lambda step, omega, workers: DCGD(coins(omega), step),
+        "shifts that learn all of a message": lambda step, omega, workers: DIANA(coins(omega), step, alpha=1.0),
+        "shifts that learn half as fast": lambda step, omega, workers: DIANA(coins(omega), step, 0.5 / (1.0 + omega)),
+    },
+)
+runs_law(
+    "marina",
+    bounds.marina_frontier,
+    lambda step, p, omega, workers: MARINA(coins(omega), step, p),
+    marina_law,
+    {"p=0.5, omega=1, N=2": (0.5, 1.0, 2), "p=0.3, omega=2, N=3": (0.3, 2.0, 3)},
+    {
+        "half of the variance": lambda step, p, omega, workers: MARINA(coins(omega / 2.0), step, p),
+        "no differences": lambda step, p, omega, workers: DCGD(coins(omega), step),
+        "shifts that learn": lambda step, p, omega, workers: DIANA(coins(omega), step),
+    },
+)
+
+
+# --- correlated messages, and MARINA's gradient -----------------------------------------------------------------------
+
+
+def mean_law(id, part, make, mutants):
+    """A claim about the error of the mean of N messages, as the step of a run whose gradients are given vectors."""
+
+    def measure(context):
+        for workers, d in ((4, 8), (3, 9), *([(3, 10)] if part == "PermK" else [])):
+            common, own = context.normal(d, "common", d), context.normal((workers, d), "own", d)
+            for share in (0.0, 0.5):
+                v = common + share * own
+                problem, _ = own_rows(v, -np.ones(workers), 0.0)
+                method = DCGD(context.subject(d, workers), Constant(1.0), **OWN)
+                options = {"workers": workers, "steps": 1, "x0": np.zeros(d), "replicas": context.samples(4000)}
+                found = context.run64(method, problem, d, str(share), **options).last
+                error = np.sum((found + v.mean(0)) ** 2, axis=1)
+                squares = float(np.mean(np.sum(v**2, axis=1))), float(np.sum(v.mean(0) ** 2))
+                predicted = bounds.perm_k_error(workers, *squares, form=part)
+                label = f"error of the mean, N={workers}, d={d}, {share:g} of their own"
+                none = part == "PermK" and share == 0.0  # exactly: no interval is needed
+                yield identity(label, error.max(), predicted, 1e-12) if none else equality(label, error, predicted)
+
+    claim(id, of=bounds.perm_k_error, part=part, subject=make, mutants=mutants)(measure)
+
+
+def dealt(d, workers):
+    """The parts of one permutation."""
+    return PermK()
+
+
+def alone(d, workers):
+    """As many coordinates, that each worker draws."""
+    return RandK(d // workers, unbiased=True)
+
+
+def together(d, workers):
+    """As many coordinates, the same for all workers."""
+    return RandK(d // workers, unbiased=True, shared=True)
+
+
+def fewer(d, workers):
+    """One coordinate fewer, which each worker draws."""
+    return RandK(d // workers - 1, unbiased=True)
+
+
+mean_law("permk.error", "PermK", dealt, {"everybody draws alone": alone, "all draw the same": together})
+mean_law("permk.independent", "independent", alone, {"one permutation": dealt, "one coordinate fewer": fewer})
+mean_law("permk.shared", "shared", together, {"everybody draws alone": alone, "one permutation": dealt})
+
+
+@claim(
+    "marina.error",
+    of=bounds.marina_error,
+    subject=(MARINA, dealt),
+    mutants={
+        "everybody draws alone": (MARINA, alone),
+        "all draw the same": (MARINA, together),
+        "gradients, not their differences": (lambda c, step, p, **own: DCGD(c, step, **own), dealt),
+    },
+)
+def _(context):
+    (method, make), p, N, d = context.subject, 0.3, 4, context.samples(8_000)
+    for share in (0.0, 1.0):
+        vectors = (context.normal(d, "common") + share * context.normal((N, d), "own")) / math.sqrt(d)
+        problem, known = own_rows(vectors, np.ones(N), 0.1)
+        step, options = 0.5 / known["lipschitz"], {"workers": N, "x0": np.zeros(d), "record_every": 1}
+        made = method(make(d, N), Constant(step), p=p, **OWN)
+        first = -step * gradients(problem, np.zeros(d)).mean(axis=0)
+        exact, error = gradients(problem, first), {True: np.zeros(d), False: np.zeros(d)}
+        for seed in range(12):  # both sides of the coin
+            found = context.run64(made, problem, str(share), seed, steps=2, **options)
+            heads = bool(np.diff(found.history["bits_up"])[1] == 64 * d)
+            error[heads] = d * ((first - found.last) / step - exact.mean(axis=0)) ** 2
+        change = exact - gradients(problem, np.zeros(d))
+        squares = float(np.mean(np.sum(change**2, axis=1))), float(np.sum(change.mean(axis=0) ** 2))
+        label = f"||g_1 - grad f(x_1)||^2, N={N}, {share:g} of their own"
+        measured, messages = p * error[True] + (1.0 - p) * error[False], bounds.perm_k_error(N, *squares)
+        if share == 0.0:  # exactly
+            yield identity(label, float(measured.mean()), bounds.marina_error(p, 0.0, 0.0), 1e-12)
+        else:
+            yield equality(label, measured, bounds.marina_error(p, 0.0, messages))
+
+
+# --- rates without convexity ------------------------------------------------------------------------------------------
+
+
+def gradient_law(id, of, make, step_of, bound_of, mutants):
+    """A claim about the mean squared gradient of a run with the longest step of the theorem."""
+
+    def measure(context):
+        problem, known = regression(context)
+        N, d, w = *problem.A.shape, 3.0
+        step = step_of(known["lipschitz"], omega=w, workers=N, quadratic=known["quadratic"])
+        gap = float(value(problem, np.zeros(d)) - solve(problem).fun)
+        first = float(np.mean(np.sum(gradients(problem, np.zeros(d)) ** 2, axis=1)))
+        for steps in (10, 200):
+            mean = []
+            for seed in range(context.samples(4, 2)):
+                method = context.subject(SPARSE(), Constant(step), **OWN)
+                found = context.run64(method, problem, steps, seed, workers=N, steps=steps, record_every=1)
+                norms = np.full(steps, np.inf)
+                norms[: len(found.history) - 1] = found.history["gradient_norm"][:-1]
+                mean.append(np.mean(norms**2))
+            bound = bound_of(steps, step=step, gap=gap, omega=w, workers=N, first=first)
+            yield upper(f"mean of ||grad f(x_t)||^2, the largest of some runs, T={steps}", max(mean), bound)
+
+    claim(id, of=of, subject=make, mutants=mutants)(measure)
+
+
+def longer(method, factor=12.0, **more):
+    """The method with steps so much longer."""
+    return lambda c, step, **own: method(c, Constant(factor * step.eta), **more, **own)
+
+
+gradient_law(
+    "marina.rate",
+    bounds.marina_rate,
+    partial(MARINA, p=0.25),
+    partial(bounds.marina_step, p=0.25),
+    lambda steps, step, gap, **others: bounds.marina_rate(steps, step=step, gap=gap),
+    {"a step twelve times as long": longer(MARINA, p=0.25), "gradients, not differences": DCGD},
+)
+gradient_law(
+    "dasha.rate",
+    bounds.dasha_rate,
+    DASHA,
+    bounds.dasha_step,
+    bounds.dasha_rate,
+    {
+        "a step twelve times as long": longer(DASHA),
+        "all of the error is corrected at once": partial(DASHA, a=1.0),
+    },
+)
+
+
+# --- ProxSkip ---------------------------------------------------------------------------------------------------------
+
+
+def prox_skip(step, p, curvatures, *, weight=None):
+    """ProxSkip on f_i = c_i x^2/2 as matrices of (x_1, ..., x_N, h_1, ..., h_N), with their probabilities."""
+    N = len(curvatures)
+    x, h = np.split(np.eye(2 * N), 2)
+    moved = x - step * (np.array(curvatures)[:, None] * x - h)
+    mean, weight = np.tile(moved.mean(axis=0), (N, 1)), p / step if weight is None else weight
+    yield 1.0 - p, np.vstack([moved, h])
+    yield p, np.vstack([mean, h + weight * (mean - moved)])
+
+
+def worst_factor(steps, weight, N):
+    """The largest E Psi+/Psi where the h_i sum to 0."""
+    steps, scale = list(steps), np.sqrt(np.repeat([1.0, weight], N))
+    centre = np.eye(N) - 1.0 / N
+    inside = np.kron(np.diag([1.0, 0.0]), np.eye(N)) + np.kron(np.diag([0.0, 1.0]), centre)
+    form = sum(chance * (scale[:, None] * A).T @ (scale[:, None] * A) for chance, A in steps)
+    form = inside @ (form / np.outer(scale, scale)) @ inside
+    return float(np.linalg.eigvalsh(form)[-1])
+
+
+@claim(
+    "prox-skip.factor",
+    of=bounds.prox_skip_rate,
+    part="sharp",
+    subject=prox_skip,
+    mutants={
+        "control variates that learn half": lambda step, p, c: prox_skip(step, p, c, weight=0.5 * p / step),
+        "control variates that learn without p": lambda step, p, c: prox_skip(step, p, c, weight=1.0 / step),
+        "control variates with the wrong sign": lambda step, p, c: prox_skip(step, p, c, weight=-p / step),
+        "no control variates": partial(prox_skip, weight=0.0),
+    },
+)
+def _(context):
+    for step, p, N in ((0.25, 0.5, 2), (0.25, 0.8, 3), (0.1, 0.2, 3), (0.5, 0.3, 2)):
+        mu = 0.4
+        among = itertools.product((mu, 0.5 / step, 1.0 / step), repeat=N)
+        worst = max(worst_factor(context.subject(step, p, c), (step / p) ** 2, N) for c in among)
+        predicted = bounds.prox_skip_rate(step, mu=mu, p=p)
+        yield identity(f"largest E Psi+/Psi, eta={step:g}, p={p:g}, N={N}", worst, predicted, 1e-9)
+
+
+@claim(
+    "prox-skip.runs",
+    title="Runs of ProxSkip move by its matrices",
+    statement="With a quadratic for each worker, (x_i - x*, h_i - grad f_i(x*)) of a run is multiplied by one of the "
+    "two matrices of prox-skip.factor in each step, as the coin says, which shows heads with probability p.",
+    kind="identity",
+    source="derived: every line of the method is linear",
+    subject=ProxSkip,
+    mutants={
+        "a coin of half the probability": lambda step, p, **own: ProxSkip(step, p / 2.0, **own),
+        "communication in every step": lambda step, p, **own: ProxSkip(step, 1.0, **own),
+        "workers that draw rows of all": lambda step, p, **own: ProxSkip(step, p),
+    },
+    see=("prox-skip.factor",),
+)
+def _(context):
+    a, b = np.array([[0.5], [1.0], [1.5]]), np.array([3.0, -1.0, 0.5])
+    problem, known = own_rows(a, b, 0.1)
+    optimum, step, p = solve(problem).x, 1.0 / known["largest"], 0.4
+    options = {"workers": 3, "x0": np.ones(1), "record_every": 1, "steps": context.samples(1000)}
+    found = context.run64(context.subject(Constant(step), p, **OWN), problem, **options)
+    coins = np.diff(found.history["rounds"])
+    yield equality("share of the steps with communication", coins, p)
+    short = context.run64(context.subject(Constant(step), p, **OWN), problem, **options | {"steps": 12})
+    matrices = {chance == p: A for chance, A in prox_skip(step, p, a[:, 0] ** 2 + 0.1)}
+    z = np.concatenate([np.full(3, 1.0 - optimum[0]), -gradients(problem, optimum)[:, 0]])
+    for heads in np.diff(short.history["rounds"]):
+        z = matrices[bool(heads)] @ z
+    for i in range(3):
+        yield identity(f"x_{i} - x* after 12 steps", float(short.models[i, 0] - optimum[0]), float(z[i]), 1e-8)
+
+
+@claim(
+    "prox-skip.rounds",
+    of=bounds.prox_skip_rate,
+    part="rounds",
+    subject=lambda kappa: 1.0 / math.sqrt(kappa),
+    mutants={"communication in every step": lambda kappa: 1.0, "p = 1/kappa": lambda kappa: 1.0 / kappa},
+)
+def _(context):
+    kappas, rows = (4, 16, 64), []
+    for seed in range(context.samples(6, 3)):
+        row = []
+        for kappa in kappas:
+            problem, known = own_rows(np.eye(3) * math.sqrt(1.0 - 1.0 / kappa), np.array([1.0, -2.0, 3.0]), 1.0 / kappa)
+            method = ProxSkip(Constant(1.0 / known["largest"]), context.subject(kappa), **OWN)
+            optimum, every = solve(problem).x, max(1, kappa // 16)
+            options = {"workers": 3, "steps": 12 * kappa, "record_every": every}
+            gaps, rounds = [], []
+
+            def see(intermediate_result):
+                x = intermediate_result.models
+                gaps.append(float(np.sum((x - optimum) ** 2)))  # noqa: B023
+                rounds.append(int(intermediate_result.history["rounds"][-1]))  # noqa: B023
+
+            context.run64(method, problem, kappa, seed, callback=see, **options)
+            below = np.array(gaps) <= 1e-4 * gaps[0]
+            row.append(rounds[int(np.argmax(below))] if below.any() else rounds[-1])
+        rows.append(row)
+    yield loglog_rate("slope of the rounds to 1e-4 in kappa", kappas, np.array(rows, float), 0.5, 0.15)

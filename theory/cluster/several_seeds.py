@@ -1,0 +1,86 @@
+"""Results of one method with several seeds: their mean, and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core import require
+from ..core.arguments import is_whole
+from ..core.repetitions import SHOWN_LEVEL, Spread, spread
+from ..core.result import Result, collection, save_several
+
+__all__ = ["Runs", "run_seeds", "seeds_of"]
+
+
+def seeds_of(seed: Any) -> tuple[int, ...]:
+    """One seed, or several different ones."""
+    several = (seed,) if is_whole(seed) or not np.iterable(seed) or isinstance(seed, str) else tuple(seed)
+    require(several and len(set(several)) == len(several), "seed", seed, "an integer, or several different ones")
+    return several
+
+
+@collection("runs")
+class Runs(tuple):
+    """What `theory.run` returns with several seeds: a tuple of the results, that prints.
+
+    Attributes
+    ----------
+    seeds : tuple of int
+    fun : Spread
+        The mean of f at the end over the seeds, and half of its interval (95 %).
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> problem = th.quadratic([1.0, 2.0], covariance=1.0)
+    >>> runs = th.run(th.ParallelSGD(step=0.1), problem, workers=2, steps=50, seed=range(3))
+    >>> len(runs), runs.seeds, runs.fun.low < runs[0].fun < runs.fun.high
+    (3, (0, 1, 2), True)
+    """
+
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def of(cls, results: Any, seeds: Any) -> Runs:
+        """Results and their seeds."""
+        made = cls(results)
+        made.seeds = tuple(int(seed) for seed in seeds)
+        return made
+
+    @property
+    def fun(self) -> Spread:
+        """The mean of f at the end over the seeds, and half of its interval."""
+        return spread([result.fun for result in self])
+
+    @property
+    def success(self) -> bool:
+        """Whether every run was a success."""
+        return all(result.success for result in self)
+
+    def save(self, path: str | Path) -> None:
+        """Save all results in a folder, for `load_result`."""
+        save_several(path, "runs", {"seeds": list(self.seeds)}, self)
+
+    @classmethod
+    def loaded(cls, plain: dict, results: list[Result]) -> Runs:
+        """What `save` wrote."""
+        return cls.of(results, plain["seeds"])
+
+    def __repr__(self) -> str:
+        lines = [
+            f"seed {seed}: f = {result.fun:.6g}, {result.message}"
+            for seed, result in zip(self.seeds, self, strict=True)
+        ]
+        return "\n".join([*lines, f"mean of {len(self)} seeds: f = {self.fun} ({SHOWN_LEVEL:.0%})"])
+
+
+def run_seeds(run: Callable[..., Result], seeds: Any, replicas: int, **kept: Any) -> Runs:
+    """A run for each seed; checkpoints are of one run."""
+    for name, given in kept.items():
+        require(given is None, name, given, "None with several seeds")
+    require(replicas == 1, "replicas", replicas, "1 with several seeds")
+    return Runs.of([run(seed) for seed in seeds], seeds)

@@ -1,0 +1,177 @@
+"""MARINA and VR-MARINA: compressed differences of gradients at two points, and now and then whole gradients.
+
+A step, in the notation of the paper, where the coin is the same for all workers::
+
+    with probability p: g = mean grad f_i(x), in full precision
+    otherwise:          g = g + mean Q(grad f_i(x) - grad f_i(y)), where y is the x before
+    x = x - eta g
+
+In VR-MARINA the first line has gradients of all rows of a worker, the second those of a batch, at both points.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import bounds
+from ..compressors.closed_forms import omega
+from ..compressors.identity import Identity
+from ..core import require, traits
+from ..problems.base import dimension, rows
+from ..problems.constants import max_lipschitz
+from .custom import check_method, check_share, method
+from .types import Run
+from .unbiased_steps import step_of_theorem, theorem_constants
+
+__all__ = ["MARINA", "VRMARINA"]
+
+FULL = Identity()
+
+
+@traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
+@method
+@traits(theorem=("marina_step", "1/(L + L~ sqrt((1 - p) omega/(p N)))"), theory_step=step_of_theorem)
+class MARINA(NamedTuple):
+    """Workers send compressed changes of their gradients, and with probability p the gradients themselves.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Unbiased, such as ``QSGD(3)``, ``PermK()`` or ``RandK(10, unbiased=True, shared=True)``.
+    step : Constant or InverseTime
+        Step sizes.
+    p : float, optional
+        Probability of a round in full precision, above 0 and at most 1; by default 1/(1 + omega), for rand-k the share
+        of the coordinates.  The first round is one.
+    batch, average, sampling, shards
+        As in `ParallelSGD`.  The theorem is for exact gradients: see `VRMARINA`.
+
+    Notes
+    -----
+    Gorbunov, Burlachenko, Li, Richtárik, "MARINA: faster non-convex distributed learning with compression" (ICML 2021),
+    Algorithm 1; :func:`theory.bounds.marina_rate` is its rate.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> th.run(MARINA(th.PermK(), th.Constant(0.5)), problem, workers=2, steps=2, x0=np.ones(4)).x
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    compressor: NamedTuple
+    step: NamedTuple
+    p: float | None = None
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "shared"
+
+    def round(self, run: Run) -> None:
+        """One step; each line is for all workers at once."""
+        p, g, y = run.scratch(), run.vector("g"), run.vector("before")
+        run.add_to_average(run.x)  # of the iterates
+        if run.coin(self.p) or run.first:
+            run.set_gradient(p, at=run.x)
+            run.set(g, run.reduce(run.compress(FULL, p, phase="full", reduce=True)))  # g = mean grad f_i(x)
+        else:
+            run.set_gradient(p, at=run.x)
+            run.add_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = grad f_i(x) - grad f_i(y)
+            run.add(g, run.gather(run.compress(self.compressor, p)))  # g = g + mean Q(p)
+        run.set(y, run.x)  # y = x
+        run.add(run.x, g, scale=-run.eta)  # x = x - eta g
+
+    def settled(self, problem: Any) -> Any:
+        """The same method with the probability of the paper, if none is given."""
+        chance = 1.0 / (1.0 + omega(self.compressor, int(dimension(problem)))) if self.p is None else self.p
+        return self._replace(p=chance)
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_method(self)
+        check_share("p", self.p)
+
+    def longest_step(self, problem: Any, workers: int) -> float:
+        """The step of the theorem, without convexity."""
+        f, w, N = theorem_constants(self, problem, workers)
+        return bounds.marina_step(f.lipschitz, p=self.p, omega=w, workers=N, quadratic=f.quadratic)
+
+
+@traits(state=("g", "before"), stores=(0, 0), listed=False, one_by_one=True)
+@method
+@traits(
+    theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"),
+    theory_step=step_of_theorem,
+    exact=True,
+)
+class VRMARINA(NamedTuple):
+    """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Unbiased, as for `MARINA`.
+    step : Constant or InverseTime
+        Step sizes.
+    p : float, optional
+        Probability of a round with all rows; by default the smaller of 1/(1 + omega) and B/(B + m), for batches of B
+        and m = n/N rows of a worker.  The first round is one.
+    batch, average, sampling, shards
+        As in `ParallelSGD`.
+
+    Notes
+    -----
+    The paper of `MARINA`, Algorithm 2; :func:`theory.bounds.marina_rate` is its rate.  The history counts the gradients
+    of both points, and of all rows.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.ridge((np.eye(4), np.ones(4)), l2=0.0)
+    >>> result = th.run(VRMARINA(th.RandK(2, True), th.Constant(1.0), p=0.5), problem, workers=2, steps=200)
+    >>> bool(result.fun < 1e-6)
+    True
+    """
+
+    compressor: NamedTuple
+    step: NamedTuple
+    p: float | None = None
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str = "shared"
+
+    def round(self, run: Run) -> None:
+        """One step; each line is for all workers at once."""
+        p, g, y = run.scratch(), run.vector("g"), run.vector("before")
+        run.add_to_average(run.x)  # of the iterates
+        if run.coin(run.once("p", lambda: self.chance(run.problem, run.workers))) or run.first:
+            run.set_full_gradient(p, at=run.x, no_batch=True)  # of all rows
+            run.set(g, run.reduce(run.compress(FULL, p, phase="full", reduce=True)))  # g = mean grad f_i(x)
+        else:
+            run.set_gradient(p, at=run.x)  # of a batch
+            run.add_gradient(p, at=y, scale=-1.0, same_batch=True)  # p = grad f_ij(x) - grad f_ij(y)
+            run.add(g, run.gather(run.compress(self.compressor, p)))  # g = g + mean Q(p)
+        run.set(y, run.x)  # y = x
+        run.add(run.x, g, scale=-run.eta)  # x = x - eta g
+
+    def chance(self, problem: Any, workers: int) -> float:
+        """The probability of a round with all rows."""
+        if self.p is not None:
+            return self.p
+        batches = int(rows(problem)) / workers / self._rows_of_a_batch()
+        return 1.0 / (1.0 + max(omega(self.compressor, int(dimension(problem))), batches))
+
+    def _rows_of_a_batch(self) -> int:
+        require(isinstance(self.batch, int), "batch", self.batch, "an integer, unless p is given")
+        return int(self.batch)  # type: ignore[arg-type]
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        MARINA.domain(self)  # type: ignore[arg-type]
+
+    def longest_step(self, problem: Any, workers: int) -> float:
+        """The step of the theorem, without convexity."""
+        f, w, N = theorem_constants(self, problem, workers)
+        known: dict = {"p": self.chance(problem, workers), "omega": w, "workers": N, "quadratic": f.quadratic}
+        return bounds.marina_step(f.lipschitz, **known, rows=max_lipschitz(problem), batch=self._rows_of_a_batch())
