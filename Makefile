@@ -13,6 +13,7 @@
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
 #   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
+#   make slides [ARGS="..."]  the lectures as slides, executed, into lectures/slides/ (ARGS="04": one; --no-run: not executed)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (6 minutes)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
@@ -34,7 +35,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets times newcomer figures test test-full test-versions cold keep check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check lint types docs bench clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -42,11 +43,14 @@ help:
 run: $(STAMP)-mpi
 	$(VENV)/bin/mpirun -n $(RANKS) $(PY) -m theory.experiment $(ARGS)
 
-# Lab opens on the index.  Its root is this folder, so that links from lectures to the documentation work, too.
+# Lab opens on the index; notebooks/lab has settings, so that it asks nobody for news.  Its root is this folder, so that
+# links from lectures to the documentation work, too.
+LAB := --LabApp.default_url=/lab/tree/lectures/index.ipynb --LabApp.app_settings_dir=notebooks/lab
+
 lectures: $(STAMP)-lectures,mpi
 	@echo 'The first run of a lecture compiles, for half a minute to a minute and a half (the table in notebooks/README.md); `make warm` compiles everything ahead (about 4 minutes).'
 	@$(PY) notebooks/prepare.py
-	$(PY) -m jupyterlab --notebook-dir=. --LabApp.default_url=/lab/tree/lectures/index.ipynb $(ARGS)
+	$(PY) -m jupyterlab --notebook-dir=. $(LAB) $(ARGS)
 
 warm: $(STAMP)-mpi
 	$(PY) -m theory.experiment warm $(ARGS)
@@ -94,6 +98,9 @@ docs: $(STAMP)-docs
 
 sheets: $(STAMP)-lectures,mpi
 	$(PY) notebooks/sheets.py $(ARGS)
+
+slides: $(STAMP)-lectures,mpi
+	$(PY) notebooks/slides.py $(ARGS)
 
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)

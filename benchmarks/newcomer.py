@@ -34,6 +34,7 @@ LEFT_OUT = (  # commands of the pages that are not run: what in them, and why
     (r"^make (docs|test)|--html", "takes minutes by nature, and no reader waits for it"),
     (r"^python3 -m venv|pip install|mpirun|^uv ", "the same without make"),
     (r"^make sheets$", "all sheets; some are made below"),
+    (r"^make slides", "executes a lecture, which is timed by itself"),
 )
 CHANGED = ((r"^make lectures.*", 'make lectures ARGS="--version"'),)  # installs and prepares, and opens no browser
 EXECUTE = """

@@ -14,7 +14,7 @@ import _make  # noqa: E402
 from _plain import for_sphinx  # noqa: E402
 from docutils import nodes  # noqa: E402
 
-from theory.reporting.formulas import mathml  # noqa: E402
+from theory.reporting.formulas import formula  # noqa: E402
 
 _make.everything()
 
@@ -47,18 +47,6 @@ html_theme = "furo"
 html_title = "theory"
 html_static_path = []
 html_math_renderer = "mathml"  # without a script or a network
-BOXED = re.compile(r"\\boxed\{\s*(?:\\;)?(.*?)(?:\\;)?\s*\}", re.DOTALL)
-
-
-def formula(latex: str, block: bool) -> str:
-    """A formula as MathML: what browsers typeset themselves."""
-    boxed = BOXED.fullmatch(latex.strip())
-    text = (boxed[1] if boxed else latex).replace("{aligned}", "{align*}")  # latex2mathml knows this one alone
-    made = mathml(text.strip())
-    if not block:
-        return made.replace(' displaystyle="true"', "")
-    frame = "display: inline-block; border: 1px solid; padding: 0.4em 1em" if boxed else ""
-    return f'<div style="text-align: center; margin: 1em 0; overflow-x: auto"><div style="{frame}">{made}</div></div>'
 
 
 def visit_math(translator, node):
@@ -80,13 +68,14 @@ def skip_the_obvious(app, what, name, obj, skip, options):
 
 
 def keep_the_bars(app, what, name, thing, options, lines):
-    """Keep |v| as a magnitude, which reStructuredText takes for a substitution; examples stay as written."""
+    """Keep |v| as a magnitude, which reStructuredText takes for a substitution; examples and formulas stay."""
     example = False
     for i, line in enumerate(lines):
         example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
         if not example:
-            parts = re.split(r"(``.*?``)", line)
-            lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+            parts = re.split(r"(``.*?``|:math:`.*?`)", line)
+            kept = ("``", ":math:")
+            lines[i] = "".join(part if part.startswith(kept) else part.replace("|", r"\|") for part in parts)
 
 
 def plain_markdown(app, name, source):

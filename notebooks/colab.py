@@ -39,7 +39,7 @@ def notebook() -> str:
             cell.source = PAGES.sub(r"\1", cell.source)
     install = nbformat.v4.new_code_cell(INSTALL, id="install")
     made.cells.insert(1, install)
-    del made.metadata["theory"]
+    del made.metadata["theory"], made.metadata["language_info"]  # which names a version of Python
     return nbformat.writes(made) + "\n"
 
 

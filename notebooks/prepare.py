@@ -70,6 +70,7 @@ def words(notebook) -> str:
 def convert(page: Path):
     """The notebook of a page."""
     import jupytext
+    from ipykernel.ipkernel import IPythonKernel
     from nbformat.v4 import new_markdown_cell, new_notebook
 
     notebook = jupytext.read(page)
@@ -83,7 +84,8 @@ def convert(page: Path):
         else:
             fold(cell, checked(notebook.cells, number))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    notebook.metadata = type(notebook.metadata)(kernelspec=kernel)  # no word of jupytext: nothing is paired
+    # no word of jupytext: nothing is paired; all that a kernel tells Lab, so that an opened page has no changes
+    notebook.metadata = type(notebook.metadata)(kernelspec=kernel, language_info=IPythonKernel.language_info)
     notebook.metadata["theory"] = {"words": words(notebook)}
     return notebook
 

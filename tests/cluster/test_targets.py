@@ -83,7 +83,7 @@ def test_a_stopped_run_has_the_bits_of_a_shorter_one():
         (dict(tol=0.0), "tol: got 0.0"),
         (dict(tol=1.0, target={"gradient_norm": 1.0}), "tol: got 1.0"),
         (dict(target=1.0, replicas=2, record_every=None), "tol and target"),
-        (dict(step=0.0), "eta: got 0.0"),
+        (dict(step=0.0), "step: got 0.0"),
         (dict(step="best"), 'step: got .best., allowed: a number, .* or "theory"'),
         (dict(steps=None, epochs=1), "epochs: got 1, allowed: nothing, where a problem has no rows"),
         (dict(verbose="yes"), "verbose: got 'yes'"),

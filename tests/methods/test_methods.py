@@ -298,7 +298,7 @@ GOOD = dict(compressor=th.Identity(), step=th.Constant(0.1))
         (dict(compress="all"), "compress"),
         (dict(average="median"), "average"),
         (dict(average="quadratic"), "shift"),
-        (dict(step=0.1), "step"),
+        (dict(step=-0.1), "step"),
         (dict(compressor=10), "compressor"),
         (dict(feedback=None), "feedback"),
     ],

@@ -213,7 +213,7 @@ SETTINGS = {
         lambda: th.ParallelSGD(th.TopK(1), step="0.1"), ValueError, "step: got .0.1.", "such as Constant"
     ),
     "a step below 0": Row(
-        lambda: th.ParallelSGD(th.TopK(1), step=-0.1), ValueError, "eta: got -0.1", "a number above 0"
+        lambda: th.ParallelSGD(th.TopK(1), step=-0.1), ValueError, "step: got -0.1", "a number above 0"
     ),
     "a name to compress": Row(lambda: th.ParallelSGD("topk", step=STEP), TypeError, "compressor", "such as TopK"),
     "a class to compress": Row(lambda: th.ParallelSGD(th.TopK, step=STEP), TypeError, "compressor", "such as TopK"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -67,19 +68,15 @@ def jupyterlab(folder, home):
     environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
     environment |= {key: str(home / name) for key, name in names.items()} | {"PYTHONPATH": str(ROOT)}
     settings = home / "settings" / "@jupyterlab"
-    for path, values in (
-        ("notebook-extension/tracker", TRACKER),
-        ("apputils-extension/notification", {"fetchNews": "false", "checkForUpdates": False}),
-    ):
-        (settings / path).parent.mkdir(parents=True, exist_ok=True)
-        (settings / f"{path}.jupyterlab-settings").write_text(json.dumps(values), encoding="utf-8")
+    (settings / "notebook-extension").mkdir(parents=True)
+    (settings / "notebook-extension" / "tracker.jupyterlab-settings").write_text(json.dumps(TRACKER), encoding="utf-8")
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += [f"--IdentityProvider.token={token}", "--LabApp.expose_app_in_browser=True", f"--notebook-dir={folder}"]
-    command += ["--LabApp.default_url=/lab/tree/lectures/index.ipynb"]  # as the Makefile has it
+    command += re.findall(r"--LabApp\.\S+", (ROOT / "Makefile").read_text(encoding="utf-8"))
     with open(home / "log", "wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
         try:
-            end = time.monotonic() + 40
+            end = time.monotonic() + 120
             while True:
                 try:
                     urllib.request.urlopen(f"http://127.0.0.1:{port}/api?token={token}", timeout=5).close()
@@ -150,6 +147,8 @@ def links(browser) -> list[str]:
 
 def test_lab_opens_on_the_index_of_lectures(lab, clone):
     ask(lab, 'await opened("lectures/index.ipynb");')
+    toasts = "return [...document.querySelectorAll('.Toastify__toast')].map(toast => toast.innerText);"
+    assert ask(lab, f"await new Promise(go => setTimeout(go, 3000)); {toasts}") == []  # nobody is asked about news
     found = links(lab)
     assert {f"lectures/{page.stem}.ipynb" for page in clone.glob("notebooks/[0-9]*.md")} <= set(found)
     assert all((clone / path).is_file() for path in found), found
@@ -186,7 +185,9 @@ def test_a_link_to_the_documentation_opens_it_to_read(lab):
 def test_lectures_run_in_lab(lab, clone):
     for stem in RUN:
         open_notebook(lab, f"lectures/{stem}.ipynb", to_run=True)
-        ask(lab, 'await panel().sessionContext.ready; await app().commands.execute("notebook:run-all-cells");')
+        ask(lab, "await panel().sessionContext.ready; await wait(() => panel().sessionContext.session?.kernel?.info);")
+        assert not ask(lab, "return panel().context.model.dirty;"), "opened, and not changed"
+        ask(lab, 'await app().commands.execute("notebook:run-all-cells");')
         outputs = ask(
             lab,
             """return panel().content.widgets.filter(c => c.model.type === "code")
@@ -198,5 +199,11 @@ def test_lectures_run_in_lab(lab, clone):
         assert len([output for output in outputs if output[0] == "display_data"]) > 3
         pictures = ask(lab, "return panel().node.querySelectorAll('.jp-OutputArea-output img').length;")
         assert pictures > 3
+        breaks = ask(
+            lab,
+            """return [...panel().node.querySelectorAll(".jp-OutputArea-output pre")]
+                .map(p => getComputedStyle(p)).map(s => s.wordBreak + " " + s.overflowWrap);""",
+        )
+        assert set(breaks) == {"normal normal"}, "results break within words"
         ask(lab, 'await app().commands.execute("docmanager:save"); await panel().sessionContext.shutdown();')
     assert git(clone, "status", "--porcelain") == ""

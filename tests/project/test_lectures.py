@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import sys
+import types
 import warnings
 
 import numpy as np
@@ -21,6 +23,7 @@ import times  # noqa: E402
 
 from theory.measure import mean_interval  # noqa: E402
 from theory.plots import explore, lecture, lecture_curves, new_figure  # noqa: E402
+from theory.plots.failed_checks import ExplainAsserts  # noqa: E402
 
 PATHS = sheets.lectures()
 INDEX = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
@@ -253,6 +256,12 @@ def test_lectures_are_plain_markdown(path):
             assert "matplotlib" not in cell.source and "plt." not in cell.source
             drawn = re.findall(r"^(?:draw|explore)\(", cell.source, re.MULTILINE)
             assert not drawn or cell.source.startswith(drawn[0]), cell.source
+            assert max(map(len, cell.source.splitlines())) <= 90, "JupyterLab shows 90 characters of a line of code"
+            if drawn:  # folded, so that a picture and its text fit a screen
+                assert "hide-input" in cell.metadata.get("tags", []), cell.source
+            if drawn == ["draw("]:
+                (call,) = ast.parse(cell.source).body
+                assert "title" in {keyword.arg for keyword in call.value.keywords}, "a figure's title is what it says"
 
 
 def test_notebooks_lead_to_notebooks_and_fold_their_solutions():
@@ -378,14 +387,59 @@ def test_a_warning_is_one_line_without_a_path(capsys, monkeypatch):
     assert capsys.readouterr().out == "UserWarning: steps are long\n"
 
 
+def test_a_legend_has_the_order_of_the_curves():
+    down, up = lecture.exact([1, 2], [9, 1], 0, "down"), lecture.measured([1, 2], [[1, 8], [1, 8.1]], 1, "up")
+    said = lecture.panel(lecture.vline(1.5, "at"), down, lecture.hline(5, "level"), up, xlim=(0, 3))
+    (ax,) = lecture.figure(said, title="one " * 40).axes
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["up", "level", "down", "at"]
+    assert ax.figure.get_suptitle().count("\n") >= 1  # a long title has lines
+    (ax,) = lecture.figure(lecture.panel(down, up, lecture.vline(1.5, "at"), xlim=(0, 1.5))).axes  # what is seen
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["down", "up", "at"]
+
+
+def failed(source: str, **names) -> str:
+    """What a cell of a lecture says when its check fails."""
+    tree = ast.fix_missing_locations(ExplainAsserts().visit(ast.parse(source)))
+    with pytest.raises(AssertionError) as error:
+        exec(compile(tree, "a cell", "exec"), names)  # noqa: S102
+    return str(error.value)
+
+
+def test_a_failed_check_says_what_was_expected_and_what_came():
+    said = failed("assert abs(saving(v) - 1) < 1e-12 and never()", saving=sum, v=[1, 2])
+    assert said == "expected: saving(v) = 1, within 1e-12\ncame:     saving(v) = 3"
+    said = failed("def check():\n    assert np.allclose(mine(2), 4.0), 'look'\ncheck()", np=np, mine=np.ones)
+    assert said == "look\nexpected: mine(2) close to 4.0\ncame:     mine(2) = [1. 1.]"
+    said = failed("assert 0 < low(1) < f.high", low=lambda x: 2.5, f=types.SimpleNamespace(high=2))
+    assert said == "expected: 0 < low(1) < f.high\ncame:     low(1) = 2.5\ncame:     f.high = 2"
+    said = failed("assert all(x > y for x in found)", found=[1], y=2)
+    assert said == "expected: all((x > y for x in found))"
+    calls = []
+    tree = ast.parse("for k in range(3):\n    assert calls.append(k) is None and (np.arange(2) == [0, 1]).all()")
+    exec(compile(ast.fix_missing_locations(ExplainAsserts().visit(tree)), "a cell", "exec"), {"calls": calls, "np": np})
+    assert calls == [0, 1, 2]  # nothing is evaluated twice
+
+
+@every_lecture
+def test_every_check_of_a_lecture_can_be_explained(path):
+    for source in code(sheets.read(path).notebook.cells):
+        compile(ast.fix_missing_locations(ExplainAsserts().visit(ast.parse(source))), path.name, "exec")
+
+
 class Shell:
-    """Stands for IPython's: remembers what it calls when a cell has ended."""
+    """Stands for IPython's: remembers what it calls when a cell has ended, and can take back what was shown."""
 
     def __init__(self):
-        self.events, self.ends = self, []
+        self.events, self.display_pub, self.ends, self.begins, self.hooks, self.cleared = self, self, [], [], [], 0
 
-    def register(self, _, function):
-        self.ends.append(function)
+    def register(self, when, function):
+        (self.ends if when == "post_run_cell" else self.begins).append(function)
+
+    def register_hook(self, hook):
+        self.hooks.append(hook)
+
+    def clear_output(self):
+        self.cleared += 1
 
     def unregister(self, _, function):
         self.ends.remove(function)
@@ -417,6 +471,38 @@ def test_compiling_is_a_bar_in_a_notebook(monkeypatch):
     end(None)
     assert "compiled QSGD: 30 kernels" in seen[-1]["text/plain"] and "&lt;here&gt;" in seen[-1]["text/html"]
     assert "<progress" not in seen[-1]["text/html"] and shell.ends == []
+
+
+def test_a_bar_stands_above_what_its_cell_has_printed(monkeypatch):
+    pytest.importorskip("IPython")
+    from theory.core import compile_bar
+
+    seen = []
+    out, errors = (types.SimpleNamespace(write=seen.append, flush=lambda: None) for _ in range(2))
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", errors)
+    handle = types.SimpleNamespace(update=lambda data, raw: None)
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: seen.append("bar") or handle)
+    shell = Shell()
+    monkeypatch.setattr(compile_bar, "_printed", [compile_bar.Printed(shell)])
+    bar = compile_bar.CompileBar(shell)
+
+    def cell(*before, shown=False):
+        seen.clear()
+        shell.begins[0]()
+        for text in before:
+            sys.stdout.write(text)
+        if shown:
+            shell.hooks[0]("a picture")
+        cleared = shell.cleared
+        bar.piece("QSGD", "kept", shared=False)
+        sys.stdout.write("end")
+        bar.close()
+        return seen[: seen.index("end") + 1], shell.cleared - cleared
+
+    assert cell("head\n", "row\n") == (["head\n", "row\n", "bar", "head\nrow\n", "end"], 1)  # printed again, below
+    assert cell() == (["bar", "", "end"], 0)
+    assert cell("head\n", shown=True) == (["head\n", "bar", "", "end"], 0)  # a picture cannot be shown again
 
 
 class Screen:

@@ -15,7 +15,7 @@ from numba import types
 
 from .fingerprints import NAME
 
-__all__ = ["CompileBar", "tell", "when_compiling"]
+__all__ = ["CompileBar", "bars_above", "tell", "when_compiling"]
 
 USUAL, SHARED = 12, 40  # kernels that one class needs, and what all methods share: where the bar is full
 
@@ -76,13 +76,76 @@ class CompileBar:
             "text/html": f"<small>{bar}{html.escape(text)}</small>",
         }
         if self._handle is None:
+            again = _printed[0].taken_back() if _printed else ""
             self._handle = display(data, raw=True, display_id=True)
+            sys.stdout.write(again)
         else:
             self._handle.update(data, raw=True)
 
 
 BETWEEN, PAUSE = 4.0, 30.0  # seconds between two lines; without a kernel, after which a new spell begins
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")  # what launchers tell a process
+
+
+class Printed:
+    """What a cell has printed so far, so that a bar can stand above it and not within a table.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The notebook's; it says when a cell begins, and what it displays.
+    """
+
+    def __init__(self, shell: Any):
+        self._shell = shell
+        self._text: list[str] = []
+        self._alone = True  # nothing but text, so that all of it can be printed again
+        shell.events.register("pre_run_cell", self._begin)
+        shell.display_pub.register_hook(self._other)
+        for stream, note in ((sys.stdout, self._text.append), (sys.stderr, self._other)):
+            self._listen(stream, note)
+
+    def _listen(self, stream: Any, note: Callable[[Any], object]) -> None:
+        write = stream.write
+
+        def heard(text: str) -> int:
+            note(text)
+            return write(text)
+
+        stream.write = heard
+
+    def _begin(self, *_: Any) -> None:
+        self._text.clear()
+        self._alone = True
+
+    def _other(self, what: Any) -> Any:
+        self._alone = False
+        return what
+
+    def taken_back(self) -> str:
+        """The text, which is no longer seen; empty if the cell has shown something else, too."""
+        text = "".join(self._text)
+        if not (text and self._alone):
+            return ""
+        sys.stdout.flush()
+        self._shell.display_pub.clear_output()
+        self._text.clear()  # it is printed again
+        return text
+
+
+def bars_above() -> None:
+    """From now on a notebook's bars stand above what their cell prints, also where it has begun to print.
+
+    Examples
+    --------
+    >>> bars_above()  # outside of a notebook: nothing
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and hasattr(shell, "kernel") and not _printed:
+        _printed.append(Printed(shell))
+
+
+_printed: list[Printed] = []  # at most one
 SHARED_PIECES = "what all methods share"
 CONTAINERS = tuple(f"{NAME}.{part}" for part in ("methods.", "compressors.base", "problems.matrix"))
 

@@ -55,8 +55,10 @@ def shard(
     workers : int
         Number of shards, each with checksums of its own.  They are the rows of the workers of a run with
         ``shards="contiguous"`` and as many workers; runs of any other number can use them, too.
-    n_features, zero_based
-        Of a file, as for `load_data`.
+    n_features : int, optional
+        Columns of a file, as for `load_data`.
+    zero_based : bool
+        Whether the indices of a file count from 0.
     rows : int, optional
         Rows of a synthetic data set, at least 2.
     threads : int, optional

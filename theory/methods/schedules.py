@@ -64,6 +64,7 @@ def as_step(step: Any) -> Any:
     Constant(eta=0.1)
     """
     number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
+    require(not number or step > 0, "step", step, "a number above 0, or a step size")
     return Constant(float(step)) if number else step
 
 

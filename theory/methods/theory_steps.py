@@ -103,8 +103,9 @@ def with_theory_step(method: Any, problem: Any, workers: int) -> tuple[Any, Theo
     if isinstance(method.step, str):  # THEORY, the only text that is a step
         found = theory_step(method, problem, workers)
         return method._replace(step=found.step), found
-    step = as_step(method.step)
-    return (method if step is method.step else method._replace(step=step)), None
+    given = method.step  # once: of methods without a step size it is a property
+    step = as_step(given)
+    return (method if step is given else method._replace(step=step)), None
 
 
 def exact_gradients(problem: Any) -> bool:

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 import inspect
 import io
+import textwrap
 import warnings
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from theory.core import require
+from theory.core.compile_bar import bars_above
 
 from . import interactive
+from .failed_checks import ExplainAsserts
 from .figure_style import COLUMN, new_figure, style
 from .lecture_curves import (
     bars,
@@ -65,12 +70,30 @@ __all__ = [
 ]
 
 
+# JupyterLab breaks lines of results within words; now between them, and code has a scroll bar instead.
+WHOLE_WORDS = (
+    "<style>.jp-OutputArea-output pre { word-break: normal; overflow-wrap: normal; overflow-x: auto; }"
+    ".jp-RenderedMarkdown.jp-OutputArea-output pre { white-space: pre; }</style>"
+)
+
+
 def begin_lecture() -> None:
-    """Begin a lecture: a warning is one line without a path, and one line for each kind in a cell."""
+    """Begin a lecture, in whose cells everything is said where it is read.
+
+    A warning is one line without a path, and one line for each kind in a cell. A failed check says what was expected
+    and what came. A bar of compiling stands above what its cell prints, and long lines do not break within words.
+    """
+    shell = interactive.notebook()
+    if shell is not None:
+        from IPython.display import HTML, display
+
+        if not any(isinstance(known, ExplainAsserts) for known in shell.ast_transformers):
+            shell.ast_transformers.append(ExplainAsserts())
+        bars_above()
+        display(HTML(WHOLE_WORDS))
     shown: set[tuple] = set()
 
     def show_warning(message: Any, category: Any, *_: Any) -> None:
-        shell = interactive.notebook()
         place = (getattr(shell, "execution_count", None), category)
         if place not in shown:
             shown.add(place)
@@ -178,10 +201,28 @@ def paint(axes: Any, said: Panel) -> None:
         labels = values.values() if isinstance(values, dict) else [f"{value:,g}" for value in values]
         axis.set_ticks(list(values), list(labels))
         axis.set_ticks([], minor=True)
-    if said.legend is not None and axes.get_legend_handles_labels()[0]:
+    named = _from_top(axes)
+    if said.legend is not None and named:
         outside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
         place = outside if said.legend == "outside" else {"loc": said.legend, "frameon": True}
-        axes.legend(**place, framealpha=0.8, edgecolor="none")
+        axes.legend(*zip(*named, strict=True), **place, framealpha=0.8, edgecolor="none")
+
+
+def _from_top(axes: Any) -> list[tuple[Any, str]]:
+    """Handles and labels in the order of the curves at their right ends; vertical lines last, bars as they are."""
+
+    def depth(handle: Any) -> float:
+        line = handle[0] if isinstance(handle, tuple) else handle  # marks with bars are a tuple
+        x, y = (np.asarray(values, float) for values in line.get_data())
+        if line.get_transform() == axes.get_xaxis_transform(which="grid"):
+            return np.inf
+        seen = np.isfinite(x) & np.isfinite(y) & (x <= max(axes.get_xlim()))
+        return -y[seen][np.argmax(x[seen])] if seen.any() else np.inf
+
+    found = list(zip(*axes.get_legend_handles_labels(), strict=True))
+    if any(not hasattr(h[0] if isinstance(h, tuple) else h, "get_data") for h, _ in found):
+        return found
+    return sorted(found, key=lambda item: depth(item[0]))
 
 
 def plain_ticks(axis: Any, always: bool = False) -> None:
@@ -207,12 +248,14 @@ def plain_ticks(axis: Any, always: bool = False) -> None:
         axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.2, 0.5)))
 
 
-def figure(*panels: Panel, width: Any = None, height: Any = None, sharey: bool = False) -> Any:
+def figure(*panels: Panel, title: str = "", width: Any = None, height: Any = None, sharey: bool = False) -> Any:
     """The figure of some panels, side by side.
 
     Parameters
     ----------
     *panels : Panel
+    title : str
+        What the figure says, above all panels.
     width, height : float, optional
         In inches.
     sharey : bool
@@ -224,8 +267,13 @@ def figure(*panels: Panel, width: Any = None, height: Any = None, sharey: bool =
     """
     aside = 1.4 if any(said.legend == "outside" for said in panels) else 0.0
     wide = {1: 1.35 * COLUMN, 2: 2.2 * COLUMN}.get(len(panels), 2.4 * COLUMN)
-    made, axes = new_figure(1, len(panels), width=width or wide + aside, height=height or 0.95 * COLUMN)
+    width = width or wide + aside
+    lines = textwrap.wrap(title, int(14 * width))  # as many characters fit in an inch
+    height = (height or 0.95 * COLUMN) + 0.16 * len(lines)
+    made, axes = new_figure(1, len(panels), width=width, height=height)
     with style():
+        if lines:
+            made.suptitle("\n".join(lines), x=0.01, horizontalalignment="left")
         for place, said in zip(axes[0], panels, strict=True):
             paint(place, said)
         if sharey:
@@ -238,12 +286,14 @@ def figure(*panels: Panel, width: Any = None, height: Any = None, sharey: bool =
     return made
 
 
-def draw(*panels: Panel, width: Any = None, height: Any = None, sharey: bool = False) -> None:
+def draw(*panels: Panel, title: str = "", width: Any = None, height: Any = None, sharey: bool = False) -> None:
     """Show some panels, side by side, as the output of a cell.
 
     Parameters
     ----------
     *panels : Panel
+    title : str
+        What the figure says, above all panels.
     width, height : float, optional
         In inches.
     sharey : bool
@@ -251,7 +301,7 @@ def draw(*panels: Panel, width: Any = None, height: Any = None, sharey: bool = F
     """
     from IPython.display import Image, display
 
-    made, file = figure(*panels, width=width, height=height, sharey=sharey), io.BytesIO()
+    made, file = figure(*panels, title=title, width=width, height=height, sharey=sharey), io.BytesIO()
     with style():
         made.savefig(file, format="png", dpi=made.dpi)
     display(Image(data=file.getvalue()))

@@ -81,6 +81,31 @@ def mathml(latex: str) -> str:
     return " ".join(f"<span>{' '.join(map(_written, part))}</span>" for part in _parts(body))
 
 
+BOXED = re.compile(r"\\boxed\{\s*(?:\\;)?(.*?)(?:\\;)?\s*\}", re.DOTALL)
+
+
+def formula(latex: str, block: bool) -> str:
+    r"""A formula in a page of prose: in its line, or displayed, with a frame around what is ``\boxed``.
+
+    Parameters
+    ----------
+    latex : str
+    block : bool
+
+    Examples
+    --------
+    >>> formula("x", block=False)
+    '<span><math><mrow><mi>x</mi></mrow></math></span>'
+    """
+    boxed = BOXED.fullmatch(latex.strip())
+    text = (boxed[1] if boxed else latex).replace("{aligned}", "{align*}")  # latex2mathml knows this one alone
+    made = mathml(text.strip())
+    if not block:
+        return made.replace(' displaystyle="true"', "")
+    frame = "display: inline-block; border: 1px solid; padding: 0.4em 1em" if boxed else ""
+    return f'<div style="text-align: center; margin: 1em 0; overflow-x: auto"><div style="{frame}">{made}</div></div>'
+
+
 def _written(children: Any) -> str:
     math = ET.Element("math", displaystyle="true")
     ET.SubElement(math, "mrow").extend(children)

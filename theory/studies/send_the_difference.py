@@ -210,7 +210,8 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
 
     rows, curves = [], []
     for name, (method, known) in track(ways(problem, workers, options).items(), f"{order}, {workers} workers"):
-        unit = theory_step(method, problem, workers).step.eta if known is None else known
+        step: Any = Constant(known) if known else theory_step(method, problem, workers).step
+        unit = step.eta
         other = seed + options.seeds  # by which the step is chosen
         with ThreadPoolExecutor(2) as pool:  # kernels release the GIL
             by_step = pool.map(trial, repeat(method), [times * unit for times in TIMES], repeat(other))
@@ -225,8 +226,8 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
         values = [[float(f"{v:.6g}") for v in column] for column in zip(*(one[0] for one in found), strict=True)]
         covered = known is None and name != "DCGD" and "batches" not in name or name == "GD"
         predicted = tried[1.0][2] / (unit * problem.l2) if covered else math.nan
-        row = Outcome(order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0])
-        rows.append(row)
+        fields: Any = (order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0])
+        rows.append(Outcome(*fields))
         curves.append(Curve(order, workers, name, *(np.asarray(v[::3], np.float32) for v in found[0][1])))
     return rows, curves
 
@@ -235,7 +236,8 @@ def shards_of(problem, x, order: str, workers: int) -> Shards:
     """How the workers' functions differ."""
     f = worker_constants(EF21(TopK(1), Constant(1.0), shards="contiguous"), problem, workers)
     parts = np.split(np.arange(problem.n), workers)
-    apart, first = [], 1.0
+    apart: list[float] = []
+    first = 1.0
     for point in (np.zeros(problem.d), x):
         slopes = row_slopes(problem, point)
         means = np.array([mean_gradient(problem, slopes, part) for part in parts])
@@ -243,7 +245,7 @@ def shards_of(problem, x, order: str, workers: int) -> Shards:
         first = first if apart else float(mean @ mean)  # at 0 the l2 term adds nothing
         apart.append(float(np.square(means - mean).sum(axis=1).mean()) / first)
     bound = diversity(problem, np.zeros(problem.d)).batch_bound
-    return Shards(order, workers, f.lipschitz, f.largest, f.mean, *apart, float(bound))
+    return Shards(order, workers, f.lipschitz, f.largest, f.mean, apart[0], apart[1], float(bound))
 
 
 def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:

@@ -266,9 +266,9 @@ def _(context):
         C, D = (Scaling(1.0 - (factor - 1.0) ** 2, over=True) for factor in (up, down))
         for share, side in ((0.97, upper), (1.03, lower)):
             method = made(C, unchanging(share * edge), down=D)
-            known = dict(steps=2000, x0=np.ones(1), workers=2, seed=0)
+            known = dict(steps=1000, x0=np.ones(1), workers=2, seed=0)
             last = context.run64(method, quadratic([1.0], covariance=0.0), **known).last
-            yield side(f"|x| of a run after 2000 steps at {share:g} of it, {where}", float(abs(last[0])), 1.0)
+            yield side(f"|x| of a run after 1000 steps at {share:g} of it, {where}", float(abs(last[0])), 1.0)
 
 
 def asked(L, s: float) -> float:

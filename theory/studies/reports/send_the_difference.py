@@ -158,8 +158,8 @@ def report(rows, curves, shards, source: str, options) -> Study:
         " that do not differ: no theorem of the package covers these two here. f - f* and ‖∇f‖² are relative to those"
         f" at 0, means over {options.seeds} seeds; where nothing is random all have the same values. zeta² is the mean"
         " of ‖∇f_i - ∇f‖² over ‖∇f(0)‖². A worker receives what all others send; GD's sums, and the message of"
-        f" EF21-BC's server, arrive once. Seconds: two start-ups a round and all bytes of a worker's line at {NETWORK}, a model,"
-        " without gradients and coding. The network on digits is left out: it has no known L, so no theorem's step."
+        f" EF21-BC's server, arrive once. Seconds: two start-ups a round and all bytes of a worker's line at {NETWORK},"
+        " a model, without gradients and coding. The network on digits is left out: no L of it is known, so no step."
     )
 
     def draw():
