@@ -14,8 +14,7 @@ from ...methods import DASHA, DCGD, DIANA, MARINA, ProxSkip
 from ...methods.schedules import Constant
 from ...problems import quadratic, ridge, solve, value
 from .. import claim, equality, identity, upper
-from ..laws import loglog_rate
-from ..mutants.stability import descent, diana, marina, moment_matrix
+from ..mutants.stability import descent, diana, growth, marina, moment_matrix
 
 OWN = {"shards": "contiguous"}  # row i is worker i's
 
@@ -405,25 +404,15 @@ def _(context):
     part="rounds",
     subject=lambda kappa: 1.0 / math.sqrt(kappa),
     mutants={"communication in every step": lambda kappa: 1.0, "p = 1/kappa": lambda kappa: 1.0 / kappa},
+    see=("prox-skip.runs",),
 )
 def _(context):
-    kappas, rows = (4, 16, 64), []
-    for seed in range(context.samples(12, 12)):
-        row = []
-        for kappa in kappas:
-            problem, known = own_rows(np.eye(3) * math.sqrt(1.0 - 1.0 / kappa), np.array([1.0, -2.0, 3.0]), 1.0 / kappa)
-            method = ProxSkip(Constant(1.0 / known["largest"]), context.subject(kappa), **OWN)
-            optimum, every = solve(problem).x, max(1, kappa // 16)
-            options = {"workers": 3, "steps": 6 * kappa, "record_every": every}
-            gaps, rounds = [], []
-
-            def see(intermediate_result):
-                x = intermediate_result.models
-                gaps.append(float(np.sum((x - optimum) ** 2)))  # noqa: B023
-                rounds.append(int(intermediate_result.history["rounds"][-1]))  # noqa: B023
-
-            context.run64(method, problem, kappa, seed, callback=see, **options)
-            below = np.array(gaps) <= 1e-2 * gaps[0]
-            row.append(rounds[int(np.argmax(below))] if below.any() else rounds[-1])
-        rows.append(row)
-    yield loglog_rate("slope of the rounds to 1e-2 in kappa", kappas, np.array(rows, float), 0.5, 0.2)
+    kappas, rounds, inside = np.array([64.0, 256.0, 1024.0, 4096.0]), [], np.eye(4)
+    inside[2:, 2:] -= 0.5  # the h_i sum to 0
+    for kappa in kappas:
+        p = context.subject(kappa)
+        steps = [prox_skip(1.0, p, c) for c in ((1.0 / kappa,) * 2, (1.0, 1.0), (1.0 / kappa, 1.0))]
+        factor = max(growth([(chance, inside @ A @ inside) for chance, A in one]) for one in steps)
+        rounds.append(p / -math.log(factor))  # for a factor e of E Psi
+    slope = float(np.polyfit(np.log(kappas), np.log(rounds), 1)[0])
+    yield identity("slope of the rounds for a factor e, kappa from 64 to 4096", slope, 0.5, 0.02)
