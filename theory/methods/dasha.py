@@ -59,7 +59,7 @@ class DASHA(NamedTuple):
 
     compressor: NamedTuple
     step: NamedTuple
-    a: float | None = None
+    a: float | Any = None
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"

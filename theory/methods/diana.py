@@ -108,7 +108,7 @@ class DIANA(NamedTuple):
 
     compressor: NamedTuple
     step: NamedTuple
-    alpha: float | None = None
+    alpha: float | Any = None
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"

@@ -61,7 +61,7 @@ class MARINA(NamedTuple):
 
     compressor: NamedTuple
     step: NamedTuple
-    p: float | None = None
+    p: float | Any = None
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
@@ -135,7 +135,7 @@ class VRMARINA(NamedTuple):
 
     compressor: NamedTuple
     step: NamedTuple
-    p: float | None = None
+    p: float | Any = None
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"

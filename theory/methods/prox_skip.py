@@ -25,9 +25,11 @@ from .worker_constants import worker_constants
 
 __all__ = ["ProxSkip"]
 
+FULL = Identity()
+
 
 @method
-@traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=Identity())
+@traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=FULL)
 @traits(theorem=("prox_skip_step", "1/L_max"), theory_step=step_of_theorem)
 class ProxSkip(NamedTuple):
     """Local steps that control variates correct, and communication with probability p.
@@ -75,7 +77,7 @@ class ProxSkip(NamedTuple):
         run.add(run.x, h, scale=eta)  # x_i = x_i - eta (grad f_i(x_i) - h_i)
         if run.coin(p):
             run.add(h, run.x, scale=-p / eta)
-            run.set(sent, run.gather(run.compress(self.compressor, run.x)))  # all x_i
+            run.set(sent, run.gather(run.compress(FULL, run.x)))  # all x_i
             run.set(run.x, 0.0)
             run.add(run.x, sent, weights=run.once("mean", lambda: np.full((run.workers,) * 2, 1.0 / run.workers)))
             run.add(h, run.x, scale=p / eta)  # h_i = h_i + p/eta (mean x_i - x_i), x_i = mean x_i

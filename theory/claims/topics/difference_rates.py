@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _(context):
         yield identity(f"G after two messages, delta={delta:g}, L={L:g}", found[1], law, 1e-9)
 
 
-KIN = {
+KIN: dict[str, Any] = {
     "EF21": EF21(TopK(2), unchanging(1.0)),
     "EF21-SGDM": EF21SGDM(TopK(2), unchanging(1.0), momentum=1.0),
     "EF21-P": EF21P(TopK(2), unchanging(1.0)),
@@ -116,12 +117,12 @@ def _(context):
         yield upper(f"{name}, f(x_400) - f*", float(gaps[-1]), law, trivial=gaps[0])
 
 
-def first_difference(context, one, other, compressor) -> float:
+def first_difference(context, compressor) -> float:
     """The first step after which two methods are at different points, up to rounding; 13 if none of 12 is."""
     problem = quadratic(np.array([1.0, 2.0, 3.0, 5.0]), covariance=0.0)
     x0 = np.array([4.0, 3.0, 2.0, 1.0])
     known = dict(steps=12, x0=x0, seed=0, workers=2)
-    paths = [np.array(context.iterates(made(compressor), problem, **known)) for made in (one, other)]
+    paths = [np.array(context.iterates(made(compressor), problem, **known)) for made in context.subject]
     apart = np.abs(paths[0] - paths[1]).max(axis=1) > 1e-9 * np.abs(x0).max()
     return float(np.argmax(apart)) if apart.any() else 13.0
 
@@ -153,10 +154,10 @@ def by_differences(compressor, made=EF21):
 )
 def _(context):
     for delta, over in ((0.75, False), (0.36, True)):
-        found = first_difference(context, *context.subject, Scaling(delta, over=over))
+        found = first_difference(context, Scaling(delta, over=over))
         yield identity(f"first step at which they differ of 12, or 13, C(v) = c v, delta={delta:g}", found, 13.0, 0.0)
     for k in (1, 2):
-        found = first_difference(context, *context.subject, TopK(k))
+        found = first_difference(context, TopK(k))
         yield identity(f"first step at which they differ, top-{k}", found, 2.0, 0.0)
 
 

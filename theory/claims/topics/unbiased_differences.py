@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ...problems import quadratic, ridge, solve, value
 from .. import claim, equality, identity, upper
 from ..mutants.stability import descent, diana, growth, marina, moment_matrix
 
-OWN = {"shards": "contiguous"}  # row i is worker i's
+OWN: dict[str, Any] = {"shards": "contiguous"}  # row i is worker i's
 
 
 def own_rows(vectors, b, l2):
@@ -278,7 +279,7 @@ def gradient_law(id, of, make, step_of, bound_of, mutants):
 
     def measure(context):
         problem, known = regression(context)
-        N, d, w = *problem.A.shape, 3.0
+        (N, d), w = problem.A.shape, 3.0
         step = step_of(known["lipschitz"], omega=w, workers=N, quadratic=known["quadratic"])
         gap = float(value(problem, np.zeros(d)) - solve(problem).fun)
         first = float(np.mean(np.sum(gradients(problem, np.zeros(d)) ** 2, axis=1)))

@@ -332,11 +332,11 @@ def draw(rows, chosen, swept):
         if swept:
             axes = grid[0, 3]
             for name, marker in zip(SWEPT[1:], "v^", strict=True):
-                mine = [(d, lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
+                points = [(d, lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
                 axes.errorbar(
-                    [d for d, _ in mine],
-                    [100 * lost.mean() for _, lost in mine],
-                    yerr=[100 * lost.std() for _, lost in mine],
+                    [d for d, _ in points],
+                    [100 * lost.mean() for _, lost in points],
+                    yerr=[100 * lost.std() for _, lost in points],
                     marker=marker,
                     markerfacecolor="none",
                     linewidth=0.8,
