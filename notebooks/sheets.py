@@ -352,18 +352,26 @@ def run(path: Path) -> float:
     return time.perf_counter() - begin
 
 
+def exercises(text: str) -> set[int]:
+    """The numbers of ``--only``."""
+    numbers = text.split(",")
+    if not all(number.isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"got {text}, allowed: numbers with commas between them, 1,3 for example")
+    return set(map(int, numbers))
+
+
 def main(*words: str) -> int:
     """Write sheets, and run those with solutions if asked to; 1 if one of them fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
     parser.add_argument("--out", type=Path, default=FOLDER / "sheets", help="folder for the sheets")
-    parser.add_argument("--only", metavar="1,3", default="", help="these exercises of each lecture")
+    parser.add_argument("--only", metavar="1,3", type=exercises, default=set(), help="these exercises of each lecture")
     parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
     arguments = parser.parse_args(words)
     for number in arguments.numbers:
         if not number.isdecimal() or not lectures(number):
             parser.error(f"lecture: got {number}, allowed: {', '.join(path.name[:2] for path in lectures())}")
-    failed, only = 0, {int(number) for number in arguments.only.split(",") if number}
+    failed, only = 0, arguments.only
     write_lectures(FOLDER)  # to which the sheets link
     for made in write(arguments.out, lectures(*arguments.numbers), only):
         said = ""

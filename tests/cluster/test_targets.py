@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -228,6 +229,18 @@ def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, 
     found = th.theory_step(method._replace(step="theory"), problem, workers)
     assert found.formula == formula and hasattr(th.bounds, formula) and f"bounds.{formula}" in str(found)
     assert type(found.step) is type(step) and np.allclose(found.step, step)
+
+
+def test_a_step_of_theory_is_not_called_too_long():
+    """Mem-SGD's begins far above 2/S, and its theorem covers that; the same step without a theorem is warned of."""
+    method = th.ParallelSGD(th.TopK(1), "theory", th.ErrorFeedback(), average="quadratic")
+    problem = th.ridge((np.eye(2) * [[20.0], [0.1]], np.ones(2)), l2=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", th.LongStepWarning)
+        th.run(method, problem, workers=1, steps=1)
+    step = th.theory_step(method, problem, 1).step
+    with pytest.warns(th.LongStepWarning):
+        th.run(method._replace(step=step), problem, workers=1, steps=1)
     budget = dict(samples=60) if formula == "cr_psgd_rate" else dict(steps=8)
     result = th.run(method, problem, workers=workers, step="theory", **budget)
     own = th.run(method._replace(step=found.step), problem, workers=workers, **budget)

@@ -37,6 +37,7 @@ DENSE = {
     "a memory of nothing": (th.ParallelSGD(None, STEP, th.ErrorFeedback()), "without a memory, which stays 0"),
     "levels": (th.ParallelSGD(th.QSGD(4), STEP), "QSGD with NoFeedback and Mean needs them"),
     "majority": (th.ParallelSGD(th.TopK(5), STEP, aggregation="majority"), "and Majority needs them"),
+    "shifts": (th.DIANA(th.QSGD(4), STEP), "DIANA with QSGD needs them"),
 }
 
 

@@ -210,6 +210,12 @@ def test_needed_cells_are_the_last_to_set_a_name_and_what_functions_look_up_late
     assert sheets.needed(cells, {7}) == [0, 1, 2, 3, 4, 5, 7]
 
 
+def test_exercises_that_are_no_numbers_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        sheets.main("04", "--only", "1-3")
+    assert "--only: got 1-3, allowed: numbers" in capsys.readouterr().err
+
+
 def test_sheets_are_written_for_the_lectures_that_are_named(tmp_path):
     import nbformat
 

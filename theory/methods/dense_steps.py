@@ -44,7 +44,6 @@ def _because(method: Any) -> str:
     if isinstance(method.compressor, Identity):
         extra = ", and without a memory, which stays 0" if has_memory(method.feedback) else ""
         return f"for full precision leave the compressor out, {type(method).__name__}(step=...){extra}"
-    return (
-        f"{name} with {type(method.feedback).__name__} and {type(method.server).__name__} needs them; "
-        "TopK, RandK or RandomBlock with ErrorFeedback do not"
-    )
+    parts = (type(getattr(method, part)).__name__ for part in ("feedback", "server") if part in method._fields)
+    name = f"{name} with {rest}" if (rest := " and ".join(parts)) else f"{type(method).__name__} with {name}"
+    return f"{name} needs them; TopK, RandK or RandomBlock with ErrorFeedback do not"
