@@ -229,6 +229,10 @@ def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, 
     found = th.theory_step(method._replace(step="theory"), problem, workers)
     assert found.formula == formula and hasattr(th.bounds, formula) and f"bounds.{formula}" in str(found)
     assert type(found.step) is type(step) and np.allclose(found.step, step)
+    budget = dict(samples=60) if formula == "cr_psgd_rate" else dict(steps=8)
+    result = th.run(method, problem, workers=workers, step="theory", **budget)
+    own = th.run(method._replace(step=found.step), problem, workers=workers, **budget)
+    assert np.array_equal(result.x, own.x) and result.theory == str(found) and "theory" not in own
 
 
 def test_a_step_of_theory_is_not_called_too_long():
@@ -241,10 +245,6 @@ def test_a_step_of_theory_is_not_called_too_long():
     step = th.theory_step(method, problem, 1).step
     with pytest.warns(th.LongStepWarning):
         th.run(method._replace(step=step), problem, workers=1, steps=1)
-    budget = dict(samples=60) if formula == "cr_psgd_rate" else dict(steps=8)
-    result = th.run(method, problem, workers=workers, step="theory", **budget)
-    own = th.run(method._replace(step=found.step), problem, workers=workers, **budget)
-    assert np.array_equal(result.x, own.x) and result.theory == str(found) and "theory" not in own
 
 
 @pytest.mark.parametrize(
