@@ -10,6 +10,7 @@ direction.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import stat
@@ -30,6 +31,7 @@ __all__ = ["FORMAT", "VERSION", "ShardFolder", "digests", "is_shard_folder", "op
 FORMAT, VERSION = "theory shards", 1  # increase the version when the files below change
 PIECE = 1 << 22  # bytes that are read at a time to be checked
 AGAIN = "make the shards again (th.shard, or python -m theory.experiment shard)"
+LACKING = (KeyError, TypeError, IndexError, AttributeError, UnicodeError, RecursionError, json.JSONDecodeError)
 TYPES = {"data": "<f8", "indices": "<i4", "indptr": "<i8", "labels": "<f8", "scales": "<f8"}
 
 
@@ -44,8 +46,8 @@ def pieces(path: Path, first: int, stop: int) -> Iterator[bytes]:
         file.seek(first)
         while first < stop:
             piece = file.read(min(PIECE, stop - first))
-            if not piece:
-                raise DataError(f"{path}: ends after {first} bytes, where {stop} were written; {AGAIN}")
+            if len(piece) < min(PIECE, stop - first):  # truncated since its size was looked at
+                raise DataError(f"{path}: ends after {first + len(piece)} bytes, where {stop} were written; {AGAIN}")
             yield piece
             first += len(piece)
 
@@ -86,7 +88,7 @@ class ShardFolder(NamedTuple):
         return hashlib.sha256(manifest).digest() + hashlib.sha256(files.encode()).digest()
 
     def _path(self, name: str) -> Path:
-        return self.folder / Path(self.about["arrays"][name]["file"]).name
+        return self.folder / name
 
     def check(self, first: int = 0, stop: int | None = None) -> None:
         """Read the shards that have rows from ``first`` to before ``stop``; ``DataError`` names one that is damaged."""
@@ -156,7 +158,7 @@ def open_shards(folder: Path) -> ShardFolder:
         raise DataError(f"{error}; {AGAIN}") from None
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); {AGAIN}") from None
-    except (KeyError, TypeError, IndexError, AttributeError, UnicodeError) as error:
+    except LACKING as error:
         raise DataError(f"{folder}: {MANIFEST} lacks what this version needs ({error!r}); {AGAIN}") from None
 
 
@@ -171,7 +173,11 @@ def _require_whole(path: Path, size: int | None = None) -> None:
 
 
 def _mapped(folder: Path, about: dict) -> ShardFolder:
-    n, d, entries, edges = int(about["rows"]), int(about["columns"]), int(about["entries"]), about["edges"]
+    n, d, entries, edges, largest = (about[name] for name in ("rows", "columns", "entries", "edges", "largest_norm2"))
+    if not all(type(number) is int for number in (n, d, entries, *edges)):  # NaN would be no edge, and nothing checked
+        raise DataError(f"{folder}: {MANIFEST} counts in numbers that are not integers; {AGAIN}")
+    if type(largest) is not float or not 0.0 <= largest < math.inf:
+        raise DataError(f"{folder}: {MANIFEST} states {largest!r} as the largest squared norm of a row; {AGAIN}")
     sparse, shards = about["kind"] == "csr", len(edges) - 1
     shapes = {"data": (entries,) if sparse else (n, d), "indices": (entries,), "indptr": (n + 1,)}
     shapes |= {"labels": (n,), "scales": (d,)}
@@ -180,22 +186,24 @@ def _mapped(folder: Path, about: dict) -> ShardFolder:
     arrays = {}
     for name in shapes if sparse else ("data", "labels", "scales"):
         entry, shape = about["arrays"][name], shapes[name]
-        path, split = folder / Path(entry["file"]).name, name in ("data", "indices")
+        path, split = folder / name, name in ("data", "indices")
         if entry["dtype"] != TYPES[name] or not np.dtype(TYPES[name]).isnative:
             raise DataError(f"{path}: numbers of type {entry['dtype']}, of another machine or version; {AGAIN}")
-        if tuple(entry["shape"]) != shape or len(entry["sha256"]) != (shards if split else 1):
-            raise DataError(f"{folder}: {MANIFEST} contradicts itself about {path.name}; {AGAIN}")
+        fits = entry["file"] == name and tuple(entry["shape"]) == shape
+        if not fits or len(entry["sha256"]) != (shards if split else 1):
+            raise DataError(f"{folder}: {MANIFEST} contradicts itself about {name}; {AGAIN}")
         size = math.prod(shape) * np.dtype(TYPES[name]).itemsize
         _require_whole(path, size)
         if not split and digests(path, [0, size]) != entry["sha256"]:
             raise DataError(f"{path} is damaged, its checksum differs; {AGAIN}")
         arrays[name] = map_file(path, TYPES[name], shape, hashlib.sha256("".join(entry["sha256"]).encode()).hexdigest())
     starts: Any = arrays.get("indptr")
-    if sparse and (starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any()):
+    # compared, as differences of 64-bit numbers could overflow
+    if sparse and (starts[0] != 0 or starts[-1] != entries or (starts[1:] < starts[:-1]).any()):
         raise DataError(f"{folder}: indptr decreases, or does not end at {entries} entries; {AGAIN}")
     if not all(np.isfinite(arrays[name]).all() for name in ("labels", "scales")):
         raise DataError(f"{folder}: labels or scales that are NaN or infinite; {AGAIN}")
-    known = KnownRows(arrays.get("indices"), starts, d, arrays["scales"], float(about["largest_norm2"]))
+    known = KnownRows(arrays.get("indices"), starts, d, arrays["scales"], largest)
     data = arrays["data"]
     if isinstance(data.base, Mapped):
         data.base.rows = known
