@@ -98,10 +98,11 @@ def is_path_of_shards(given: Any) -> bool:
 
 def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
     """Map a folder; of its shards a rank checks those of its own rows, and all if the ranks do not see one folder."""
+    _require_alike(comm, folder, True)
     opened = _on_all(comm, lambda: open_shards(folder))
     first, stop, n = 0, opened.data.n, opened.data.n
     if comm is not None:
-        mine = np.frombuffer(opened.identity(), np.uint8)
+        mine = np.frombuffer(_on_all(comm, opened.identity), np.uint8)
         ours = np.empty(comm.size * mine.size, np.uint8)
         comm.Allgather(mine, ours)
         same = (ours.reshape(comm.size, -1) == mine).all(axis=0)
@@ -115,6 +116,16 @@ def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
         )
     _on_all(comm, lambda: opened.check(first, stop))
     return opened.data
+
+
+def _require_alike(comm: Any, given: Any, shards: bool) -> None:
+    """Raise on all ranks if the path is that of shards on some only, which would wait for the others forever."""
+    if comm is None:
+        return
+    seen = np.empty(comm.size, np.int64)
+    comm.Allgather(np.array([shards], np.int64), seen)
+    if seen.min() != seen.max():
+        raise DataError(f"{given}: a folder of shards on some ranks only; give a folder that is the same everywhere")
 
 
 def _on_all(comm: Any, work: Callable[[], Any]) -> Any:
@@ -132,6 +143,7 @@ def _on_all(comm: Any, work: Callable[[], Any]) -> Any:
 
 def _load_together(comm: Any, name_or_path: Any, **options: Any) -> Dataset:
     """Load on rank 0 first, then on the others; a failure on any rank is raised on all, so that none waits forever."""
+    _require_alike(comm, name_or_path, False)
     first = _on_all(comm, lambda: _load(name_or_path, **options) if comm.rank == 0 else None)
     return _on_all(comm, lambda: _load(name_or_path, **options) if first is None else first)
 

@@ -215,6 +215,7 @@ def experiment(
 def _prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
+    from ..data.load import is_path_of_shards
     from ..problems.row_blocks import is_large
 
     def load(comm=None):
@@ -224,7 +225,8 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
     mine = []
 
-    if comm is not None and Path(configuration.data).is_dir():  # shards, which all ranks check together
+    # shards, which all ranks check together: rank 0 decides for all, since not every rank may see the folder
+    if comm is not None and from_root(comm, lambda: is_path_of_shards(configuration.data)):
         try:
             mine.extend(load(comm))
         except DataError as error:
