@@ -261,6 +261,18 @@ def forge(folder, name, at, content):
     reseal(folder, change)
 
 
+def overflown(folder):
+    """Offsets whose differences, in 64 bits, are above 0 although they leave the file, with the right checksum."""
+    overwrite(folder / "indptr", 8 * 5, np.array([2**63 - 1, -2]).tobytes())
+    sha = hashlib.sha256((folder / "indptr").read_bytes()).hexdigest()
+    reseal(folder, lambda a: a["arrays"]["indptr"].update(sha256=[sha]))
+
+
+def sealed(text):
+    """A manifest with its checksum."""
+    return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
+
+
 def linked(file):
     file.rename(file.with_name("elsewhere"))
     file.symlink_to("elsewhere")
@@ -285,6 +297,19 @@ HARMS = {
     "a manifest without rows": (lambda f: reseal(f, lambda a: a.pop("rows")), "manifest.json lacks what this version"),
     "fewer rows": (lambda f: reseal(f, lambda a: a.update(rows=N - 1)), "shards that do not follow each other"),
     "more columns": (lambda f: reseal(f, lambda a: a.update(columns=50_000)), "contradicts itself about scales"),
+    "edges that nothing lies between": (
+        lambda f: reseal(f, lambda a: a.update(edges=[0, float("nan"), N])),
+        "counts in numbers that are not integers",
+    ),
+    "a fraction of a row": (lambda f: reseal(f, lambda a: a.update(rows=N + 0.5)), "counts in numbers that are not"),
+    "no norm": (lambda f: reseal(f, lambda a: a.update(largest_norm2="1")), "states '1' as the largest squared norm"),
+    "a file of another name": (
+        lambda f: reseal(f, lambda a: a["arrays"]["labels"].update(file="a\0b")),
+        "contradicts itself about labels",
+    ),
+    "no JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"{")), "manifest.json lacks what this version needs"),
+    "nested JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"[" * 10**5)), "lacks what this version needs"),
+    "offsets that overflow": (overflown, "indptr decreases, or does not end at"),
     "another type": (
         lambda f: reseal(f, lambda a: a["arrays"]["data"].update(dtype=">f8")),
         "data: numbers of type >f8",
@@ -335,6 +360,24 @@ def test_other_shards_on_some_ranks(folder, tmp_path):
     assert all("other shards on some ranks" in str(error) for error in found)
 
 
+def test_shards_that_some_ranks_do_not_see(folder):
+    found = on_ranks(2, lambda comm: load_data((folder, "digits")[comm.rank], comm=comm))
+    assert all("a folder of shards on some ranks only" in str(error) for error in found)
+    assert {type(error) for error in found} == {DataError}
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_named(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "cut")
+    opened = open_shards(tmp_path / "cut")
+    os.truncate(tmp_path / "cut" / "data", 1001)
+    with pytest.raises(DataError, match="data: ends after 1001 bytes, where"):
+        opened.check()
+
+
+def test_a_number_of_workers_may_be_numpys(tmp_path):
+    assert shard("digits", tmp_path / "out", workers=np.int64(3)).n == 1797
+
+
 def test_the_digest_of_shards_is_that_of_their_bytes(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     forge(tmp_path / "copy", "data", 0, np.array(0.5).tobytes())
@@ -353,6 +396,8 @@ def test_the_digest_of_shards_is_that_of_their_bytes(folder, tmp_path):
         ({"workers": 1798}, "workers: got 1798, allowed: at most the number of rows, 1797"),
         ({"threads": 0}, "threads: got 0"),
         ({"rows": 5}, "rows: got 5 for digits, allowed for synthetic data: rcv1-like, epsilon-like"),
+        ({"source": Dataset(np.eye(3), np.ones(3), "three", "regression"), "rows": 5}, "rows: got 5 for data in mem"),
+        ({"n_features": 63}, "digits has 64 columns, not 63"),
         ({"source": "rcv1-like", "rows": 1}, "rows: got 1, allowed: an integer, at least 2"),
         ({"n_features": 0}, "n_features is 0"),
         ({"zero_based": 1}, "zero_based: got 1"),

@@ -83,7 +83,7 @@ def shard(
     >>> shard("digits", pathlib.Path(tempfile.mkdtemp()) / "digits", workers=4)
     Dataset(digits: n=1797, d=64, dense, binary)
     """
-    whole_number("workers", workers)
+    workers = whole_number("workers", workers)
     options = file_options(n_features, zero_based)
     threads = os.cpu_count() or 1 if threads is None else whole_number("threads", threads, high=1024)
     final = Path(out).expanduser().absolute()
@@ -106,10 +106,10 @@ def shard(
 
 def _parts(source: Any, options: dict, rows: Any, threads: int, progress: Any) -> Any:
     """Name, notes, rows some at a time, and the number of columns if it is known."""
+    text, path = ("data in memory", Path()) if isinstance(source, Dataset) else require_known(source)
+    if rows is not None and text not in FULL_SIZE:
+        raise DataError(f"rows: got {rows!r} for {text}, allowed for synthetic data: {', '.join(FULL_SIZE)}")
     if not isinstance(source, Dataset):
-        text, path = require_known(source)
-        if rows is not None and text not in FULL_SIZE:
-            raise DataError(f"rows: got {rows!r} for {text}, allowed for synthetic data: {', '.join(FULL_SIZE)}")
         if text in FULL_SIZE:
             module: Any = twin if text == "rcv1-like" else epsilon
             n = whole_number("rows", FULL_SIZE[text] if rows is None else rows, low=2)
@@ -118,7 +118,7 @@ def _parts(source: Any, options: dict, rows: Any, threads: int, progress: Any) -
             size = max(1, path.stat().st_size)
             found = rows_of_file(path.resolve(), **options, threads=threads, read=lambda at: progress(at / size))
             return title_of(path), (), found, options["n_features"]
-        source = load_data(source)
+        source = load_data(source, n_features=options["n_features"])
     X, y, n = source.X, source.y, source.n
 
     def part(first: int) -> Any:
