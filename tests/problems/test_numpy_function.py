@@ -282,6 +282,16 @@ def test_a_right_gradient_is_not_warned_of(gradient, f, options, recwarn, monkey
     assert not [w for w in recwarn if w.category is th.WrongGradientWarning]
 
 
+def test_a_function_that_is_defined_at_the_start_alone_runs():
+    def on_the_line(x):
+        if np.ptp(x) > 0.0:
+            raise FloatingPointError("outside")
+        return float(x @ x)
+
+    problem = th.function(on_the_line, lambda x: 2.0 * x, d=6)
+    assert th.run(th.ParallelSGD(step=0.1), problem, workers=1, steps=3, x0=np.ones(6)).success
+
+
 def test_the_check_is_the_distance_from_differences():
     from scipy.optimize import check_grad
 
