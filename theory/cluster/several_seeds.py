@@ -80,6 +80,8 @@ class Runs(tuple):
 
 def run_seeds(run: Callable[..., Result], seeds: Any, replicas: int, **kept: Any) -> Runs:
     """A run for each seed; checkpoints are of one run."""
+    for seed in seeds:  # a text is a sequence of texts, without an end
+        require(is_whole(seed), "seed", seed, "an integer from 0 to 2**64 - 1, or several different ones")
     for name, given in kept.items():
         require(given is None, name, given, "None with several seeds")
     require(replicas == 1, "replicas", replicas, "1 with several seeds")
