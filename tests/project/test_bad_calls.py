@@ -150,6 +150,8 @@ DATA = {
     "shards of nothing": Row(
         lambda: th.shard(None, "/nowhere/out"), DataError, "name_or_path: got None", "the path of a"
     ),
+    "shards to a number": Row(lambda: th.shard("digits", 3), DataError, "out: got 3", "the path of a folder to make"),
+    "shards to no path": Row(lambda: th.shard("digits", "a\0b"), DataError, "out: got 'a", "the path of a folder"),
     "True shards": Row(
         lambda: th.shard("digits", "/nowhere/out", workers=True), ValueError, "workers: got True", COUNT
     ),
@@ -176,6 +178,18 @@ RUNS = {
     "steps and samples": Row(lambda: run(samples=3), ValueError, "steps, samples and epochs", "exactly one"),
     "neither": Row(lambda: run(steps=None), ValueError, "steps, samples and epochs", "exactly one"),
     "rows as a truth": Row(lambda: run(record_every=True), ValueError, "record_every: got True", COUNT),
+    "a seed as a text": Row(lambda: run(seed="3"), ValueError, "seed: got '3'", r"0 to 2\*\*64 - 1"),
+    "seeds as texts": Row(lambda: run(seed=["1", "2"]), ValueError, "seed: got '1'", r"0 to 2\*\*64 - 1"),
+    "a seed below 0 for a check": Row(
+        lambda: th.check_gradient(th.quadratic([1.0], 0.0), seed=-1), ValueError, "seed: got -1", "an integer, at least 0"
+    ),
+    "a goal as a text": Row(
+        lambda: th.compare(th.ParallelSGD(step=0.1), th.quadratic([1.0], 0.0), workers=1, steps=2, epsilon="a"),
+        ValueError,
+        "epsilon: got 'a'",
+        "a number",
+    ),
+    "a list of a kind": Row(lambda: th.listing(["graphs"]), ValueError, r"kind: got \['graphs'\]", "methods, "),
     "a seed as a float": Row(lambda: run(seed=0.5), ValueError, "seed: got 0.5", r"0 to 2\*\*64 - 1"),
     "a complex start": Row(lambda: run(x0=np.ones(4) * 1j), ValueError, "x0: got complex", REAL),
     "a start of texts": Row(lambda: run(x0="abcd"), ValueError, "x0: got 'abcd'", REAL),

@@ -86,6 +86,8 @@ def shard(
     workers = whole_number("workers", workers)
     options = file_options(n_features, zero_based)
     threads = os.cpu_count() or 1 if threads is None else whole_number("threads", threads, high=1024)
+    if not isinstance(out, (str, os.PathLike)) or "\0" in os.fspath(out):
+        raise DataError(f"out: got {out!r}, allowed: the path of a folder to make")
     final = Path(out).expanduser().absolute()
     name, notes, parts, columns = _parts(source, options, rows, threads, progress or (lambda share: None))
     if final.exists() or final.is_symlink():

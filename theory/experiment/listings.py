@@ -220,7 +220,7 @@ def listing(kind: str) -> Listing:
     >>> next(c for c in th.listing("compressors") if c.name == "QSGD").theorems
     ('qsgd_inf_variance', 'qsgd_variance')
     """
-    require(kind in KINDS, "kind", kind, ", ".join(KINDS))
+    require(isinstance(kind, str) and kind in KINDS, "kind", kind, ", ".join(KINDS))
     return entries(kind)
 
 

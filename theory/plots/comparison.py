@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
+from ..core.arguments import finite_number
 from ..core.repetitions import SHOWN_LEVEL, spread
 from ..core.result import Result, collection, save_several
 from ..core.settings import check_keywords
@@ -409,7 +410,7 @@ def compare(
         require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
-    require(epsilon is None or epsilon > 0, "epsilon", epsilon, "a number above 0")
+    require(epsilon is None or finite_number("epsilon", epsilon) > 0, "epsilon", epsilon, "a number above 0")
     seeds = seeds_of(seed)
     given = (steps, samples, options.get("epochs"))
     one = sum(number is not None for number in given) == 1

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 from ..core.advice import advise
+from ..core.arguments import whole_number
 from .base import check_problem, dimension
 from .evaluate import gradient, value
 from .numpy_function import FunctionProblem
@@ -66,7 +67,8 @@ def check_gradient(problem: Any, x0: ArrayLike | None = None, *, direction: str 
     """
     check_problem(problem)
     require(direction in DIRECTIONS, "direction", direction, " or ".join(map(repr, DIRECTIONS)))
-    d, rng = int(dimension(problem)), np.random.Generator(np.random.Philox(seed))
+    rng = np.random.Generator(np.random.Philox(whole_number("seed", seed, low=0)))
+    d = int(dimension(problem))
     x = np.asarray(rng.standard_normal(d) if x0 is None else x0, float)
     given = gradient(problem, x)
     known = bool(np.isfinite(given).all())
