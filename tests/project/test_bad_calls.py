@@ -181,7 +181,7 @@ RUNS = {
     "a seed as a text": Row(lambda: run(seed="3"), ValueError, "seed: got '3'", r"0 to 2\*\*64 - 1"),
     "seeds as texts": Row(lambda: run(seed=["1", "2"]), ValueError, "seed: got '1'", r"0 to 2\*\*64 - 1"),
     "a seed below 0 for a check": Row(
-        lambda: th.check_gradient(th.quadratic([1.0], 0.0), seed=-1), ValueError, "seed: got -1", "an integer, at least 0"
+        lambda: th.check_gradient(th.quadratic([1.0], 0.0), seed=-1), ValueError, "seed: got -1", "integer, at least 0"
     ),
     "a goal as a text": Row(
         lambda: th.compare(th.ParallelSGD(step=0.1), th.quadratic([1.0], 0.0), workers=1, steps=2, epsilon="a"),
