@@ -34,7 +34,7 @@ class PermK(NamedTuple):
     Notes
     -----
     Szlendak, Tyurin, Richtárik, "Permutation compressors for provably faster distributed nonconvex optimization" (ICLR
-    2022), Definition 2.  Within another compressor it is refused.
+    2022), Definition 2.  A run refuses it within another compressor.
 
     Examples
     --------
