@@ -162,7 +162,7 @@ def test_the_step_of_theory_is_that_of_the_formula(momentum):
 def test_a_step_above_the_theorems_warns():
     problem = th.quadratic([0.5, 2.0], covariance=0.0)
     longest = th.EF21(th.TopK(1), th.Constant(1.0)).longest_step(problem, 2)
-    with pytest.warns(th.LongStepWarning, match="the longest of the theorem of EF21"):
+    with pytest.warns(th.LongStepWarning, match="the step of the theorem of EF21"):
         th.run(th.EF21(th.TopK(1), th.Constant(1.37 * longest)), problem, workers=2, steps=3)
 
 

@@ -177,3 +177,33 @@ def test_what_does_not_fit_is_refused():
         found(th.DIANA(th.PermK(3), th.Constant(0.1)))
     with pytest.raises(ValueError, match="within another one"):
         found(th.DIANA(th.scaled(th.PermK(4), D), th.Constant(0.1)))
+
+
+EXACT = th.quadratic([0.5, 2.0], covariance=0.0)
+ROWS = th.ridge((np.arange(6.0).reshape(3, 2), np.ones(3)), l2=0.1)
+
+
+@pytest.mark.parametrize(
+    ("method", "problem", "why"),
+    [
+        (th.DIANA(th.RandK(1, True), "theory", alpha=1.0), EXACT, r"alpha = 1 above 1/\(1 \+ omega\)"),
+        (th.DASHA(th.RandK(1, True), "theory", a=0.5), EXACT, r"a = 0.5 in place of 1/\(1 \+ 2 omega\)"),
+        (th.DIANA(th.RandK(1, True), "theory"), th.saturating_quadratic(4, 0.0), "without strong convexity"),
+        (th.ProxSkip("theory"), th.saturating_quadratic(4, 0.0), "without strong convexity"),
+        (th.VRMARINA(th.RandK(1, True), "theory", sampling="shuffle"), ROWS, "drawn independently"),
+        (th.VRMARINA(th.RandK(1, True), "theory", p=0.5), EXACT, "drawn independently"),
+        (th.MARINA(th.RandK(1, True), "theory"), ROWS, "noisy gradients"),
+        (th.EF21SGDM(th.TopK(1), "theory", sampling="shuffle"), ROWS, "without replacement"),
+    ],
+)
+def test_no_theorem_is_named_outside_of_its_setting(method, problem, why):
+    with pytest.raises(th.NoTheoremError, match=why):
+        th.theory_step(method, problem, 3)
+
+
+def test_messages_that_are_all_the_same_are_averaged_by_no_number_of_workers():
+    """Of shared rand-k, the mean of N messages errs as one does; EF-BV's and DIANA's steps are those of one worker."""
+    for make in (th.EFBV, th.DIANA):
+        alone, many = (th.theory_step(make(th.RandK(1, True, shared=True), "theory"), EXACT, n).step for n in (1, 100))
+        own = th.theory_step(make(th.RandK(1, True), "theory"), EXACT, 100).step
+        assert alone == many and own.eta > many.eta

@@ -14,7 +14,7 @@ KNOWLEDGE = {
     "read": "read in the source's own text",
     "quoted": "read at one remove: in a talk, a transcript, a write-up by others, or the code",
     "remembered": "from memory, not checked in a text",
-    "derived": "derived here; no text states it so",
+    "derived": "derived here",
 }
 MANY = 6  # of more authors only the first is named
 KEY = re.compile(r"\[([a-z]+\d{4}[a-z0-9]+)\]")

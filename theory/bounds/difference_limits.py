@@ -9,7 +9,7 @@ from .closed_form import formula
 
 @formula("3 / 4 <= delta <= 1", "noise >= 0", "0 < momentum <= 1")
 def ef21_bias(delta: float, noise: float, momentum: float = 1.0) -> float:
-    r"""How far from the minimum gradient noise keeps EF21, whatever the step size and the number of workers.
+    r"""How far from the minimum gradient noise keeps EF21, as the step size tends to 0, whatever the number of workers.
 
     Title (stalls): Gradient noise keeps EF21 away from the minimum.
     Title (momentum): Momentum lets EF21 approach the minimum in spite of gradient noise.

@@ -215,7 +215,7 @@ def difference_step(
 def difference_gradient(steps: int, *, step: float, gap: float, error: float, decay: float) -> float:
     r"""Mean squared gradient of EF21 and its kin on smooth functions.
 
-    Setting: as for :func:`difference_step`, any step size up to that with mu = 0.
+    Setting: as for :func:`difference_step`, but for EF21-BC, any step size up to that with mu = 0.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + G_0/(A T).
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{G_0}{AT}
@@ -235,7 +235,8 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
 def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: float, decay: float) -> float:
     r"""Gap of EF21 and its kin under the Polyak-Lojasiewicz inequality.
 
-    Setting: as for :func:`difference_step`, ||grad f||^2 >= 2 mu (f - f*), any step size up to that with this mu.
+    Setting: as for :func:`difference_step`, but for EF21-BC, ||grad f||^2 >= 2 mu (f - f*), any step size up to that
+    with this mu.
     Statement: E f(x_T) - f* <= (1 - gamma mu)^T (f(x_0) - f* + gamma G_0/A).
     Kind: upper.
     Latex: \mathbb{E}f(x_T)-f^*\le(1-\gamma\mu)^T\Big(f(x_0)-f^*+\frac{\gamma G_0}A\Big)

@@ -66,6 +66,6 @@ def meaning(place: str, word: str) -> str:
     Examples
     --------
     >>> meaning("Source", "derived")
-    'derived here; no text states it so'
+    'derived here'
     """
     return WORDS[place].get(word, "")

@@ -18,8 +18,9 @@ from ..compressors.closed_forms import omega
 from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
+from .theory_steps import covered
 from .types import Run
-from .unbiased_steps import step_of_theorem, theorem_constants
+from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
 
 __all__ = ["DASHA"]
 
@@ -92,4 +93,5 @@ class DASHA(NamedTuple):
     def longest_step(self, problem: Any, workers: int) -> float:
         """The step of the theorem, without convexity."""
         f, w, N = theorem_constants(self, problem, workers)
+        covered(abs(self.a * (1.0 + 2.0 * w) - 1.0) <= ROUNDING, f"a = {self.a:g} in place of 1/(1 + 2 omega)")
         return bounds.dasha_step(f.lipschitz, omega=w, workers=N, quadratic=f.quadratic)

@@ -17,14 +17,16 @@ from ..compressors.closed_forms import omega
 from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
+from .theory_steps import covered
 from .types import Run
-from .unbiased_steps import step_of_theorem, theorem_constants
+from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
 
 __all__ = ["DCGD", "DIANA"]
 
 
 @method
 @traits(theorem=("dcgd_step", "1/(L + 2 omega L_max/N)"), theory_step=step_of_theorem)
+@traits(convex=True, gradients="noise")
 class DCGD(NamedTuple):
     """Compressed gradients without shifts or memories: the baseline of methods that send differences.
 
@@ -77,6 +79,7 @@ class DCGD(NamedTuple):
 @traits(state=("h",), stores=(0, 1))
 @method
 @traits(theorem=("diana_step", "1/(L + 6 omega L_max/N)"), theory_step=step_of_theorem)
+@traits(convex=True, gradients="noise")
 class DIANA(NamedTuple):
     """Workers send the compressed difference between their gradient and a shift, which learns where it tends to.
 
@@ -140,4 +143,5 @@ class DIANA(NamedTuple):
     def longest_step(self, problem: Any, workers: int) -> float:
         """The step of the theorem, for alpha up to 1/(1 + omega)."""
         f, w, N = theorem_constants(self, problem, workers)
+        covered(self.alpha * (1.0 + w) <= 1.0 + ROUNDING, f"alpha = {self.alpha:g} above 1/(1 + omega)")
         return bounds.diana_step(f.lipschitz, omega=w, workers=N, largest=f.largest)

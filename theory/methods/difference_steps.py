@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..compressors.closed_forms import delta, omega
+from ..compressors.closed_forms import delta, for_workers, mean_error, omega
 from ..problems.base import dimension, is_drawn, rows
 from .schedules import Constant
 from .worker_constants import worker_constants
@@ -59,9 +59,9 @@ def difference(
     squares = noisy or factors is not None  # where independent errors are averaged, weights would not help
     constants = known.lipschitz, known.quadratic if squares else known.mean, known.mu
     if factors is not None:
-        bias, each = spread(method.compressor, d)
+        bias, each, mean = spread(for_workers(method.compressor, workers), d, known.workers)
         square = bounds.ef_bv_error(factors[0], omega=each, bias=bias)
-        used = bounds.ef_bv_error(factors[1], omega=each / known.workers, bias=bias)
+        used = bounds.ef_bv_error(factors[1], omega=mean, bias=bias)
         return Difference(bounds.ef_bv_ratio(square, used), 1.0 - square**0.5, *constants)
     kept = float(delta(method.compressor, d))
     decay = bounds.clag_decay(kept, trigger)
@@ -71,12 +71,12 @@ def difference(
     return Difference(bounds.clag_ratio(kept, trigger), decay, *constants, momentum if noisy else None, kept)
 
 
-def spread(compressor: Any, d: int) -> tuple[float, float]:
-    """Bias and variance factor of EF-BV: that of an unbiased compressor, or of one that contracts."""
+def spread(compressor: Any, d: int, workers: float) -> tuple[float, float, float]:
+    """Bias and variance factors of EF-BV, of a message and of the mean of all; of an unbiased compressor, or a bias."""
     try:
-        return 0.0, float(omega(compressor, d))
+        return 0.0, float(omega(compressor, d)), float(mean_error(compressor, d, workers))
     except TypeError:
-        return (1.0 - float(delta(compressor, d))) ** 0.5, 0.0
+        return (1.0 - float(delta(compressor, d))) ** 0.5, 0.0, 0.0
 
 
 def factors_of(method: Any, d: int, workers: int) -> tuple[float, float]:
@@ -85,8 +85,8 @@ def factors_of(method: Any, d: int, workers: int) -> tuple[float, float]:
 
     if method.lam is not None and method.nu is not None:
         return method.lam, method.nu
-    bias, each = spread(method.compressor, d)
-    lam, nu = bounds.ef_bv_factor(each, bias), bounds.ef_bv_factor(each / workers, bias)
+    bias, each, mean = spread(for_workers(method.compressor, workers), d, workers)
+    lam, nu = bounds.ef_bv_factor(each, bias), bounds.ef_bv_factor(mean, bias)
     return method.lam or float(lam), method.nu or float(nu)
 
 
@@ -112,11 +112,13 @@ def longest_step(self: Any, problem: Any, workers: int, mu: float = 0.0) -> floa
 
 def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
     """What :func:`theory.theory_step` says of the method: the theorem for mu > 0 if f is strongly convex."""
-    from .theory_steps import NoTheoremError, TheoryStep
+    from .theory_steps import NoTheoremError, TheoryStep, covered
 
     found = method.differences(problem, workers)
     step = Constant(longest_step(method, problem, workers, found.mu))
     if found.momentum is not None:
+        iid = method.sampling == "iid" or full_gradients(method, problem, workers)
+        covered(iid, "noise of rows that are drawn without replacement")
         return TheoryStep(step, "ef21_momentum_step", f"1/(L + sqrt(K)), a = {found.momentum:g}")
     if not full_gradients(method, problem, workers):
         raise NoTheoremError(

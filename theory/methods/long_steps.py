@@ -89,8 +89,8 @@ def _above_theorem(method: Any, problem: Any, workers: int) -> str:
         return ""
     begins = "is" if _size(method, 1) == first else "begins at"
     return (
-        f"step: it {begins} {first:.3g}, above {longest:.3g}, the longest of the theorem of {type(method).__name__} on "
-        "this problem with these workers: it promises nothing of such steps"
+        f"step: it {begins} {first:.3g}, above {longest:.3g}, the step of the theorem of {type(method).__name__} on "
+        "this problem with these workers (theory.theory_step), which does not cover longer ones"
     )
 
 

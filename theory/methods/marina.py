@@ -102,7 +102,7 @@ class MARINA(NamedTuple):
 @traits(
     theorem=("marina_step", "1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B)))"),
     theory_step=step_of_theorem,
-    exact=True,
+    gradients="rows",
 )
 class VRMARINA(NamedTuple):
     """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.

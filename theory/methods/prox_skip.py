@@ -30,7 +30,7 @@ FULL = Identity()
 
 @method
 @traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=FULL)
-@traits(theorem=("prox_skip_step", "1/L_max"), theory_step=step_of_theorem)
+@traits(theorem=("prox_skip_step", "1/L_max"), convex=True, theory_step=step_of_theorem)
 class ProxSkip(NamedTuple):
     """Local steps that control variates correct, and communication with probability p.
 
@@ -42,9 +42,11 @@ class ProxSkip(NamedTuple):
     step : Constant or InverseTime
         Step sizes.
     p : float, optional
-        Probability of communication, above 0 and at most 1; by default sqrt(eta mu), that of the theorem.
+        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with mu of f; the
+        theorem has the least of the f_i.
     batch, average, sampling, shards
-        As in `ParallelSGD`; the result is the mean of the workers' models.
+        As in `ParallelSGD`; the result is the mean of the workers' models, which all have
+        the same weight, whatever their rows.
 
     Notes
     -----

@@ -31,7 +31,8 @@ FULL = Identity()
 
 @traits(state=("y", "h"), stores=(0, 0), listed=False, one_by_one=True)
 @method
-@traits(theorem=("qsvrg_step", "1/(10 (1 + omega) L)"), theory_step=step_of_theorem, exact=True)
+@traits(theorem=("qsvrg_step", "1/(10 (1 + omega) L)"), theory_step=step_of_theorem)
+@traits(convex=True, gradients="rows")
 class QSVRG(NamedTuple):
     """Stochastic variance-reduced gradients, quantized without bias.
 

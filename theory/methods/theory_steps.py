@@ -21,7 +21,7 @@ from .schedules import Constant, InverseTime, Last, as_step
 from .server import Mean, Projected
 from .sgd import ParallelSGD, averaging
 
-__all__ = ["NoTheoremError", "TheoryStep", "exact_gradients", "theory_step", "with_theory_step"]
+__all__ = ["NoTheoremError", "TheoryStep", "covered", "exact_gradients", "theory_step", "with_theory_step"]
 
 
 class NoTheoremError(ValueError):
@@ -114,7 +114,8 @@ def exact_gradients(problem: Any) -> bool:
     return all(float(gradient_variance(problem, point)) == 0.0 for point in points)
 
 
-def _covered(condition: object, why: str) -> None:
+def covered(condition: object, why: str) -> None:
+    """Raise `NoTheoremError` unless a condition of the theorem holds."""
     if not condition:
         raise NoTheoremError(f"step: no theorem of the package covers this: {why}; give a number")
 
@@ -123,23 +124,23 @@ def _covered(condition: object, why: str) -> None:
 def _(method: ParallelSGD, problem: Any, workers: int) -> TheoryStep:
     method = method.settled(problem)
     server = method.server.server if isinstance(method.server, Projected) else method.server
-    _covered(isinstance(server, Mean), f"the server {type(server).__name__}")
-    _covered(method.sampling == "iid", "rows that are drawn without replacement")
+    covered(isinstance(server, Mean), f"the server {type(server).__name__}")
+    covered(method.sampling == "iid", "rows that are drawn without replacement")
     added, kept = (_factor(form, method.compressor, int(dimension(problem))) for form in (omega, delta))
-    _covered(added == 0.0 or method.compress == "full", "compress='loss' with lossy messages")
+    covered(added == 0.0 or method.compress == "full", "compress='loss' with lossy messages")
     if isinstance(method.feedback, ErrorFeedback):
         return _with_memory(problem, workers, method.compressor, kept, method.average)
-    _covered(isinstance(method.feedback, NoFeedback), f"the feedback rule {type(method.feedback).__name__}")
+    covered(isinstance(method.feedback, NoFeedback), f"the feedback rule {type(method.feedback).__name__}")
     if added is None:
         return _biased(problem, workers, kept, method.average)
-    _covered(
+    covered(
         added == 0.0 or method.shards == "shared", "lossy messages without memory, of workers with rows of their own"
     )
     if not is_whole(method.batch):
-        _covered(added == 0.0, "a growing batch with lossy messages")
-        _covered(pl_constant(problem).mu > 0, "a growing batch without a PL constant")
+        covered(added == 0.0, "a growing batch with lossy messages")
+        covered(pl_constant(problem).mu > 0, "a growing batch without a PL constant")
         return TheoryStep(Constant(1.0 / lipschitz(problem)), "cr_psgd_rate", "1/L")
-    _covered(method.average != "quadratic", "a quadratic average without memory, whose theorem holds for any step")
+    covered(method.average != "quadratic", "a quadratic average without memory, whose theorem holds for any step")
     step = 1.0 / (lipschitz(problem) * (1.0 + added / workers))
     of_last = isinstance(averaging(method), Last) and _convexity(problem) > 0
     name = "bottou_constant_step" if of_last else "quantized_sgd_smooth"
@@ -149,29 +150,29 @@ def _(method: ParallelSGD, problem: Any, workers: int) -> TheoryStep:
 
 def _with_memory(problem: Any, workers: int, compressor: Any, kept: float | None, average: Any) -> TheoryStep:
     """Error feedback: exact gradients on one worker, else Mem-SGD with its average."""
-    _covered(kept, "a compressor with a memory and without a known contraction")
+    covered(kept, "a compressor with a memory and without a known contraction")
     assert kept is not None
     mu = _convexity(problem)
-    _covered(mu > 0, "error feedback without strong convexity")
+    covered(mu > 0, "error feedback without strong convexity")
     if average == "last":
-        _covered(
+        covered(
             workers == 1 and exact_gradients(problem),
             "error feedback whose result is the last iterate, with noise or several workers "
             "(average='quadratic' has Mem-SGD's theorem)",
         )
         step = bounds.exact_feedback_step(kept, mu=mu, lipschitz=lipschitz(problem))
         return TheoryStep(Constant(step), "exact_feedback_step", "2/(L + mu) (1 - s)/(1 + s), s = sqrt(1 - delta)")
-    _covered(average == "quadratic", f"error feedback with average={average!r}")
+    covered(average == "quadratic", f"error feedback with average={average!r}")
     return TheoryStep(cast(Any, mem_sgd(problem, compressor)).step, "mem_sgd", "8/(mu (a + t)), alpha = 5")
 
 
 def _biased(problem: Any, workers: int, kept: float | None, average: Any) -> TheoryStep:
     """A contraction without memory, of exact gradients on one worker."""
     why = "a biased compressor without memory, but for exact gradients on one worker"
-    _covered(kept and workers == 1 and average == "last" and exact_gradients(problem), why)
+    covered(kept and workers == 1 and average == "last" and exact_gradients(problem), why)
     assert kept is not None
     mu = _convexity(problem)
-    _covered(mu > 0, "a biased compressor without memory or strong convexity")
+    covered(mu > 0, "a biased compressor without memory or strong convexity")
     step = bounds.compressed_descent_step(kept, mu=mu, lipschitz=lipschitz(problem))
     return TheoryStep(Constant(step), "compressed_descent_step", "2/((1 - s) mu + (1 + s) L), s = sqrt(1 - delta)")
 
@@ -180,12 +181,12 @@ def _biased(problem: Any, workers: int, kept: float | None, average: Any) -> The
 def _(method: LocalSGD, problem: Any, workers: int) -> TheoryStep:
     method, d = method.settled(problem), int(dimension(problem))
     plain = isinstance(method.server, Mean) and _factor(omega, method.compressor, d) == 0.0
-    _covered(plain, "local steps with compressed messages, or another server than Mean")
-    _covered(method.average == "quadratic", "local steps without average='quadratic'")
+    covered(plain, "local steps with compressed messages, or another server than Mean")
+    covered(method.average == "quadratic", "local steps without average='quadratic'")
     alike = method.sampling == "iid" and method.shards == "shared"
-    _covered(alike, "local steps of workers with rows of their own, or drawn without replacement")
+    covered(alike, "local steps of workers with rows of their own, or drawn without replacement")
     mu, H = _convexity(problem), method.local_steps
-    _covered(mu > 0, "local steps without strong convexity")
+    covered(mu > 0, "local steps without strong convexity")
     shift = bounds.local_sgd_shift(mu, lipschitz(problem), H)
     return TheoryStep(InverseTime(4.0, mu, shift), "local_sgd", "4/(mu (a + t)), a = max(16 L/mu, H)")
 

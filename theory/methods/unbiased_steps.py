@@ -10,7 +10,9 @@ from .custom import for_these_workers
 from .schedules import Constant
 from .worker_constants import WorkerConstants, worker_constants
 
-__all__ = ["step_of_theorem", "theorem_constants"]
+__all__ = ["ROUNDING", "step_of_theorem", "theorem_constants"]
+
+ROUNDING = 1e-9  # of a parameter that a theorem gives
 
 
 def theorem_constants(method: Any, problem: Any, workers: int) -> tuple[WorkerConstants, float, float]:
@@ -26,16 +28,26 @@ def theorem_constants(method: Any, problem: Any, workers: int) -> tuple[WorkerCo
 
 
 def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
-    """What :func:`theory.theory_step` says: the longest step of the method's theorem, for exact gradients."""
-    from .theory_steps import NoTheoremError, TheoryStep
+    """What :func:`theory.theory_step` says: the longest step of the method's theorem.
 
-    formula, how = method.theorem
-    n = int(rows(problem))
+    A method states ``theorem`` (the formula, and the step in its symbols), ``convex`` if that asks for strong
+    convexity, and ``gradients`` if they need not be "whole": those of "rows", or with any "noise" without bias.
+    """
+    from .theory_steps import NoTheoremError, TheoryStep, covered
+
+    (formula, how), gradients = method.theorem, getattr(method, "gradients", "whole")
+    n, iid = int(rows(problem)), method.sampling == "iid"
     whole = method.sampling == "shuffle" and method.batch == n // workers and n % workers == 0
     whole = whole and method.shards != "shared"
-    if not (getattr(method, "exact", False) or whole or (n == 0 and not (is_drawn(problem) and problem.noise > 0.0))):
+    whole = whole or (n == 0 and not (is_drawn(problem) and problem.noise > 0.0))
+    if gradients == "rows":
+        covered(n > 0 and iid, f"{type(method).__name__} without rows that are drawn independently")
+    elif not (whole or (gradients == "noise" and iid)):
         allowed = 'with gradients of all rows: shards="contiguous", sampling="shuffle" and a batch of n/N rows'
         told = f"step: no theorem of the package covers {type(method).__name__} with noisy gradients"
         raise NoTheoremError(f"{told}, but {allowed}; or give a number")
     made = for_these_workers(method, workers).settled(problem)
+    convex = not getattr(method, "convex", False) or worker_constants(made, problem, workers).mu > 0.0
+    covered(convex, f"{type(method).__name__} without strong convexity")
+    how += "" if whole or gradients == "rows" else ", down to a floor of the noise"
     return TheoryStep(Constant(made.longest_step(problem, workers)), formula, how)
