@@ -160,10 +160,12 @@ def test_processes_share_claims(tmp_path, capsys):
     finally:
         REGISTRY.clear()
         REGISTRY.update(before)
-    assert ledger(tmp_path / "many.json") == [
+    expected = [
         {name: value for name, value in json.loads(json.dumps(one.as_dict())).items() if name != "seconds"}
         for one in found
     ]
+    written = ledger(tmp_path / "many.json")  # and how to cite them
+    assert [{name: row[name] for name in one} for row, one in zip(written, expected, strict=True)] == expected
     assert "8 of 8 claims" in many
 
 

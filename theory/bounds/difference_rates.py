@@ -105,7 +105,7 @@ def ef21_bc_ratio(delta: float, down: float) -> float:
     (1.0, 1.4142)
     """
     b, root = clag_ratio(delta) ** 2, 1.0 + math.sqrt(1.0 - delta)
-    return math.sqrt(b) + root * math.sqrt(2.0 * (1.0 + 2.0 * b)) * clag_ratio(down)
+    return total(workers=math.sqrt(b), model=root * math.sqrt(2.0 * (1.0 + 2.0 * b)) * clag_ratio(down))
 
 
 @formula("omega >= 0", "0 <= bias < 1")

@@ -10,7 +10,6 @@ import numpy as np
 from ... import bounds
 from ...compressors import Identity, RandK, Scaled, TopK
 from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV, ErrorFeedback, NoFeedback, ParallelSGD
-from ...methods.difference_steps import longest_step
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law, crossing, gaussian
@@ -53,11 +52,37 @@ def _(context):
         yield identity(f"G after two messages, delta={delta:g}, L={L:g}", found[1], law, 1e-9)
 
 
+@claim(
+    "clag.memory",
+    of=bounds.clag_decay,
+    subject=lambda trigger: CLAG(Scaling(0.75, over=True), unchanging(0.3), trigger=trigger),
+    mutants={
+        "silent up to eight times the trigger": lambda trigger: CLAG(
+            Scaling(0.75, over=True), unchanging(0.3), trigger=8.0 * trigger
+        ),
+        "a compressor that contracts less": lambda trigger: CLAG(
+            Scaling(0.02, over=True), unchanging(0.3), trigger=trigger
+        ),
+    },
+)
+def _(context):
+    problem, x0 = quadratic(CURVATURES, covariance=0.0), context.normal(6, "x0")
+    for trigger in (0.25, 2.0):
+        x, error = [x0], []
+        for steps in range(1, context.samples(24, 12)):
+            result = context.run64(context.subject(trigger), problem, steps=steps, x0=x0, seed=0)
+            error.append(float(np.sum((known_of(result) - CURVATURES * x[-1]) ** 2)))
+            x.append(result.last)
+        forgets, ratio = bounds.clag_decay(0.75, trigger), bounds.clag_ratio(0.75, trigger)
+        moved = np.sum(np.diff(x, axis=0)[: len(error) - 1] ** 2, axis=1)
+        laws = (1.0 - forgets) * np.array(error[:-1]) + forgets * ratio**2 * moved
+        yield upper(f"largest G_t/((1 - A) G_(t-1) + B R), zeta={trigger:g}", float(np.max(error[1:] / laws)), 1.0)
+
+
 KIN: dict[str, Any] = {
     "EF21": EF21(TopK(2), unchanging(1.0)),
     "EF21-SGDM": EF21SGDM(TopK(2), unchanging(1.0), momentum=1.0),
     "EF21-P": EF21P(TopK(2), unchanging(1.0)),
-    "EF21-BC": EF21BC(TopK(2), unchanging(1.0), down=TopK(3)),
     "EF-BV": EFBV(RandK(2, unbiased=True), unchanging(1.0)),
     "CLAG": CLAG(TopK(2), unchanging(1.0), trigger=2.0),
     "LAG": CLAG(Identity(), unchanging(1.0), trigger=4.0),
@@ -75,8 +100,14 @@ def descended(context, name, step: float, steps: int):
 
 def theorem_of(name: str, mu: float = 0.0) -> tuple[float, float]:
     """The longest step of a method's theorem on that quadratic, and the share of its error that is forgotten."""
-    problem = quadratic(CURVATURES, covariance=0.0)
-    return longest_step(KIN[name], problem, 2, mu), KIN[name].differences(problem, 2).decay
+    third = 1.0 / 3.0  # delta of top-2 of 6; omega of rand-2 is 2, of the mean of two messages 1
+    learnt, used = (bounds.ef_bv_error(bounds.ef_bv_factor(omega), omega=omega) for omega in (2.0, 1.0))
+    ratio, decay = {
+        "EF-BV": (bounds.ef_bv_ratio(learnt, used), 1.0 - learnt**0.5),
+        "CLAG": (bounds.clag_ratio(third, 2.0), bounds.clag_decay(third, 2.0)),
+        "LAG": (bounds.clag_ratio(1.0, 4.0), bounds.clag_decay(1.0, 4.0)),
+    }.get(name, (bounds.clag_ratio(third), bounds.clag_decay(third)))
+    return bounds.difference_step(ratio, lipschitz=1.0, workers_lipschitz=1.0, mu=mu, decay=decay), decay
 
 
 @claim(
@@ -91,7 +122,7 @@ def _(context):
     x = np.array(context.iterates(EF21(Identity(), unchanging(step)), top, steps=1, x0=np.array([1.0, 0.0]), seed=0))
     law = bounds.difference_gradient(2, step=step, gap=1.0, error=0.0, decay=1.0)
     yield identity("gradient descent, mean of two ||grad f||^2", float(np.mean(x**2 @ [4.0, 0.25])), law, 1e-8)
-    for name in [name for name in KIN if name != "EF21-BC"]:  # whose model has an error of its own
+    for name in KIN:
         step, decay = theorem_of(name)
         gaps, squares = descended(context, name, step * context.subject, 160)
         law = bounds.difference_gradient(160, step=step, gap=gaps[0], error=squares[0], decay=decay)
@@ -110,7 +141,7 @@ def _(context):
     (_, x) = context.iterates(EF21(Identity(), unchanging(1.0)), flat, steps=1, x0=np.array([0.0, 1.0]), seed=0)
     law = context.subject(1, step=1.0, mu=mu, gap=0.5 * mu, error=0.0, decay=1.0)
     yield upper("gradient descent, f(x_1) - f*", float(0.5 * mu * x[1] ** 2), law)
-    for name in [name for name in KIN if name != "EF21-BC"]:  # whose model has an error of its own
+    for name in KIN:
         step, decay = theorem_of(name, mu)
         gaps, squares = descended(context, name, step, 400)
         law = context.subject(400, step=step, mu=mu, gap=gaps[0], error=squares[0], decay=decay)
@@ -231,6 +262,23 @@ def _(context):
         yield upper(f"-E x, a={a:g}", found, bounds.ef21_bias(0.84, 1.0, momentum=a), trivial=floor)
 
 
+@claim(
+    "ef21.momentum.noise",
+    of=bounds.ef21_momentum_noise,
+    subject=1.0,
+    mutants={"steps of five times the length": 5.0},
+)
+def _(context):
+    problem = ridge((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)
+    for a, workers in ((1.0, 1), (0.2, 4)):
+        step = context.subject * bounds.ef21_momentum_step(0.84, momentum=a, lipschitz=1.0, workers_lipschitz=1.0)
+        method = EF21SGDM(Lopsided(0.4), unchanging(step), momentum=a)
+        how = dict(x0=np.zeros(1), replicas=context.samples(400, 200), workers=workers, steps=100)
+        found = context.run64(method, problem, workers, **how).last.ravel() ** 2
+        law = bounds.ef21_momentum_noise(0.84, momentum=a, variance=1.0, workers=workers)
+        yield upper(f"E||grad f||^2 after 100 steps, a={a:g}, N={workers}", found, law)
+
+
 # --- both directions, and the constants L_i ---------------------------------------------------------------------------
 
 
@@ -283,6 +331,21 @@ def asked(L, s: float) -> float:
 
     longest = crossing(0.0, 4.0 / slopes.mean(), lambda step: factor(step) < 1.0 + 1e-12, 60)
     return (2.0 / (1.0 + s) / longest - slopes.mean()) / bounds.clag_ratio(1.0 - s**2)
+
+
+@claim(
+    "ef21.both-ways.step",
+    of=bounds.ef21_bc_ratio,
+    subject=bounds.ef21_bc_ratio,
+    mutants={"the workers' messages alone": lambda delta, down: bounds.clag_ratio(delta)},
+    see=("ef21.both-ways",),
+)
+def _(context):
+    for delta, down in ((0.36, 0.51), (0.19, 0.75)):
+        step = bounds.difference_step(context.subject(delta, down), lipschitz=1.0, workers_lipschitz=1.0)
+        method = EF21BC(Scaling(delta, over=True), unchanging(step), down=Scaling(down, over=True))
+        x = context.run64(method, quadratic([1.0], covariance=0.0), steps=300, x0=np.ones(1), seed=0).last
+        yield upper(f"|x_300|, x_0 = 1, delta={delta:g}, delta_D={down:g}", float(np.abs(x).max()), 1.0)
 
 
 @claim(

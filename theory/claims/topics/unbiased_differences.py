@@ -77,6 +77,30 @@ def _(context):
 
 
 @claim(
+    "dcgd.rate",
+    of=bounds.dcgd_rate,
+    subject=lambda step: DCGD(SPARSE(), Constant(step), **OWN),
+    mutants={
+        "a step twenty times as long": lambda step: DCGD(SPARSE(), Constant(20.0 * step), **OWN),
+        "no steps": lambda step: DCGD(SPARSE(), Constant(1e-9), **OWN),
+    },
+)
+def _(context):
+    (problem, known), w = regression(context), 3.0
+    N, optimum = len(problem.b), solve(problem).x
+    mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
+    step = bounds.dcgd_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
+    at_minimum = float(np.mean(np.sum(gradients(problem, optimum) ** 2, axis=1)))
+    start = context.normal(4, "far") * 30.0
+    for steps, x0 in ((60, start), (1_000, np.zeros(4))):
+        options = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
+        found = np.sum((context.run64(context.subject(step), problem, steps, **options).last - optimum) ** 2, axis=-1)
+        distance = float(np.sum((x0 - optimum) ** 2))
+        law = bounds.dcgd_rate(steps, step=step, mu=mu, distance=distance, omega=w, workers=N, at_minimum=at_minimum)
+        yield upper(f"E||x_T - x*||^2, ridge, rand-1 of 4, N={N}, T={steps}", found, law)
+
+
+@claim(
     "diana.shifts",
     title="DIANA's shifts reach the gradients at the minimum",
     statement="On strongly convex functions with exact gradients, h_i tends to grad f_i(x*), so that the messages tend "
@@ -323,6 +347,28 @@ gradient_law(
 )
 
 
+@claim(
+    "marina.gap",
+    of=bounds.marina_gap,
+    subject=partial(MARINA, p=0.25),
+    mutants={"a step twelve times as long": longer(MARINA, p=0.25), "gradients, not differences": DCGD},
+)
+def _(context):
+    problem, known = regression(context)
+    (N, d), minimum = problem.A.shape, solve(problem).fun
+    mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
+    known = {"lipschitz": known["lipschitz"], "omega": 3.0, "workers": N, "quadratic": known["quadratic"], "p": 0.25}
+    step = min(bounds.marina_step(**known, form="pl"), 0.25 / (2.0 * mu))
+    gap = float(value(problem, np.zeros(d)) - minimum)
+    for steps in (50, 400):
+        made, options = context.subject(SPARSE(), Constant(step), **OWN), {"workers": N, "steps": steps}
+        seeds = range(context.samples(4, 2))
+        found = [context.run64(made, problem, steps, seed, **options).last for seed in seeds]
+        worst = max(float(value(problem, x) - minimum) for x in found)
+        law = bounds.marina_gap(steps, step=step, mu=mu, gap=gap)
+        yield upper(f"f(x_T) - f*, the largest of some runs, T={steps}", worst, law)
+
+
 # --- ProxSkip ---------------------------------------------------------------------------------------------------------
 
 
@@ -385,7 +431,7 @@ def _(context):
 def _(context):
     a, b = np.array([[0.5], [1.0], [1.5]]), np.array([3.0, -1.0, 0.5])
     problem, known = own_rows(a, b, 0.1)
-    optimum, step, p = solve(problem).x, 1.0 / known["largest"], 0.4
+    optimum, step, p = solve(problem).x, bounds.prox_skip_step(known["largest"]), 0.4
     options = {"workers": 3, "x0": np.ones(1), "record_every": 1, "steps": context.samples(1000)}
     found = context.run64(context.subject(Constant(step), p, **OWN), problem, **options)
     coins = np.diff(found.history["rounds"])

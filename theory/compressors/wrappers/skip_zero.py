@@ -49,7 +49,7 @@ class SkipZero(NamedTuple):
         check_compressor("inner", self.inner)
 
     def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
-        return reference(c.inner, v, stream, wire) if v.any() else np.zeros(v.size, wire)
+        return reference(c.inner, v, stream, wire) if v.any() else np.zeros(v.size)
 
     def capacity(c, d):
         indices, values, levels, scratch = capacity(c.inner, d)

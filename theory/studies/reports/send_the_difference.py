@@ -172,7 +172,8 @@ def report(rows, curves, shards, source: str, options) -> Study:
                         place.plot(one.up[1:], np.maximum(heights[1:], 1e-12), label=name, markevery=3, zorder=2 + k)
                         place.set(xscale="log", yscale="log", ylim=(1e-10, 10.0))
                 axes[0, column].set_title(f"rows by {order}" if order != ALONE else "shuffled rows")
-                axes[1, column].set_xlabel("bits sent by a worker")
+                for place in axes[:, column]:
+                    place.set_xlabel("bits sent by a worker")
             for place, label in zip(axes[:, 0], ("f - f*", "‖∇f‖²"), strict=True):
                 place.set_ylabel(f"{label}, relative to 0")
             handles, labels = axes[0, 0].get_legend_handles_labels()
