@@ -41,7 +41,7 @@ class DASHA(NamedTuple):
         Step sizes.
     a : float, optional
         Momentum, above 0 and at most 1; by default 1/(1 + 2 omega), that of the theorem.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.  The theorem is for exact gradients.
 
     Notes

@@ -39,7 +39,7 @@ class DCGD(NamedTuple):
         Unbiased, such as ``QSGD(3)``.
     step : Constant or InverseTime
         Step sizes.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.
 
     Notes
@@ -93,7 +93,7 @@ class DIANA(NamedTuple):
         Step sizes.
     alpha : float, optional
         How fast shifts learn, above 0 and at most 1; by default 1/(1 + omega), the longest of the theorem.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`; with noise the method tends to a floor.
 
     Notes

@@ -43,7 +43,7 @@ class MARINA(NamedTuple):
     p : float, optional
         Probability of a round in full precision, above 0 and at most 1; by default 1/(1 + omega), for rand-k the share
         of the coordinates.  The first round is one.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.  The theorem is for exact gradients: see `VRMARINA`.
 
     Notes
@@ -116,7 +116,7 @@ class VRMARINA(NamedTuple):
     p : float, optional
         Probability of a round with all rows; by default the smaller of 1/(1 + omega) and B/(B + m), for batches of B
         and m = n/N rows of a worker.  The first round is one.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.
 
     Notes

@@ -44,7 +44,7 @@ class ProxSkip(NamedTuple):
     p : float, optional
         Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with mu of f; the
         theorem has the least of the f_i.
-    batch, average, sampling, shards
+    batch, average, sampling, shards : int, and str
         As in `ParallelSGD`; the result is the mean of the workers' models, which all have
         the same weight, whatever their rows.
 

@@ -44,8 +44,8 @@ class QSVRG(NamedTuple):
         The step size; :func:`theory.bounds.qsvrg_step` is the theorem's.
     inner : int
         T, the steps of an epoch; 0 for those of the theorem, :func:`theory.bounds.qsvrg_inner`.
-    batch, sampling, shards
-        As in `ParallelSGD`.
+    batch, average, sampling, shards : int, and str
+        As in `ParallelSGD`; the average is the last.
 
     Notes
     -----
