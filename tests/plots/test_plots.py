@@ -58,10 +58,11 @@ def test_comparison_prints_and_shows_itself(comparison):
     compared = comparison[2]
     lines = repr(compared).splitlines()
     assert lines[0] == "breast_cancer: 2 workers, 40 steps, seed 5"
-    assert len(lines) == 7 and len({len(line) for line in lines[1:]}) == 1 and len(lines[1]) <= 120
-    assert lines[1].split() == "bits seconds bits bits total".split()
+    assert max(map(len, lines)) <= 120  # columns that do not fit stand below
+    heads = [line.split() for line in lines if line.startswith("method")]
+    names = [word for head in heads for word in head if word != "method"]
     near = f"to {compared.epsilon:.3g}"
-    assert lines[2].split() == f"method f - f* {near} {near} samples rounds up down s".split()
+    assert names == f"f - f* {near} {near} samples rounds up down s".split()
     shown = compared._repr_html_()
     assert shown.count("<tr>") == 3 and "data:image/png;base64," in shown and "TopK(k=3)" in shown
 

@@ -169,9 +169,9 @@ def test_verdicts_on_the_cells_follow_the_numbers():
         return [said.verdict for said in made.cell_statements(rows)]
 
     first = verdicts(cells(1.0, 2.0, 1.1) + cells(1.0, math.inf, 1.1, made.SORTED, 2.0))
-    assert first == ["holds", "holds", "fails", "holds", "in part", "holds", "holds", "fails"]
+    assert first == ["holds", "holds", "holds", "fails", "holds", "in part", "holds", "holds", "fails"]
     both = cells(math.inf, math.inf, 1.0)
-    assert verdicts(both)[:3] == ["undecided", "fails", "holds"]
+    assert verdicts(both)[:4] == ["undecided", "fails", "fails", "holds"]
     assert made.cell_statements(both)[0].numbers == "In all 1 cells both diverge."
 
 

@@ -3,7 +3,7 @@
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .load import NAMES, load_data
 from .multilabel import rcv1_topics
-from .shard import shard
+from .sharding import shard
 from .wilson import wilson_data
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from ..compressors.closed_forms import delta, for_workers, mean_error, omega
 from ..problems.base import dimension, is_drawn, rows
+from .constants_of_workers import worker_constants
 from .schedules import Constant
-from .worker_constants import worker_constants
 
 __all__ = ["Difference", "difference", "factors_of", "longest_step", "step_of_theorem"]
 

@@ -17,11 +17,11 @@ from .. import bounds
 from ..compressors.identity import Identity
 from ..core import require, traits
 from ..problems.constants import strong_convexity
+from .constants_of_workers import worker_constants
 from .custom import check_method, check_share, method
 from .schedules import step_size
 from .types import Run
 from .unbiased_steps import step_of_theorem
-from .worker_constants import worker_constants
 
 __all__ = ["ProxSkip"]
 

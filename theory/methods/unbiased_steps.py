@@ -6,9 +6,9 @@ from typing import Any
 
 from ..compressors.closed_forms import for_workers, mean_error, omega
 from ..problems.base import dimension, is_drawn, rows
+from .constants_of_workers import WorkerConstants, worker_constants
 from .custom import for_these_workers
 from .schedules import Constant
-from .worker_constants import WorkerConstants, worker_constants
 
 __all__ = ["ROUNDING", "step_of_theorem", "theorem_constants"]
 

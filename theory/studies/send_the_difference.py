@@ -37,9 +37,9 @@ from ..methods import (
     ProxSkip,
     theory_step,
 )
+from ..methods.constants_of_workers import worker_constants
 from ..methods.long_steps import LongStepWarning
 from ..methods.schedules import Constant
-from ..methods.worker_constants import worker_constants
 from ..problems import lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .shared.conef_training import most_frequent

@@ -20,9 +20,10 @@ from ..send_the_difference import (
     Outcome,
     Shards,
 )
+from ..shared.entry_keys import slug
 from ..shared.panels import canvas
 from ..shared.report import OURS, Study, Table
-from ..shared.verdicts import Compare, Statement, Trial, below
+from ..shared.verdicts import HOLDS, OPEN, Compare, Statement, Trial, below, word
 
 ALONE = "shuffled"
 SHOWN = ("GD", "DCGD", "EF", "EF21", "DIANA", "MARINA, PermK", "ProxSkip", "local SGD")
@@ -57,7 +58,7 @@ def statements(rows: list[Outcome], shards: list[Shards]) -> list[Statement]:
     (even, workers), said = next(((v, n) for (order, n), v in apart.items() if order == ALONE)), []
     sorted_ones = {order: v for (order, n), v in apart.items() if n == workers and order != ALONE}
     shown = {order: f"by {order}: {v:.3g} against {even:.3g}" for order, v in sorted_ones.items()}
-    trials = [Trial("holds" if v > even else "fails", shown[order]) for order, v in sorted_ones.items()]
+    trials = [Trial(word(v > even), shown[order]) for order, v in sorted_ones.items()]
     said.append(Statement("differ", "Sorted shards differ more at x* than shuffled ones.", trials, source=OURS))
     for id, metric, better, others, text in PAIRS:
         pairs = [(one, "GD") for one in others] if not better else [(better, one) for one in others]
@@ -88,11 +89,10 @@ def orders(rows: list[Outcome]) -> list[Statement]:
     found = []
     for name in ("", *dict.fromkeys(row.method for case in cases.values() for row in case)):
         mine = [verdict for *both, verdict in pairs if not name or name in both]
-        numbers = f"In {mine.count('holds')} of {len(mine)} pairs; undecided in {mine.count('undecided')}."
+        numbers = f"In {mine.count(HOLDS)} of {len(mine)} pairs; undecided in {mine.count(OPEN)}."
         who = f"{name} or another method" if name else "one method or another"
         text = f"The theorems' rates say who sends fewer bits, {who}, each with its best step."
-        id = "order" + "".join(c if c.isalnum() else "-" for c in f"-{name}".lower()) if name else "order"
-        found.append(Statement(id, text, mine, numbers, OURS))
+        found.append(Statement(slug(f"order {name}"), text, mine, numbers, OURS))
     return found
 
 
