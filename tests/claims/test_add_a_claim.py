@@ -16,8 +16,8 @@ import theory as th
 from theory.claims import claim, equality, find_claim, identity, list_claims, load_claims
 from theory.claims.base import REGISTRY
 from theory.claims.laws import compressor_law, gaussian
+from theory.experiment.claim_citation import command
 from theory.experiment.cli import main
-from theory.experiment.ledger_page import command
 from theory.reporting.files import FileRefused
 
 FILE = ROOT / "docs" / "examples" / "dealt_coordinates.py"
