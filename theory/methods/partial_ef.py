@@ -65,6 +65,7 @@ class PartialErrorFeedback(NamedTuple):
         if run.sparse:  # s = p - (1 - beta) Q(p) - beta eta g
             run.add(p, message, scale=self.beta)
             run.add_loss_gradient(p, at=run.x, scale=-self.beta * run.eta_sent, same_batch=True)
+            run._count_gradients(-run.workers, 0)  # the gradient of before: dense rows need it once
             run.add(p, run.x, scale=-self.beta * run.l2 * run.eta_sent)
         else:
             run.add(run.memory(), p, keep=self.beta)  # e = beta e + p
