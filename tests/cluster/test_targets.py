@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -232,6 +233,18 @@ def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, 
     result = th.run(method, problem, workers=workers, step="theory", **budget)
     own = th.run(method._replace(step=found.step), problem, workers=workers, **budget)
     assert np.array_equal(result.x, own.x) and result.theory == str(found) and "theory" not in own
+
+
+def test_a_step_of_theory_is_not_called_too_long():
+    """Mem-SGD's begins far above 2/S, and its theorem covers that; the same step without a theorem is warned of."""
+    method = th.ParallelSGD(th.TopK(1), "theory", th.ErrorFeedback(), average="quadratic")
+    problem = th.ridge((np.eye(2) * [[20.0], [0.1]], np.ones(2)), l2=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", th.LongStepWarning)
+        th.run(method, problem, workers=1, steps=1)
+    step = th.theory_step(method, problem, 1).step
+    with pytest.warns(th.LongStepWarning):
+        th.run(method._replace(step=step), problem, workers=1, steps=1)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,8 @@ def prepare(
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
-        warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
+        if theory is None:  # a step of a theorem's own is covered by it, however long its first steps are
+            warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
     about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers))

@@ -141,8 +141,9 @@ class SparseRun(Run):
         top = self._array("top", (*shape, x.reach.shape[2]), np.float64)
         return self._handle(SparseVector, MemoryRows(x.c, x.h, top, self._array("last", shape, np.float64), x))
 
-    def vector(self, name: str) -> SparseVector:  # type: ignore[override]  # starts at 0
+    def vector(self, name: str, start: Any = 0) -> SparseVector:
         """The vector beside the model: the one that the server rule keeps."""
+        require(np.ndim(start) == 0 and start == 0, "start", start, "0 on sparse rows")
         kept = tuple(getattr(self.setup.method.server, "state", ()))
         require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
         return self._once("velocity", lambda: self._handle(SparseVector, Velocity(inside(self.x))))
@@ -232,13 +233,13 @@ class SparseRun(Run):
             scale = 0.0
         self.call(Begin(y, self._column(scale)))
 
-    def compress(  # type: ignore[override]  # methods that send to a server alone have dense rows
-        self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up"
+    def compress(
+        self, compressor: Any, p: Vector, *, reduce: bool = False, phase: str = "up", to_server: bool = False
     ) -> Message:
         """Q(p), a message for each worker; of sparse rows by a compressor that reads a few entries."""
         few = not isinstance(p, Handle) or sends_entries(compressor)
         require(few, "compressor", compressor, "one that sends a few entries, such as that of the method: p is sparse")
-        return super().compress(compressor, p, reduce=reduce, phase=phase)
+        return super().compress(compressor, p, reduce=reduce, phase=phase, to_server=to_server)
 
     def _add_own(self, y: Vector, phase: Phase, scale: Rate | float) -> None:
         if isinstance(y, Handle):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..compressors import BALANCED, CountSketch, Identity, RandK
 from ..compressors.closed_forms import delta, omega
 from ..core import python_generic
+from ..core.advice import outside
 from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
@@ -51,6 +52,7 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     Also if the memory is stored by a compressor with a contraction factor but no variance factor: it is biased, and the
     theory of the rule does not apply.
     """
+    level = outside() or 4
     held = getattr(feedback, "error_compressor", None)
     if held is not None and _biased(held, d):
         warnings.warn(
@@ -58,7 +60,7 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
             "this rule (theory.bounds.conef and its neighbours) is for unbiased ones, such as Natural(), "
             "Bucketed(QSGD(s=15), 64) or CountSketch(...)",
             BiasedErrorCompressorWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
     found = frontier(feedback, compressor, d)
     if found is not None and found.kappa >= 1.0 - 1e-12:
@@ -66,7 +68,7 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
             f"{type(feedback).__name__}: kappa = {found.kappa:.4g} is not below 1; it is {found.because}, so the "
             f"memory may grow without bound; allowed: {found.allowed}",
             UnstableMemoryWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
 
 
