@@ -205,6 +205,20 @@ def test_an_edited_number_is_noticed():
     assert same_numbers(from_line(edited(WITH_TERMS, scale)), fresh)  # where the claim is measured again
 
 
+@pytest.mark.parametrize(("value", "same"), [(1e-31, True), (1e-3, False)])
+def test_a_difference_counts_unless_it_is_a_rounding_error_of_the_largest_number(value, same):
+    """Zero, measured by another processor, is another tiny number."""
+    id = "sign.fails.line"  # the gradient itself reaches the minimum: 0, up to rounding errors
+
+    def set_to(scale):
+        def change(entry):
+            entry["truth"][3][0][2] = scale * value
+
+        return from_line(edited(id, change))
+
+    assert (same_numbers(set_to(1.0), set_to(2.0)) == []) is same
+
+
 def test_an_edited_digest_is_noticed():
     def other(entry):
         entry["digest"] = "0" * 16

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -24,6 +25,7 @@ from .source_trials import AtSource, try_at_source
 
 __all__ = ["Attempt", "Evidence", "EvidenceDamaged", "from_line", "measured", "same_numbers", "to_line"]
 
+EPS = sys.float_info.epsilon
 ROUNDING = 1e-9  # relative difference of two measurements with the same seed: order of summation, another processor
 
 
@@ -248,7 +250,8 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
     ----------
     kept, fresh : Evidence
     rounding : float
-        Allowed difference, relative to the larger number; an identity may differ by its tolerance.
+        Allowed difference, relative to the larger number; an identity may differ by its tolerance, and every number
+        by the rounding error of the largest number of its check.
 
     Returns
     -------
@@ -264,7 +267,8 @@ def same_numbers(kept: Evidence, fresh: Evidence, rounding: float = ROUNDING) ->
         for a, b in zip(one.checks, other.checks, strict=True):
             if (a.label, a.rule, a.assumed) != (b.label, b.rule, b.assumed):
                 found.append(f"{name}: {a.label!r} is {b.label!r}")
-            slack = a.tolerance if a.rule == "identity" else 0.0
+            smallest = EPS * max((abs(v) for v in _numbers(a) if math.isfinite(v)), default=0.0)  # to the largest, none
+            slack = a.tolerance if a.rule == "identity" else smallest
             if not all(_near(x, y, rounding, slack) for x, y in zip(_numbers(a), _numbers(b), strict=False)):
                 found.append(f"{name}: {a.label}: kept {_numbers(a)}, measured {_numbers(b)}")
             if _terms(a) != _terms(b):

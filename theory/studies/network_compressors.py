@@ -352,8 +352,9 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     """Train each task with all methods, and take the spectra of its gradients."""
     if quick:
         options = options._replace(
-            tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2), bits=(4,),
-            ranks=(1,), shares=options.shares[:1],
+            tasks=("digits",), steps=min(options.steps, 60), seeds=2, width=8, grid=(0.05, 0.2),
+            bits=options.bits[1:2], ranks=options.ranks[:1], shares=options.shares[:1],
+            momenta=options.momenta[::2],
         )  # fmt: skip
     rows: list[Trained] = []
     spectrum: list[Spectrum] = []
@@ -414,7 +415,7 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
         "network-compressors",
         title,
         setting_text,
-        {"training": rows, "spectra": spectrum},
+        {"training": rows} | ({"spectra": spectrum} if spectrum else {}),
         tables(rows, sizes, spectrum, options),
         statements(rows, options),
         lambda: draw(rows, sizes),
