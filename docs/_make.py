@@ -118,6 +118,8 @@ CLAIM_TOPICS = {
     "tracking": "Gradient tracking",
     "collectives": "Collective operations",
     "stragglers": "Stragglers",
+    "delay": "Late gradients",
+    "overlap": "Overlap of computing and communicating",
     "time": "Time to accuracy",
 }
 

@@ -19,6 +19,7 @@ METHODS = {
     "VR-MARINA": th.VRMARINA(th.RandK(16, unbiased=True), STEP, shards="by_label", batch=4),
     "QSVRG": th.QSVRG(th.QSGD(7), th.Constant(0.05), inner=15, sampling="shuffle"),
     "DASHA": th.DASHA(th.QSGD(7), STEP, shards="contiguous"),
+    "two rounds late": th.DelayedSGD(th.QSGD(7), STEP, delay=2, shards="contiguous"),
     "ProxSkip": th.ProxSkip(STEP, p=0.3, shards="by_label"),
 }
 

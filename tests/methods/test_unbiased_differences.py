@@ -1,4 +1,4 @@
-"""DCGD, DIANA, MARINA, VR-MARINA, DASHA and ProxSkip against their algorithms in NumPy, and on ranks."""
+"""DCGD, DIANA, MARINA, VR-MARINA, DASHA, ProxSkip and late gradients against their text in NumPy, and on ranks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     assert result.fun < 0.9 * result.history["f"][0]
 
 
-@pytest.mark.parametrize("cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.ProxSkip])
+@pytest.mark.parametrize(
+    "cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.DelayedSGD, th.ProxSkip]
+)
 def test_a_round_has_at_most_forty_lines(cls):
     assert len(inspect.getsourcelines(cls.round)[0]) <= 40
 
@@ -72,6 +74,26 @@ def test_a_round_has_at_most_forty_lines(cls):
 def test_dcgd_is_parallel_sgd():
     other = th.ParallelSGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")
     assert np.array_equal(found(th.DCGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")).x, found(other).x)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_late_gradients_are_those_of_so_many_rounds_ago(delay):
+    x = [np.ones(D)]
+    for t in range(STEPS):
+        x.append(x[t] - STEP * gradients(x[t - delay]).mean(axis=0) if t >= delay else x[t])
+    result = found(th.DelayedSGD(step=th.Constant(STEP), delay=delay, shards="contiguous"))
+    assert np.allclose(result.last, x[-1], rtol=1e-12) and result.server_bytes == 8 * D * delay
+
+
+def test_a_delay_is_a_whole_number_and_its_longest_step_is_said():
+    with pytest.raises(ValueError, match="delay"):
+        th.DelayedSGD(step=th.Constant(0.1), delay=True)
+    with pytest.raises(ValueError, match="delay"):
+        th.DelayedSGD(step=th.Constant(0.1), delay=65)
+    problem = th.quadratic([0.5, 2.0], covariance=0.0)
+    assert th.theory_step(th.DelayedSGD(step="theory", delay=1), problem, 2).step.eta == pytest.approx(0.125)
+    with pytest.warns(th.LongStepWarning, match="above 0.5"):
+        th.run(th.DelayedSGD(step=0.6, delay=1), problem, workers=2, steps=2)
 
 
 def test_diana_is_the_algorithm():

@@ -21,6 +21,7 @@ from .composition import *
 from .conef_rates import *
 from .contractive import *
 from .cr_psgd_catalyst import *
+from .delay import *
 from .difference_gossip import *
 from .difference_limits import *
 from .difference_rates import *

@@ -7,6 +7,7 @@ from .choco_sgd import ChocoSGD
 from .conef import ContractiveErrorFeedback
 from .custom import method
 from .dasha import DASHA
+from .delayed import DelayedSGD
 from .dense_steps import DenseStepWarning
 from .diana import DCGD, DIANA
 from .difference_gossip import DCDPSGD, ECDPSGD
@@ -48,6 +49,7 @@ __all__ = [
     "Complete",
     "ContractiveErrorFeedback",
     "DASHA",
+    "DelayedSGD",
     "DCDPSGD",
     "DCGD",
     "DIANA",

@@ -1,0 +1,157 @@
+"""Descent along gradients that are late, on quadratics, exactly: how long steps may be, and what overlap gains.
+
+In a mode of curvature lambda, x_{t+1} = x_t - s x_{t - tau} with s = eta lambda, whose solutions are sums of z^t with
+z^{tau + 1} = z^tau - s.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_discrete_lyapunov
+
+from ..core import require
+from .closed_form import formula
+
+
+def _companion(share: float, delay: int) -> np.ndarray:
+    """The matrix that moves (x_t, ..., x_{t - tau})."""
+    moved = np.eye(delay + 1, k=-1)
+    moved[0, 0] += 1.0
+    moved[0, -1] -= share
+    return moved
+
+
+@formula("delay >= 0")
+def delay_limit(delay: int) -> float:
+    r"""Longest stable step of descent along gradients of tau steps ago.
+
+    Title: A late gradient needs shorter steps.
+    Setting: x_{t+1} = x_t - eta grad f(x_{t - tau}), f a quadratic with curvatures up to L.
+    Statement: stable if and only if 0 < eta L < 2 sin(pi/(2 (2 tau + 1))): 2, 1, 0.618 for tau = 0, 1, 2, and about
+    pi/(2 tau) for long delays.
+    Kind: identity.
+    Latex: 0<\eta L<2\sin\frac{\pi}{2(2\tau+1)}
+    Proof: At the limit a root z = e^{i theta} of z^{tau + 1} = z^tau - s has |z - 1| = s and the angle of z - 1 is
+    theta/2 + pi/2, so tau theta = theta/2 + pi/2 - pi up to full turns; the first is theta = pi/(2 tau + 1).
+    Source: derived; classical for the scalar difference equation with a delay.
+    delay (int): tau.
+
+    Returns
+    -------
+    float
+        In units of 1/L.
+
+    >>> round(float(delay_limit(0)), 9), round(float(delay_limit(1)), 9), round(float(delay_limit(2)), 6)
+    (2.0, 1.0, 0.618034)
+    """
+    return 2.0 * math.sin(math.pi / (2.0 * (2.0 * delay + 1.0)))
+
+
+@formula("delay >= 0")
+def delay_best_step(delay: int) -> float:
+    r"""The step with which descent along late gradients is fastest in one mode.
+
+    Setting: as for `delay_limit`, with one curvature lambda.
+    Statement: s* = eta lambda = tau^tau/(tau + 1)^(tau + 1), with the factor tau/(tau + 1) a step: 1/4 and 1/2 for tau
+    = 1. Up to it x does not oscillate.
+    Kind: identity.
+    Latex: s^*=\frac{\tau^\tau}{(\tau+1)^{\tau+1}},\quad\rho(s^*)=\frac{\tau}{\tau+1}
+    Proof: s = z^tau (1 - z) has its largest value on [0, 1] at z = tau/(tau + 1), where two roots meet; below it the
+    larger of them is above tau/(tau + 1), beyond it they are complex and their modulus grows.
+    Source: derived; classical.
+    delay (int): tau.
+
+    >>> delay_best_step(0), delay_best_step(1)
+    (1.0, 0.25)
+    """
+    return float(delay) ** delay / (delay + 1.0) ** (delay + 1)
+
+
+@formula("delay >= 0", "share > 0")
+def delay_factor(share: float, delay: int) -> float:
+    r"""Factor by which the distance shrinks in a step along late gradients.
+
+    Title: How fast descent along late gradients is.
+    Setting: as for `delay_limit`, in a mode with s = eta lambda.
+    Statement: the largest modulus of the roots of z^(tau + 1) = z^tau - s; for tau = 1 it is (1 + sqrt(1 - 4 s))/2 up
+    to s = 1/4, and sqrt(s) from there on.
+    Kind: identity.
+    Latex: \rho=\max\{|z|:z^{\tau+1}=z^\tau-s\}
+    Source: derived.
+    share: s.
+    delay (int): tau.
+
+    >>> delay_factor(0.5, 0), round(float(delay_factor(0.36, 1)), 12)
+    (0.5, 0.6)
+    """
+    return float(np.abs(np.linalg.eigvals(_companion(share, delay))).max())
+
+
+@formula("delay >= 0", "share > 0", "deviation >= 0")
+def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
+    r"""Stationary variance of SGD along late gradients.
+
+    Title: What noise leaves of late gradients.
+    Setting: as for `delay_factor`; gradients have independent noise, whose deviation times the step size is given.
+    Statement: E x^2 = P_11, P = A P A' + deviation^2 e_1 e_1', A the matrix that moves (x_t, ..., x_{t - tau}); for tau
+    = 0, 1: deviation^2/(s (2 - s)) and deviation^2 (1 + s)/(s (1 - s) (2 + s)).
+    Kind: identity.
+    Latex: P=APA^\top+\sigma^2e_1e_1^\top,\quad\mathbb{E}x^2=P_{11}
+    Source: derived: the discrete Lyapunov equation.
+    share: s, below `delay_limit`.
+    delay (int): tau.
+    deviation: eta sigma.
+
+    >>> round(float(delay_variance(0.5, 0)), 9), round(float(delay_variance(0.5, 1)), 9)
+    (1.333333333, 2.4)
+    """
+    edge = delay_limit(delay)
+    require(share < edge, "share", share, f"a number below delay_limit(delay) = {edge:.4g}")
+    A = _companion(share, delay)
+    noise = np.zeros(A.shape)
+    noise[0, 0] = deviation**2
+    return float(solve_discrete_lyapunov(A, noise)[0, 0])
+
+
+@formula("lipschitz > mu > 0")
+def overlap_step(mu: float, lipschitz: float) -> float:
+    r"""The best step of gradient descent whose gradients are one step late.
+
+    Setting: as for `delay_limit` with tau = 1, curvatures from mu to L.
+    Statement: eta* = L/(L + mu)^2, with the factor kappa/(kappa + 1), kappa = L/mu; without delay it is (kappa -
+    1)/(kappa + 1).
+    Kind: identity.
+    Latex: \eta^*=\frac{L}{(L+\mu)^2},\quad\rho^*=\frac{\kappa}{\kappa+1}
+    Proof: The factor is (1 + sqrt(1 - 4 eta mu))/2 at mu, which falls with eta, and sqrt(eta L) at L, which grows; they
+    are equal at eta*.
+    Source: derived.
+    mu, lipschitz: Above 0, mu < L.
+
+    >>> overlap_step(1.0, 3.0)
+    0.1875
+    """
+    return lipschitz / (lipschitz + mu) ** 2
+
+
+@formula("compute > 0", "exchange > 0", "kappa > 1")
+def overlap_gain(compute: float, exchange: float, kappa: float) -> float:
+    r"""How many times faster gradient descent is if each exchange overlaps with the next gradient.
+
+    Title: Overlap pays for short steps, not for the longest.
+    Setting: a round takes ``compute`` and then ``exchange`` seconds, or with overlap the longer of them and a gradient
+    that is one step late; quadratics of condition kappa, both with their best step.
+    Statement: (compute + exchange)/max(compute, exchange) times ln(1 + 1/kappa)/ln((kappa + 1)/(kappa - 1)), which is
+    below 1 for every kappa: the delay doubles the number of rounds, and overlap at most halves their time.
+    Kind: identity (in the limit of many rounds).
+    Latex: \frac{c+e}{\max(c,e)}\cdot\frac{\ln(1+1/\kappa)}{\ln\frac{\kappa+1}{\kappa-1}}<1
+    Proof: Seconds to an accuracy are those of a round over -ln of the factor, `overlap_step`'s; ln((kappa + 1)/(kappa
+    - 1)) = 2 (1/kappa + 1/(3 kappa^3) + ...) is above 2 ln(1 + 1/kappa).
+    Source: derived.
+    compute, exchange: Seconds, above 0.
+
+    >>> bool(overlap_gain(1.0, 1.0, 10.0) < 1.0)
+    True
+    """
+    return (compute + exchange) / max(compute, exchange) * math.log1p(1.0 / kappa) / (2.0 * math.atanh(1.0 / kappa))
