@@ -119,6 +119,7 @@ CLAIM_TOPICS = {
     "collectives": "Collective operations",
     "stragglers": "Stragglers",
     "delay": "Late gradients",
+    "privacy": "Privacy",
     "overlap": "Overlap of computing and communicating",
     "time": "Time to accuracy",
 }

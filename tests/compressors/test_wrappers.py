@@ -10,6 +10,8 @@ from theory.compressors import (
     Bucketed,
     Composed,
     Identity,
+    PowerSGD,
+    Private,
     RandK,
     RandomBlock,
     Scaled,
@@ -102,6 +104,20 @@ def test_refusals():
         compress(Composed(TopK(4), RandK(3)), np.ones(9), 0)
     with pytest.raises(ValueError, match="may send 1 values"):  # a vector with a single non-zero would not do
         compress(Composed(TopK(4), Identity(sparse=True)), np.ones(9), 0)
+
+
+def test_a_private_vector_is_clipped_and_then_noisy():
+    v = np.array([3.0, 0.0, -4.0])
+    np.testing.assert_allclose(compress(Private(Identity(), 2.0, 0.0), v, 0), [1.2, 0.0, -1.6], rtol=1e-6)
+    np.testing.assert_allclose(compress(Private(Identity(), 50.0, 0.0), v, 0), v)  # short enough as it is
+    assert not compress(Private(Identity(), 2.0, 0.0), np.zeros(3), 0).any()
+    noise = compress(Private(Identity(), 0.5, 3.0), np.zeros(20_000), 1)
+    assert abs(noise.std() / 1.5 - 1.0) < 0.02 and abs(noise.mean()) < 0.04  # four deviations
+    for clip, deviation, name in ((0.0, 1.0, "clip"), (float("inf"), 1.0, "clip"), (1.0, -1.0, "noise")):
+        with pytest.raises(ValueError, match=name):
+            Private(QSGD(7), clip, deviation)
+    with pytest.raises(ValueError, match="without a state"):
+        compress(Private(PowerSGD(2, 2, 1), 1.0, 1.0), np.ones(4), 0)
 
 
 def test_positions_out_of_order_are_refused():

@@ -50,6 +50,7 @@ from .nuqsgd import *
 from .outer_steps import *
 from .partial_feedback import *
 from .polyak_lojasiewicz import *
+from .privacy import *
 from .qsvrg import *
 from .quadratic_moments import *
 from .quantization import *

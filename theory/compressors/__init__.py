@@ -55,6 +55,7 @@ from .wrappers.composed import Composed
 from .wrappers.entropy_coded import EntropyCoded, coded
 from .wrappers.factor import Scaled, scaled
 from .wrappers.layered import ByLayer, by_layer
+from .wrappers.private import Private
 from .wrappers.residual import Residual
 from .wrappers.rotated import Rotated, eden
 from .wrappers.skip_zero import SkipZero
@@ -89,6 +90,7 @@ __all__ = [
     "PowerSGD",
     "RANS",
     "QuantizedSpectrum",
+    "Private",
     "RandK",
     "PermK",
     "RandomBlock",
