@@ -23,7 +23,7 @@ from ..core.random import derive, key, uniform
 from .dataset import DataError
 from .svmlight import Rows, in_order
 
-__all__ = ["NAME", "SEED", "VERSION", "Twin", "generate", "in_parts"]
+__all__ = ["NAME", "SEED", "VERSION", "Twin", "generate", "in_parts", "topics"]
 
 NAME = "rcv1-like (synthetic)"
 VERSION = 4  # increase it when the matrix changes: cached copies are then regenerated
@@ -173,6 +173,19 @@ class _Plan(NamedTuple):
     column_of: Any
 
 
+def topics(model: Twin | None = None, seed: int = SEED) -> Any:
+    """The topic of each document, from 0 on: those of class -1 come first."""
+    model = Twin() if model is None else model
+    labels = np.where(order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
+    return _topics(model, labels, seed)
+
+
+def _topics(model: Twin, labels: Any, seed: int) -> Any:
+    side = np.where(draw_array(uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
+    drawn = (draw_array(uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64)
+    return drawn + model.topics * (side > 0)
+
+
 def _plan(model: Twin, seed: int) -> _Plan:
     longest = max(model.lengths_positive + model.lengths_negative)
     if not 10 * longest <= model.words <= model.d or not 0 < model.positive < model.n:
@@ -182,10 +195,7 @@ def _plan(model: Twin, seed: int) -> _Plan:
         )
     labels = np.where(order(seed, "labels", model.n) < model.positive, 1.0, -1.0)
     lengths = _lengths(model, labels, seed)
-    side = np.where(draw_array(uniforms, seed, "astray", model.n) < model.astray, -labels, labels)
-    topic_of = (draw_array(uniforms, seed, "topic of", model.n) * model.topics).astype(np.int64) + model.topics * (
-        side > 0
-    )
+    topic_of = _topics(model, labels, seed)
     weight = np.bincount(topic_of, weights=lengths, minlength=2 * model.topics) / lengths.sum()
     rates = _rates(model, weight, seed)
     own_share = draw_array(uniforms, seed, "own share", model.n) ** (1.0 / model.own)

@@ -94,7 +94,8 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         )
         if parts is not None and parts.method is not None:
             method = for_these_workers(parts.method, cell.workers)
-            method = method._replace(step=step, batch=cell.batch, average="quadratic")
+            averaged = {"average": "quadratic"} if "average" in method._fields else {}  # clients have the last model
+            method = method._replace(step=step, batch=cell.batch, **averaged)
         elif parts is not None and "local_steps" in parts.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
             method = LocalSGD(**(shared | parts.fields))

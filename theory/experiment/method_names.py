@@ -1,10 +1,11 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
 A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Or a method stands
-alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``.  Names are those of the classes, upper or lower case,
-and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
-five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, or, for wrappers,
-other compressors: ``bucketed(qsgd(s=7), 512)``.
+alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of clients also their feedback and
+server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=outerstep(2.0))``.  Names are those of the
+classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False,
+``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
+``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def written_method(name: str, d: int, k: int) -> Written:
         parts.insert(0, tree.right)
         tree = tree.left
     compressors, rules, servers = _compressors(), _rules(), _servers()
-    made = _make(tree, name, compressors | _methods(), compressors, d, k)
+    inner = compressors | rules | servers if _name_of(tree, name) in _clients() else compressors
+    made = _make(tree, name, compressors | _methods(), inner, d, k)
     if hasattr(made, "round"):
         require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
         return Written(made.compressor, {}, made)
@@ -153,7 +155,14 @@ def _methods() -> dict[str, type]:
 
     known = (getattr(methods, name) for name in methods.__all__)
     complete = (cls for cls in known if hasattr(cls, "round") and not {"graph", "feedback"} & set(cls._fields))
-    return {cls.__name__.lower(): cls for cls in complete}
+    return {cls.__name__.lower(): cls for cls in complete} | _clients()
+
+
+def _clients() -> dict[str, type]:
+    """The methods of clients, whose feedback and server are written as arguments."""
+    from ..methods import SCAFFOLD, FedAvg, FedProx
+
+    return {cls.__name__.lower(): cls for cls in (FedAvg, FedProx, SCAFFOLD)}
 
 
 def _rules() -> dict[str, type]:

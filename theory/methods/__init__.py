@@ -4,6 +4,7 @@ from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
 from .choco_sgd import ChocoSGD
+from .clients import SCAFFOLD, FedAvg, FedProx
 from .conef import ContractiveErrorFeedback
 from .custom import method
 from .dasha import DASHA
@@ -31,12 +32,14 @@ from .partial_ef import PartialErrorFeedback
 from .prox_skip import ProxSkip
 from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
+from .sampling import Split
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
+from .splits import split
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .theory_steps import NoTheoremError, TheoryStep, theory_step
-from .topology import AllGather, AllReduce, ReduceScatter
+from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
 
 __all__ = [
     "Adam",
@@ -63,6 +66,8 @@ __all__ = [
     "EFBV",
     "Edges",
     "ErrorFeedback",
+    "FedAvg",
+    "FedProx",
     "Gossip",
     "GradientTracking",
     "Hypercube",
@@ -83,12 +88,15 @@ __all__ = [
     "OneBitAdam",
     "OuterStep",
     "ParallelSGD",
+    "ParameterServer",
     "PartialErrorFeedback",
     "Projected",
     "ProxSkip",
     "QSVRG",
     "ReduceScatter",
+    "SCAFFOLD",
     "Sharded",
+    "Split",
     "VRMARINA",
     "conef_adam",
     "conef_lamb",
@@ -103,6 +111,7 @@ __all__ = [
     "method",
     "mixing",
     "run_lock_free",
+    "split",
     "theory_step",
 ]
 

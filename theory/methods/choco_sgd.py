@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import choco_step, on_graph
+from .sampling import Split
 from .types import Run
 
 __all__ = ["ChocoSGD"]
@@ -63,7 +64,7 @@ class ChocoSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "contiguous"
+    shards: str | Split = "contiguous"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

@@ -18,6 +18,7 @@ from ..compressors.closed_forms import omega
 from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
+from .sampling import Split
 from .theory_steps import covered
 from .types import Run
 from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
@@ -64,7 +65,7 @@ class DASHA(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

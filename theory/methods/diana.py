@@ -17,6 +17,7 @@ from ..compressors.closed_forms import omega
 from ..core import traits
 from ..problems.base import dimension
 from .custom import check_method, check_share, method
+from .sampling import Split
 from .theory_steps import covered
 from .types import Run
 from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
@@ -60,7 +61,7 @@ class DCGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
@@ -115,7 +116,7 @@ class DIANA(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .sampling import Split
 from .schedules import InverseTime
 from .types import Run
 
@@ -67,7 +68,7 @@ class DCDPSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "contiguous"
+    shards: str | Split = "contiguous"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
@@ -123,7 +124,7 @@ class ECDPSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "contiguous"
+    shards: str | Split = "contiguous"
 
     def round(self, run: Run) -> None:
         """One step, t = 1, 2, ...; each line is for all workers at once."""

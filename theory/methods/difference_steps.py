@@ -96,7 +96,8 @@ def full_gradients(method: Any, problem: Any, workers: int) -> bool:
     if n == 0:
         return not is_drawn(problem) or problem.noise == 0.0
     each = n if method.shards == "shared" else -(-n // workers)
-    return method.sampling == "shuffle" and method.batch == each and (method.shards == "shared" or n % workers == 0)
+    alike = method.shards == "shared" or (isinstance(method.shards, str) and n % workers == 0)
+    return method.sampling == "shuffle" and method.batch == each and alike
 
 
 def longest_step(self: Any, problem: Any, workers: int, mu: float = 0.0) -> float:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .sampling import Split
 from .types import Run
 
 __all__ = ["DPSGD"]
@@ -59,7 +60,7 @@ class DPSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "contiguous"
+    shards: str | Split = "contiguous"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

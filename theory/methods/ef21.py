@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ..core import require, traits
 from .custom import check_method, method
 from .difference_steps import Difference, difference, longest_step, step_of_theorem
+from .sampling import Split
 from .types import Run
 
 __all__ = ["EF21", "EF21SGDM"]
@@ -64,7 +65,7 @@ class EF21(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
@@ -125,7 +126,7 @@ class EF21SGDM(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

@@ -22,6 +22,7 @@ from ..compressors.identity import Identity
 from ..core import require, traits
 from .custom import check_method, method
 from .difference_steps import Difference, difference, longest_step, step_of_theorem
+from .sampling import Split
 from .types import Run
 
 __all__ = ["EF21BC", "EF21P"]
@@ -68,7 +69,7 @@ class EF21P(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
@@ -136,7 +137,7 @@ class EF21BC(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

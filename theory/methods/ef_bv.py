@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..core import require, traits
 from .custom import check_method, method
 from .difference_steps import Difference, difference, factors_of, longest_step, step_of_theorem
+from .sampling import Split
 from .types import Run
 
 __all__ = ["EFBV"]
@@ -67,7 +68,7 @@ class EFBV(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .graphs import Ring
 from .on_graphs import on_graph
+from .sampling import Split
 from .types import Run
 
 __all__ = ["GradientTracking"]
@@ -60,7 +61,7 @@ class GradientTracking(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "contiguous"
+    shards: str | Split = "contiguous"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

@@ -19,6 +19,7 @@ from ..compressors.wrappers.skip_zero import SkipZero
 from ..core import require, traits
 from .custom import check_method, method
 from .difference_steps import Difference, difference, longest_step, step_of_theorem
+from .sampling import Split
 from .types import Run
 
 __all__ = ["CLAG"]
@@ -71,7 +72,7 @@ class CLAG(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

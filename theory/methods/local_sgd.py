@@ -22,6 +22,7 @@ from ..core import require, setting, traits
 from ..problems.base import dimension
 from .feedback import NoFeedback
 from .rates import Rate
+from .sampling import Split
 from .schedules import Last
 from .server import Mean
 from .sgd import averaging, check_parts, choose_compressor, choose_feedback
@@ -88,7 +89,7 @@ class LocalSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
     exchange: str = "auto"
     server: Any = None
     topology: Any = None

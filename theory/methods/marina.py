@@ -20,6 +20,7 @@ from ..core import require, traits
 from ..problems.base import dimension, rows
 from ..problems.constants import max_lipschitz
 from .custom import check_method, check_share, method
+from .sampling import Split
 from .types import Run
 from .unbiased_steps import step_of_theorem, theorem_constants
 
@@ -65,7 +66,7 @@ class MARINA(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""
@@ -139,7 +140,7 @@ class VRMARINA(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

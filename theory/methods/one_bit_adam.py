@@ -17,6 +17,7 @@ from ..core import require
 from .adaptive import check_moments
 from .custom import method
 from .feedback import ErrorFeedback
+from .sampling import Split
 from .sgd import check_parts
 from .types import Run
 
@@ -86,7 +87,7 @@ class OneBitAdam(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     @property
     def listed(self) -> bool:

@@ -19,6 +19,7 @@ from ..core import require, traits
 from ..problems.constants import strong_convexity
 from .constants_of_workers import worker_constants
 from .custom import check_method, check_share, method
+from .sampling import Split
 from .schedules import step_size
 from .types import Run
 from .unbiased_steps import step_of_theorem
@@ -67,7 +68,7 @@ class ProxSkip(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

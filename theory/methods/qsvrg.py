@@ -21,6 +21,7 @@ from ..core.arguments import whole_number
 from ..problems.base import dimension
 from ..problems.constants import max_lipschitz, strong_convexity
 from .custom import check_method, method
+from .sampling import Split
 from .types import Run, Vector
 from .unbiased_steps import step_of_theorem
 
@@ -67,7 +68,7 @@ class QSVRG(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once."""

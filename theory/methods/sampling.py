@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import kernel, require
+from ..core import kernel, require, setting
 from ..core.permutations import shuffle
 from ..core.random import derive, integer
 
@@ -35,13 +35,75 @@ class Shards(NamedTuple):
     shuffle: bool
 
 
-def make_shards(kind: str, sampling: str, n: int, workers: int, labels: Any = None) -> Shards:
+@setting
+class Split(NamedTuple):
+    """Which rows each worker has, as the ``shards`` of a method: any partition of the rows, also into unequal parts.
+
+    A worker's weight in a mean is its share of the rows, n_w/n.  :func:`theory.split` makes one from labels or topics.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (n,)
+        The numbers of all rows, in the order in which they are assigned.
+    ends : ndarray of int, shape (workers,)
+        Worker w has ``order[ends[w - 1]:ends[w]]``, at least one row; the first begins at 0, and the last end is n.
+
+    Raises
+    ------
+    ValueError
+        If it is no partition of the rows 0, ..., n - 1, or a worker has none.
+
+    Examples
+    --------
+    >>> split = Split(np.array([3, 0, 1, 2]), np.array([1, 4]))
+    >>> split.rows_of(1), split.weights
+    (array([0, 1, 2]), array([0.25, 0.75]))
+    """
+
+    order: np.ndarray
+    ends: np.ndarray
+
+    def domain(self) -> None:
+        """Reject what is no partition of the rows."""
+        order, ends = self.order, self.ends
+        for name, array in (("order", order), ("ends", ends)):
+            integers = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
+            require(integers, name, array, "an array of integers with one axis")
+        each = order.size < 2**32 and bool(np.array_equal(np.sort(order), np.arange(order.size)))
+        require(each, "order", order, "each of the rows 0, ..., n - 1 once")
+        known = bool((np.diff(ends.astype(np.int64), prepend=0) > 0).all()) and int(ends[-1]) == order.size
+        require(known, "ends", ends, "increasing numbers, the first above 0 and the last the number of rows")
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each worker has, shape (workers,)."""
+        return np.diff(self.ends.astype(np.int64), prepend=0)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Each worker's share of the rows, shape (workers,)."""
+        return self.sizes / self.order.size
+
+    def rows_of(self, worker: int) -> np.ndarray:
+        """The numbers of the rows that a worker has."""
+        return self.order[self.ends[worker] - self.sizes[worker] : self.ends[worker]]
+
+    def shards(self, sampling: str, n: int, workers: int) -> Shards:
+        """The same for a run with so many rows and workers, or ``ValueError`` if it is a split of others."""
+        self.domain()  # what stands in arrays may have changed since
+        found = f"a split of {self.order.size} rows among {self.ends.size} workers"
+        require((self.order.size, self.ends.size) == (n, workers), "shards", found, f"one of {n} among {workers}")
+        stop = self.ends.astype(np.int64)
+        return Shards(np.array(self.order, np.uint32), stop - self.sizes, stop, self.weights, sampling == "shuffle")
+
+
+def make_shards(kind: str | Split, sampling: str, n: int, workers: int, labels: Any = None) -> Shards:
     """Assign ``n`` rows to workers.
 
     Parameters
     ----------
-    kind : {"shared", "contiguous", "by_label"}
-        All rows for everybody; equal runs of rows; equal runs of the rows sorted by label.
+    kind : {"shared", "contiguous", "by_label"} or Split
+        All rows for everybody; equal runs of rows; equal runs of the rows sorted by label; or a partition.
     sampling : {"iid", "shuffle"}
     n : int
         Number of rows; 0 for a problem whose gradients are drawn.
@@ -58,8 +120,10 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels: Any = No
     ValueError
         For unknown names, more workers than rows, or shards of a problem without rows.
     """
-    require(kind in SHARDS, "shards", kind, " or ".join(map(repr, SHARDS)))
+    require(known_shards(kind), "shards", kind, " or ".join([*map(repr, SHARDS), "a Split"]))
     require(sampling in SAMPLING, "sampling", sampling, " or ".join(map(repr, SAMPLING)))
+    if isinstance(kind, Split):
+        return kind.shards(sampling, n, workers)
     if n == 0:
         require(
             kind == "shared" and sampling == "iid",
@@ -78,6 +142,11 @@ def make_shards(kind: str, sampling: str, n: int, workers: int, labels: Any = No
         require(labels is not None, "shards", kind, "'shared' or 'contiguous': this problem has no labels")
         rows = np.argsort(np.asarray(labels), kind="stable").astype(np.uint32)
     return Shards(rows, edges[:-1].copy(), edges[1:].copy(), np.diff(edges) / n, sampling == "shuffle")
+
+
+def known_shards(kind: Any) -> bool:
+    """Whether a value says which rows each worker has."""
+    return isinstance(kind, Split) or (isinstance(kind, str) and kind in SHARDS)
 
 
 def drawn(batches: np.ndarray, steps: int) -> int:

@@ -13,7 +13,7 @@ from ..problems.base import dimension
 from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
-from .sampling import SAMPLING, SHARDS
+from .sampling import SAMPLING, SHARDS, Split, known_shards
 from .schedules import THEORY, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
 from .sharded import Sharded
@@ -51,8 +51,9 @@ class ParallelSGD(NamedTuple):
         the step size's own; or any of :mod:`theory.methods.schedules`, such as ``Suffix(start)``.
     sampling : {"iid", "shuffle"}
         Rows are drawn independently with replacement (as theorems assume), or every pass is a new shuffle.
-    shards : {"shared", "contiguous", "by_label"}
-        Which rows a worker draws from; a worker's weight in the mean is its share n_w / n.
+    shards : {"shared", "contiguous", "by_label"} or Split
+        Which rows a worker draws from; a worker's weight in the mean is its share n_w / n.  :func:`theory.split` makes
+        parts that differ in size and in kind.
     compress : {"full", "loss"}
         The full gradient is compressed, l2 term included (as in the papers), or only the gradient of the loss, and
         every worker applies the l2 term locally.
@@ -94,7 +95,7 @@ class ParallelSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
     compress: str = "full"
     exchange: str = "auto"
     momentum: float = 0.0
@@ -231,7 +232,8 @@ def check_parts(method: Any) -> None:
         "AllReduce() unless the server is Sharded: a worker would know a slice of the mean only",
     )
     check_batch(method.batch)
-    for name, known in (("sampling", SAMPLING), ("shards", SHARDS), ("exchange", EXCHANGES)):
+    require(known_shards(method.shards), "shards", method.shards, f"{' or '.join(map(repr, SHARDS))} or a Split")
+    for name, known in (("sampling", SAMPLING), ("exchange", EXCHANGES)):
         require(getattr(method, name) in known, name, getattr(method, name), " or ".join(map(repr, known)))
     averaging(method)
 

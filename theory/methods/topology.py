@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..compressors import Identity
-from ..compressors.base import opening, opening_is_maximum, summed
+from ..compressors.base import opening, opening_is_maximum, quantize, summed
 from ..core import require, setting, traits
 from .types import Message, Messages, Run, Vector
 
-__all__ = ["AllGather", "AllReduce", "ReduceScatter", "choose_topology", "reduced"]
+__all__ = ["AllGather", "AllReduce", "ParameterServer", "ReduceScatter", "choose_topology", "reduced"]
 
 
 @traits(sparse_rows=True)
@@ -71,6 +71,52 @@ class ReduceScatter(NamedTuple):
     def exchange(self, run: Run, message: Message) -> Messages:
         """The mean of all messages, as one message, of which this process knows its own slices."""
         return run.scatter(message)
+
+
+@setting
+class ParameterServer(NamedTuple):
+    """Workers send to a server, which sends the mean of their messages to all, compressed and with a memory.
+
+    u = e + mean Q(p_i) is what the server has, D(u) what it sends, and e = u - D(u) its memory.  All workers hear D(u),
+    those that were absent as well, so that all know the same model.
+
+    Parameters
+    ----------
+    down : compressor
+        D; full precision by default.
+
+    Notes
+    -----
+    Tang, Yu, Lian, Zhang, Liu, "DoubleSqueeze: parallel stochastic gradient descent with double-pass error-compensated
+    compression" (ICML 2019), if the workers have memories, too.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> method = th.ParallelSGD(th.TopK(2), th.Constant(0.1), th.ErrorFeedback(), topology=ParameterServer(th.TopK(1)))
+    >>> result = th.run(method, th.quadratic([1.0, 2.0, 3.0], covariance=0.0), workers=2, steps=9, x0=[1.0, 1.0, 1.0])
+    >>> bool(result.fun < 0.5 * result.history["f"][0])
+    True
+    """
+
+    down: Any = Identity()
+
+    def compress(self, run: Run, compressor: Any, p: Vector) -> Message:
+        """Q(p), a message of each worker to the server."""
+        return run.compress(compressor, p, to_server=True)
+
+    def exchange(self, run: Run, message: Message) -> Messages:
+        """What the server sends to all."""
+        u = run.vector("down")
+        run.add(u, run.gather(message))  # u = e + mean Q(p)
+        received = run.broadcast(run.compress(self.down, u, phase="down"))  # D(u)
+        run.add(u, received, scale=-1.0)  # e = u - D(u)
+        return received
+
+    def domain(self) -> None:
+        """Reject what is no compressor."""
+        known = quantize.implements(type(self.down))
+        require(known, "down", self.down, "a compressor, such as TopK(10)", TypeError)
 
 
 def choose_topology(exchange: str, compressor: Any, d: int, sharded: bool = False) -> Any:

@@ -38,7 +38,7 @@ def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
     (formula, how), gradients = method.theorem, getattr(method, "gradients", "whole")
     n, iid = int(rows(problem)), method.sampling == "iid"
     whole = method.sampling == "shuffle" and method.batch == n // workers and n % workers == 0
-    whole = whole and method.shards != "shared"
+    whole = whole and method.shards in ("contiguous", "by_label")  # a split may have parts of other sizes
     whole = whole or (n == 0 and not (is_drawn(problem) and problem.noise > 0.0))
     if gradients == "rows":
         covered(n > 0 and iid, f"{type(method).__name__} without rows that are drawn independently")

@@ -1,0 +1,280 @@
+"""Clients that take part now and then: FedAvg, FedProx and SCAFFOLD.
+
+A round, in the notation of the papers: S has m of the N clients, drawn without replacement, w_i is the weight of
+client i, and who is absent keeps what it stores::
+
+    for each client i in S:  y = x
+                             H times: y = y - eta d
+                             p = (x - y) + e_i,  send Q(p),  e_i = p - Q(p)
+    x = x - (mean of Q(p) over S, with the weights w_i), or as another server rule has it
+
+    FedAvg:   d = g, the mean of the batch's gradients of f_i at y
+    FedProx:  d = g + mu (y - x)
+    SCAFFOLD: d = g - c_i + c, and instead of p it sends the change of its c_i, (x - y)/(H eta) - c;
+              c is the sum of w_i c_i over all clients
+
+FedAvg is local SGD in which not everybody takes part, and runs its round function.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..compressors.identity import Identity
+from ..core import require, traits
+from ..core.arguments import is_whole
+from .custom import check_method, method
+from .feedback import NoFeedback
+from .local_sgd import LocalSGD
+from .sampling import Split
+from .server import Mean
+from .topology import ParameterServer
+from .types import Run, Vector
+
+__all__ = ["SCAFFOLD", "FedAvg", "FedProx"]
+
+
+def take_part(method: Any, run: Run) -> None:
+    """Let the clients of this round act: all of them, or as many as the method says, drawn without replacement."""
+    if method.clients is not None:
+        run.choose(method.clients)
+
+
+def send_differences(method: Any, run: Run, y: Vector) -> None:
+    """Send x - y, compressed and with the feedback of local SGD, and move x."""
+    p = method.feedback.load(run)  # p = e_i
+    run.add(p, run.x, minus=y)  # p = e_i + x - y
+    message = method.topology.compress(run, method.compressor, p)  # Q(p)
+    method.feedback.store(run, p, message)  # e_i = p - Q(p)
+    received = method.topology.exchange(run, message)  # their mean, which the server sends to all
+    method.server.update(run, received)  # the server moves x
+
+
+def check_clients(method: Any) -> None:
+    """Reject values outside the domain of methods with clients."""
+    check_method(method)
+    known = method.clients is None or (is_whole(method.clients) and method.clients >= 1)
+    require(known, "clients", method.clients, "an integer, at least 1, or None for all")
+    ParameterServer(method.down).domain()
+
+
+def topology_of(method: Any) -> ParameterServer:
+    """A server that compresses what it sends with ``down``."""
+    return ParameterServer(method.down)
+
+
+def through_server(cls: type) -> type:
+    """Give a method with the fields ``clients`` and ``down`` what all of these have in common."""
+    made: Any = cls
+    made.listed, made.one_by_one = True, True
+    made.topology = property(topology_of)
+    made.step_factors, made.local_models, made.state = LocalSGD.step_factors, True, ("down",)
+    made.domain = getattr(cls, "domain", check_clients)
+    return made
+
+
+@method
+@through_server
+class FedAvg(NamedTuple):
+    """Federated averaging: in each round some clients take H local steps, and the server averages their differences.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Q, of the differences that clients send; full precision by default.
+    step : Constant or InverseTime
+        Step sizes, by the number of the local step.
+    local_steps : int
+        H.
+    clients : int, optional
+        m, how many of the N clients take part in a round, drawn without replacement; all by default.
+    feedback : feedback rule
+        For the part of a difference that was not sent; the memory of a client that is absent stays as it is.
+    server : server rule
+        `Mean`, ``OuterStep(beta)`` for a server step beta, or a rule of FedOpt: `Momentum`, `Adam`.
+    down : compressor
+        D, of the mean that the server sends to all clients, with a memory of its own: see `ParameterServer`.
+    batch, sampling, shards : int, str, and str or Split
+        As in `ParallelSGD`; :func:`theory.split` makes shards.  In the mean over those who take part a client has a
+        weight in proportion to its rows.
+
+    Notes
+    -----
+    McMahan, Moore, Ramage, Hampson, Agüera y Arcas, "Communication-efficient learning of deep networks from
+    decentralized data" (AISTATS 2017), Algorithm 1; with another server it is FedOpt of Reddi et al., "Adaptive
+    federated optimization" (ICLR 2021).  :func:`theory.bounds.fedavg_fixed_point` says where it ends on quadratics.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = FedAvg(step=th.Constant(0.5), local_steps=3, clients=2)
+    >>> float(th.run(method, problem, workers=8, steps=6, x0=np.ones(4)).x[0])
+    0.015625
+    """
+
+    compressor: NamedTuple = Identity()
+    step: Any = None
+    local_steps: int = 1
+    clients: Any = None
+    feedback: Any = NoFeedback()
+    server: Any = Mean()
+    down: NamedTuple = Identity()
+    batch: int | NamedTuple = 1
+    sampling: str = "iid"
+    shards: str | Split = "shared"
+
+    def round(self, run: Run) -> None:
+        """One round of local SGD, of the clients that take part."""
+        take_part(self, run)
+        LocalSGD.round(self, run)  # type: ignore[arg-type]
+
+
+@method
+@through_server
+class FedProx(NamedTuple):
+    """FedAvg whose clients are pulled back to the model with which they began: mu/2 ||y - x||^2 is added to f_i.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Q, of the differences that clients send; full precision by default.
+    step : Constant or InverseTime
+        Step sizes, by the number of the local step.
+    local_steps : int
+        H.
+    clients : int, optional
+        m, how many of the N clients take part in a round; all by default.
+    feedback : feedback rule
+        For the part of a difference that was not sent.
+    server : server rule
+        How the model moves, as in `FedAvg`.
+    down : compressor
+        D, of what the server sends to all clients, as in `FedAvg`.
+    mu : float
+        The weight of the term, at least 0; with 0 it is FedAvg.
+    batch, sampling, shards : int, str, and str or Split
+        As in `FedAvg`.
+
+    Notes
+    -----
+    Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated optimization in heterogeneous networks" (MLSys 2020),
+    Algorithm 2, where the subproblem is solved by H steps.  :func:`theory.bounds.fedavg_fixed_point` with ``prox`` says
+    where it ends on quadratics.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = FedProx(step=th.Constant(0.5), local_steps=2, mu=1.0)  # y = x/2, then 0 x/2 + x/2
+    >>> float(th.run(method, problem, workers=2, steps=2, x0=np.ones(4)).x[0])
+    0.5
+    """
+
+    compressor: NamedTuple = Identity()
+    step: Any = None
+    local_steps: int = 1
+    clients: Any = None
+    feedback: Any = NoFeedback()
+    server: Any = Mean()
+    down: NamedTuple = Identity()
+    mu: float = 0.0
+    batch: int | NamedTuple = 1
+    sampling: str = "iid"
+    shards: str | Split = "shared"
+
+    def round(self, run: Run) -> None:
+        """One round; each line is for all clients that take part."""
+        take_part(self, run)
+        y, g = run.local()
+        run.set(y, run.x)  # y = x
+        for _ in run.local_steps():
+            run.set_gradient(g, at=y)
+            run.add(g, y, scale=self.mu)
+            run.add(g, run.x, scale=-self.mu)  # g + mu (y - x)
+            run.add(y, g, scale=-run.eta)
+        send_differences(self, run, y)
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_clients(self)
+        require(0.0 <= self.mu < math.inf, "mu", self.mu, "a finite number, at least 0")
+
+
+@traits(listed=False, stores=(0, 1), state=("c", "down"))
+@method
+@through_server
+class SCAFFOLD(NamedTuple):
+    """Local steps corrected by control variates, so that clients with different data end at the common minimum.
+
+    Between two rounds a client stores c_i, the mean gradient of its last local steps (``memory_bytes``), and the server
+    c (``server_bytes``), which all clients know from what it sends.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Q, of the change of c_i that a client sends, which tends to 0: c_i is the memory, as in EF21 and DIANA, and
+        needs no other.
+    step : Constant or InverseTime
+        Step sizes, by the number of the local step; in a round whose steps differ, H eta has the first.
+    local_steps : int
+        H.
+    clients : int, optional
+        m, how many of the N clients take part in a round; all by default.
+    server : server rule
+        How the model moves, as in `FedAvg`.
+    down : compressor
+        D, of what the server sends to all clients, as in `FedAvg`.
+    batch, sampling, shards : int, str, and str or Split
+        As in `FedAvg`.
+
+    Notes
+    -----
+    Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, "SCAFFOLD: stochastic controlled averaging for federated learning"
+    (ICML 2020), Algorithm 1 with option II, from c_i = c = 0; the global step is ``server=OuterStep(...)``.  The change
+    of c_i tells the server the change of the model, too, so that a client sends one vector, not two.
+    :func:`theory.bounds.scaffold_factor` is its rate on quadratics.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.ridge(([[1.0], [2.0]], [1.0, 0.0]), l2=0.0)  # two clients, a row each; x* = 1/5
+    >>> method = SCAFFOLD(step=th.Constant(0.1), local_steps=4, clients=1, shards="contiguous")
+    >>> round(float(th.run(method, problem, workers=2, steps=1600).x[0]), 6)
+    0.2
+    """
+
+    compressor: NamedTuple = Identity()
+    step: Any = None
+    local_steps: int = 1
+    clients: Any = None
+    server: Any = Mean()
+    down: NamedTuple = Identity()
+    batch: int | NamedTuple = 1
+    sampling: str = "iid"
+    shards: str | Split = "shared"
+
+    def round(self, run: Run) -> None:
+        """One round; each line is for all clients that take part."""
+        take_part(self, run)
+        (y, g), p, c_i, c, u = run.local(), run.scratch(), run.rows("c_i"), run.vector("c"), run.vector("u")
+        run.set(y, run.x)  # y = x
+        for _ in run.local_steps():
+            run.set_gradient(g, at=y)
+            run.add(g, c_i, scale=-1.0)
+            run.add(g, c)  # g - c_i + c
+            run.add(y, g, scale=-run.eta)
+        length = self.local_steps * run.eta  # H eta
+        run.set(p, run.x, scale=1.0 / length)
+        run.add(p, y, scale=-1.0 / length)
+        run.add(p, c, scale=-1.0)  # (x - y)/(H eta) - c, the change of c_i
+        topology = topology_of(self)
+        message = topology.compress(run, self.compressor, p)
+        run.add(c_i, message)
+        received = topology.exchange(run, message)  # its mean, which the server sends to all
+        run.set(u, c, scale=length)
+        run.add(u, received, scale=length)
+        self.server.update(run, u)  # x = x - the mean of x - y
+        share = float(run.setup.shards.weight[run.weight > 0.0].sum())  # of those who take part
+        run.add(c, received, scale=share)
