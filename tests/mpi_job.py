@@ -83,7 +83,23 @@ def servers():
     ]
 
 
-GROUPS = {"methods": methods, "memories": memories, "rounds": rounds, "servers": servers}
+def hostile():
+    """Robust servers some of whose workers are hostile."""
+    step, memory, gather = th.Constant(0.5), th.ErrorFeedback(), {"exchange": "gather"}
+    mixed, some = th.NNM(2, th.TrimmedMean(2)), (0, 3, 6)
+    return [
+        th.ParallelSGD(None, step, server=th.Attacked(th.Mean(), th.SignFlip(), 2), **gather),
+        th.ParallelSGD(th.TopK(9), step, memory, server=th.Attacked(mixed, th.ALIE(), 2)),
+        th.ParallelSGD(th.QSGD(7), step, server=th.Attacked(th.Bucketing(2, th.Median()), th.Mimic(1), (0,))),
+        th.ParallelSGD(th.QSGD(7), step, server=th.Attacked(th.GeometricMedian(), th.OneSided(np.nan), some)),
+        th.LocalSGD(th.TopK(9), step, 5, memory, server=th.Attacked(th.MultiKrum(2, 3), th.InnerProduct(2.0), 2)),
+        th.ParallelSGD(
+            th.Natural(), step, server=th.Robust(th.CenteredClipping(1.0), th.Momentum(0.5)), shards="by_label"
+        ),
+    ]
+
+
+GROUPS = {"methods": methods, "memories": memories, "rounds": rounds, "servers": servers, "hostile": hostile}
 
 
 def digest(results) -> str:

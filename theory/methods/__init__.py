@@ -3,6 +3,7 @@
 from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
+from .attacks import ALIE, Attack, Attacked, InnerProduct, Mimic, OneSided, Scaling, SignFlip
 from .choco_sgd import ChocoSGD
 from .clients import SCAFFOLD, FedAvg, FedProx
 from .conef import ContractiveErrorFeedback
@@ -32,6 +33,18 @@ from .partial_ef import PartialErrorFeedback
 from .prox_skip import ProxSkip
 from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
+from .robust import (
+    NNM,
+    Bucketing,
+    CenteredClipping,
+    GeometricMedian,
+    Krum,
+    Median,
+    MultiKrum,
+    Robust,
+    TrimmedMean,
+    robust_mean,
+)
 from .sampling import Split
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -42,11 +55,16 @@ from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
 
 __all__ = [
+    "ALIE",
     "Adam",
     "AllGather",
     "AllReduce",
+    "Attack",
+    "Attacked",
     "BiasedErrorCompressorWarning",
+    "Bucketing",
     "CLAG",
+    "CenteredClipping",
     "ChocoGossip",
     "ChocoSGD",
     "Complete",
@@ -68,11 +86,13 @@ __all__ = [
     "ErrorFeedback",
     "FedAvg",
     "FedProx",
+    "GeometricMedian",
     "Gossip",
     "GradientTracking",
     "Hypercube",
-    "UnstableMemoryWarning",
     "ImprovedContractiveErrorFeedback",
+    "InnerProduct",
+    "Krum",
     "LAMB",
     "LinearSketchFeedback",
     "LocalSGD",
@@ -80,12 +100,17 @@ __all__ = [
     "MARINA",
     "Majority",
     "Mean",
+    "Median",
+    "Mimic",
     "Mixing",
     "MixingMatrix",
     "Momentum",
+    "MultiKrum",
+    "NNM",
     "NoFeedback",
     "NoTheoremError",
     "OneBitAdam",
+    "OneSided",
     "OuterStep",
     "ParallelSGD",
     "ParameterServer",
@@ -101,15 +126,25 @@ __all__ = [
     "conef_adam",
     "conef_lamb",
     "Ring",
+    "Robust",
+    "Scaling",
+    "Sharded",
+    "SignFlip",
     "Star",
     "TheoryStep",
     "Torus",
+    "TrimmedMean",
+    "UnstableMemoryWarning",
+    "VRMARINA",
+    "conef_adam",
+    "conef_lamb",
     "cr_psgd",
     "ef_adam",
     "ef_lamb",
     "mem_sgd",
     "method",
     "mixing",
+    "robust_mean",
     "run_lock_free",
     "split",
     "theory_step",
