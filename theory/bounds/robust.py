@@ -74,3 +74,155 @@ def normal_median_variance(workers: float) -> float:
     log_constant = gammaln(workers + 1) - 2.0 * gammaln(half + 1) - 0.5 * math.log(2.0 * math.pi)
     density = np.exp(log_constant + half * (log_ndtr(x) + log_ndtr(-x)) - 0.5 * x * x)
     return float(workers * np.sum(x * x * density) * (x[1] - x[0]))
+
+
+@formula("0 <= bad < workers / 2")
+def least_robustness(workers: int, bad: int) -> float:
+    r"""Least factor kappa with which any rule stands f of N workers; the trimmed mean has it.
+
+    Title (trimmed-mean): The trimmed mean is as robust as any rule can be.
+    Title (floor): How far a trimmed mean is pulled from the optimum.
+    Setting: F is (f, kappa)-robust if ``||F(x_1, ..., x_N) - m_S||^2 <= kappa (1/|S|) sum over S of ||x_i - m_S||^2``
+    for any vectors and every set S of N - f of them with mean m_S.
+    Statement: No F is robust with a factor below f/(N - 2f).
+    Statement (trimmed-mean): The coordinate-wise mean without the f smallest and the f largest numbers is (f, kappa)-
+    robust with kappa = f/(N - 2f), and with no smaller factor.
+    Statement (floor): Where honest workers have ``||x - b_i||^2/2``, gradient descent with the trimmed mean of the
+    gradients ends at a squared distance of at most f/(N - 2f) times the spread of the b_i from their mean.
+    Kind: tight (N - 2f honest vectors at one place and f at another, the hostile ones far beyond the N - 2f).
+    Latex: \kappa\ge\frac{f}{N-2f}
+    Latex (trimmed-mean): \|\mathrm{TM}-\bar x_S\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|x_i-\bar x_S\|^2
+    Latex (floor): \|x_\infty-\bar b\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|b_i-\bar b\|^2
+    Attained: N - 2f honest vectors at one place and f at another
+    Proof: Let N - f vectors be 0 and f be v. With S the zeros F is 0; with S the f and N - 2f zeros m_S = f v/(N - f)
+    and the spread is f (N - 2f)/(N - f)^2 ||v||^2.
+    Proof (trimmed-mean): It grows with each number, so it is most with all hostile ones above: the mean of the N - 2f
+    largest of N - f numbers, by Cauchy and Schwarz at most sqrt(f/(N - 2f)) standard deviations above their mean.
+    Proof (floor): x moves by its distance from a point c, that with TM(c - b_i) = 0; the rest is the factor.
+    Source: Allouah et al., "Fixing by mixing: a recipe for optimal Byzantine ML under heterogeneity", AISTATS 2023,
+    from memory; the proof is derived.
+    Source (trimmed-mean): derived. Allouah et al. 2023, from memory, have 6f/(N - 2f) (1 + f/(N - 2f)).
+    Source (floor): derived.
+    workers: N.
+    bad: f.
+
+    >>> least_robustness(20, 4)
+    0.3333333333333333
+    """
+    return bad / (workers - 2.0 * bad)
+
+
+@formula("0 <= bad < workers / 2")
+def geometric_median_robustness(workers: int, bad: int) -> float:
+    r"""Factor with which the geometric median stands f of N workers.
+
+    Title (geometric-median): What the geometric median stands.
+    Setting: as for `least_robustness`; the point with the least sum of distances.
+    Statement: It is (f, kappa)-robust with kappa = 4 (1 + f/(N - 2f))^2.
+    Kind: upper.
+    Latex: \kappa=4\Big(1+\frac{f}{N-2f}\Big)^2
+    Proof: The sum of distances at it is at most that at m_S; each of the N - f in S is nearer to m_S than to it by at
+    most their distance, each other by at most as much as it is away: (N - 2f) ||F - m_S|| <= 2 sum over S of
+    ||x_i - m_S||.
+    Source: Allouah et al., AISTATS 2023, from memory; the proof is derived.
+    workers: N.
+    bad: f.
+
+    >>> geometric_median_robustness(20, 0)
+    4.0
+    """
+    return 4.0 * (1.0 + least_robustness(workers, bad)) ** 2
+
+
+@formula("0 <= bad", "2 * bad + 2 < workers")
+def krum_robustness(workers: int, bad: int) -> float:
+    r"""Factor with which Krum stands f of N workers.
+
+    Title (krum): What Krum stands.
+    Setting: as for `least_robustness`; the message with the least sum of squared distances to its N - f - 2 nearest
+    others.
+    Statement: Krum is (f, kappa)-robust with kappa = (1 + sqrt 2)^2 (N - f)/(N - 2f - 1).
+    Kind: upper.
+    Latex: \kappa=(1+\sqrt2)^2\,\frac{N-f}{N-2f-1}
+    Proof: Its score is at most that of each i in S, hence at most the mean over S of the sums of squared distances
+    within S: 2 (N - f) times the spread. At least N - 2f - 1 of its nearest, itself included, are in S: add their
+    distances to it and to m_S as vectors.
+    Source: derived. Allouah et al., AISTATS 2023, from memory, have 6 (N - f)/(N - 2f) for N - f - 1 nearest others.
+    workers: N.
+    bad: f.
+
+    >>> round(krum_robustness(20, 0), 3)
+    6.135
+    """
+    return (1.0 + math.sqrt(2.0)) ** 2 * (workers - bad) / (workers - 2.0 * bad - 1.0)
+
+
+@formula("0 <= bad < workers / 2", "robustness >= 0")
+def mixed_robustness(workers: int, bad: int, robustness: float) -> float:
+    r"""Factor with which a rule stands f of N workers after mixing with nearest neighbours.
+
+    Title (mixed): What a rule stands after mixing with nearest neighbours.
+    Setting: as for `least_robustness`; each vector is replaced by the mean of its N - f nearest, itself included, and a
+    (f, kappa)-robust rule is applied.
+    Statement: Mixing and the rule together are (f, 8f/(N - f) (kappa + 1))-robust.
+    Kind: upper.
+    Latex: \kappa'=\frac{8f}{N-f}\,(\kappa+1)
+    Proof: N_i and S differ in as many vectors on both sides, at most f, and those of N_i are nearer to x_i: the mixed
+    y_i, i in S, have a mean squared distance of at most 8f/(N - f) spreads from m_S. This is their spread and the
+    square of the distance of their mean; Cauchy and Schwarz give the factor kappa + 1.
+    Source: Allouah et al., AISTATS 2023, Lemma 1, from memory; the proof is derived.
+    workers: N.
+    bad: f.
+    robustness: kappa.
+
+    >>> mixed_robustness(20, 4, least_robustness(20, 4))
+    2.6666666666666665
+    """
+    return 8.0 * bad / (workers - bad) * (robustness + 1.0)
+
+
+@formula("0 <= bad", "2 * bad + 2 < workers")
+def krum_resilience(workers: int, bad: int) -> float:
+    r"""Factor eta(N, f) of Krum's inequality.
+
+    Title (krum-resilience): Krum points to the side of the gradient.
+    Setting: N - f independent messages with the mean g and E||x_i - g||^2 = s^2; f others may be anything.
+    Statement: If eta s < ||g||, then ``<E F, g> >= (1 - eta s/||g||) ||g||^2``, with
+    ``eta^2 = 2 (N - f + (f (N - f - 2) + f^2 (N - f - 1))/(N - 2f - 2))``.
+    Kind: lower.
+    Latex: \langle\mathbb E F,g\rangle\ge(1-\eta s/\|g\|)\,\|g\|^2
+    Source: Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine learning with adversaries: Byzantine tolerant gradient
+    descent", NIPS 2017, Proposition 1, from notes on it: the paper was not read.
+    workers: N.
+    bad: f.
+
+    >>> round(krum_resilience(21, 4), 2)
+    9.56
+    """
+    n, f = float(workers), float(bad)
+    return math.sqrt(2.0 * (n - f + (f * (n - f - 2.0) + f * f * (n - f - 1.0)) / (n - 2.0 * f - 2.0)))
+
+
+@formula("0 <= bad", "scale >= 0", "(1 + scale) * bad < workers", "step * mu * (1 - (1 + scale) * bad / workers) < 2")
+def sign_flip_floor(workers: int, bad: int, scale: float, *, step: float, mu: float, variance: float) -> float:
+    r"""Where SGD with the plain mean stays if f of N workers flip the sign of what they send.
+
+    Title (sign-flip): SGD with the mean, where some workers flip signs.
+    Setting: f(x) = mu ||x||^2/2, gradients with independent noise of variance sigma^2, a constant step eta; f workers
+    send theirs times -c.
+    Statement: E||x||^2 tends to eta^2 sigma^2 (N - f + c^2 f)/N^2 / (1 - (1 - eta mu q)^2), q = 1 - (1 + c) f/N: the
+    step and the noise are those of other workers. For (1 + c) f > N SGD diverges at any step.
+    Kind: identity.
+    Latex: \mathbb E\|x\|^2\to\frac{\eta^2\sigma^2(N-f+c^2f)/N^2}{1-(1-\eta\mu q)^2},\quad q=1-\frac{(1+c)f}{N}
+    Proof: x moves to (1 - eta mu q) x less eta times the mean of the noise, f terms of which have the factor -c.
+    Source: derived.
+    workers: N.
+    bad: f.
+    scale: c.
+
+    >>> sign_flip_floor(4, 0, 1.0, step=1.0, mu=1.0, variance=4.0)
+    1.0
+    """
+    q = 1.0 - (1.0 + scale) * bad / workers
+    noise = variance * (workers - bad + scale**2 * bad) / workers**2
+    return step**2 * noise / (1.0 - (1.0 - step * mu * q) ** 2)

@@ -33,18 +33,9 @@ from .partial_ef import PartialErrorFeedback
 from .prox_skip import ProxSkip
 from .qsvrg import QSVRG
 from .recipes import cr_psgd, mem_sgd
-from .robust import (
-    NNM,
-    Bucketing,
-    CenteredClipping,
-    GeometricMedian,
-    Krum,
-    Median,
-    MultiKrum,
-    Robust,
-    TrimmedMean,
-    robust_mean,
-)
+from .robust import Robust, robust_mean
+from .robust_mixing import NNM, Bucketing, CenteredClipping
+from .robust_rules import GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
 from .sampling import Split
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
@@ -70,11 +61,11 @@ __all__ = [
     "Complete",
     "ContractiveErrorFeedback",
     "DASHA",
-    "DelayedSGD",
     "DCDPSGD",
     "DCGD",
     "DIANA",
     "DPSGD",
+    "DelayedSGD",
     "DenseStepWarning",
     "ECDPSGD",
     "EF21",
@@ -119,17 +110,13 @@ __all__ = [
     "ProxSkip",
     "QSVRG",
     "ReduceScatter",
-    "SCAFFOLD",
-    "Sharded",
-    "Split",
-    "VRMARINA",
-    "conef_adam",
-    "conef_lamb",
     "Ring",
     "Robust",
+    "SCAFFOLD",
     "Scaling",
     "Sharded",
     "SignFlip",
+    "Split",
     "Star",
     "TheoryStep",
     "Torus",

@@ -1,0 +1,238 @@
+"""Robust rules of one pass: the median, the trimmed mean, the geometric median, and Krum's choice of messages."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import require, setting
+from . import robust_kernels as kernels
+from .robust import check_bad, check_less_than_half, decoded, move_robustly
+from .types import Messages, Run
+
+__all__ = ["GeometricMedian", "Krum", "Median", "MultiKrum", "TrimmedMean"]
+
+
+@setting
+class Median(NamedTuple):
+    """In every coordinate the median of the messages; the mean of the middle two for an even number of workers.
+
+    Notes
+    -----
+    It stands fewer than half of the workers, :func:`theory.bounds.median_deviation`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> robust_mean(Median(), [[1.0], [2.0], [-np.inf]])  # what is not finite counts as 0
+    array([1.])
+    """
+
+    def __bool__(self) -> bool:
+        """Return True: a tuple without fields would be false, and be taken for no server."""
+        return True
+
+    def check_workers(self, n: int) -> None:
+        """Any number will do."""
+
+    def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
+        """The same in NumPy."""
+        return np.median(messages, axis=0)
+
+    def aggregate(rule: Any, sent: np.ndarray, n: int, t: int, out: np.ndarray) -> None:
+        kernels.trimmed_mean(sent, n, (n - 1) // 2, out)
+
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta times the median."""
+        move_robustly(self, run, decoded(run, received))
+
+
+@setting
+class TrimmedMean(NamedTuple):
+    """In every coordinate the mean of the messages without the f smallest and the f largest.
+
+    Parameters
+    ----------
+    f : int
+        How many workers may be hostile, less than half of all.
+
+    Notes
+    -----
+    Yin, Chen, Ramchandran, Bartlett, "Byzantine-robust distributed learning: towards optimal statistical rates", ICML
+    2018.  No rule stands more: :func:`theory.bounds.least_robustness`.
+
+    Examples
+    --------
+    >>> robust_mean(TrimmedMean(1), [[1.0], [2.0], [3.0], [1e9]])
+    array([2.5])
+    """
+
+    f: int
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_bad(self.f)
+
+    def check_workers(self, n: int) -> None:
+        """Reject too few workers."""
+        check_less_than_half(self, n)
+
+    def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
+        """The same in NumPy."""
+        return np.sort(messages, axis=0)[self.f : len(messages) - self.f].mean(axis=0)
+
+    def aggregate(rule: Any, sent: np.ndarray, n: int, t: int, out: np.ndarray) -> None:
+        kernels.trimmed_mean(sent, n, rule.f, out)
+
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta times the trimmed mean."""
+        move_robustly(self, run, decoded(run, received))
+
+
+@setting
+class GeometricMedian(NamedTuple):
+    """Where the sum of the distances to the messages is least, nearly: Weiszfeld's iteration with smoothed distances.
+
+    v = (sum of x_i / r_i) / (sum of 1 / r_i), r_i^2 = ||x_i - v||^2 + (smoothing scale)^2, from the coordinate-wise
+    median on.  ``scale`` is the median distance from there; the iteration ends if v moves by at most tolerance scale.
+
+    Parameters
+    ----------
+    iterations : int
+        At most so many.
+    tolerance, smoothing : float
+        In units of the scale, above 0.
+
+    Notes
+    -----
+    Pillutla, Kakade, Harchaoui, "Robust aggregation for federated learning", IEEE TSP 2022, with the smoothed
+    iteration.  It stands fewer than half of the workers, :func:`theory.bounds.geometric_median_robustness`.
+
+    Examples
+    --------
+    >>> robust_mean(GeometricMedian(), [[0.0, 0.0], [0.0, 0.0], [9.0, 9.0]]).round(3)
+    array([0., 0.])
+    """
+
+    iterations: int = 100
+    tolerance: float = 1e-6
+    smoothing: float = 1e-6
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        require(self.iterations >= 1, "iterations", self.iterations, "an integer, at least 1")
+        for name in ("tolerance", "smoothing"):
+            require(0.0 < getattr(self, name) < 1.0, name, getattr(self, name), "a number above 0 and below 1")
+
+    def check_workers(self, n: int) -> None:
+        """Any number will do."""
+
+    def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
+        """The same in NumPy."""
+        v = np.median(messages, axis=0)
+        scale = np.sort(np.linalg.norm(messages - v, axis=1))[len(messages) // 2]
+        for _ in range(self.iterations if scale * kernels.LARGEST > 1.0 else 0):
+            shares = 1.0 / np.sqrt(np.sum((messages - v) ** 2, axis=1) + (self.smoothing * scale) ** 2)
+            before, v = v, shares @ messages / shares.sum()
+            if np.linalg.norm(v - before) <= self.tolerance * scale:
+                break
+        return v
+
+    def aggregate(rule: Any, sent: np.ndarray, n: int, t: int, out: np.ndarray) -> None:
+        kernels.weiszfeld(sent, n, rule.iterations, rule.tolerance, rule.smoothing, out)
+
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta times the geometric median."""
+        move_robustly(self, run, decoded(run, received))
+
+
+@setting
+class Krum(NamedTuple):
+    """The message with the least sum of squared distances to its N - f - 2 nearest others.
+
+    Parameters
+    ----------
+    f : int
+        How many workers may be hostile, with 2 f + 2 < N.
+
+    Notes
+    -----
+    Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine learning with adversaries: Byzantine tolerant gradient descent",
+    NIPS 2017; :func:`theory.bounds.krum_robustness`, :func:`theory.bounds.krum_resilience`.
+
+    Examples
+    --------
+    >>> robust_mean(Krum(1), [[1.0], [1.5], [2.5], [4.0], [99.0]])
+    array([1.5])
+    """
+
+    f: int
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_bad(self.f)
+
+    def check_workers(self, n: int) -> None:
+        """Reject too few workers."""
+        require(2 * self.f + 2 < n, "f", self.f, f"an integer with 2 f + 2 < {n}, the number of workers")
+
+    def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
+        """The same in NumPy."""
+        return MultiKrum(self.f, 1).plain(messages, centre, t)
+
+    def aggregate(rule: Any, sent: np.ndarray, n: int, t: int, out: np.ndarray) -> None:
+        kernels.best_scores(sent, n, rule.f, 1, out)
+
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta times the chosen message."""
+        move_robustly(self, run, decoded(run, received))
+
+
+@setting
+class MultiKrum(NamedTuple):
+    """The mean of the m messages with the least scores of `Krum`, all chosen at once.
+
+    Parameters
+    ----------
+    f : int
+        How many workers may be hostile, with 2 f + 2 < N.
+    m : int
+        How many messages are averaged, from 1 to N - f.
+
+    Notes
+    -----
+    Blanchard et al. 2017.  What is proved for m > 1 there is about m selections one after the other, with 2 f + 2 <
+    N - m; this is the common form, which scores once.
+
+    Examples
+    --------
+    >>> robust_mean(MultiKrum(1, 2), [[1.0], [1.5], [2.5], [4.0], [99.0]])
+    array([1.25])
+    """
+
+    f: int
+    m: int
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_bad(self.f)
+        require(self.m >= 1, "m", self.m, "an integer, at least 1")
+
+    def check_workers(self, n: int) -> None:
+        """Reject too few workers."""
+        require(2 * self.f + 2 < n, "f", self.f, f"an integer with 2 f + 2 < {n}, the number of workers")
+        require(self.m <= n - self.f, "m", self.m, f"at most N - f = {n - self.f}")
+
+    def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
+        """The same in NumPy."""
+        squares = np.sum((messages[:, None] - messages) ** 2, axis=2)
+        scores = np.sort(squares, axis=1)[:, : len(messages) - self.f - 1].sum(axis=1)
+        return messages[np.argsort(scores, kind="stable")[: self.m]].mean(axis=0)
+
+    def aggregate(rule: Any, sent: np.ndarray, n: int, t: int, out: np.ndarray) -> None:
+        kernels.best_scores(sent, n, rule.f, rule.m, out)
+
+    def update(self, run: Run, received: Messages) -> None:
+        """Move x to x - eta times the mean of the chosen messages."""
+        move_robustly(self, run, decoded(run, received))
