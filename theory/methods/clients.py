@@ -103,7 +103,7 @@ class FedAvg(NamedTuple):
     -----
     McMahan, Moore, Ramage, Hampson, Agüera y Arcas, "Communication-efficient learning of deep networks from
     decentralized data" (AISTATS 2017), Algorithm 1; with another server it is FedOpt of Reddi et al., "Adaptive
-    federated optimization" (ICLR 2021).  :func:`theory.bounds.fedavg_fixed_point` says where it ends on quadratics.
+    federated optimization" (ICLR 2021).  :func:`theory.bounds.local_sgd_fixed_point` says where it ends on quadratics.
 
     Examples
     --------
@@ -160,8 +160,8 @@ class FedProx(NamedTuple):
     Notes
     -----
     Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated optimization in heterogeneous networks" (MLSys 2020),
-    Algorithm 2, where the subproblem is solved by H steps.  :func:`theory.bounds.fedavg_fixed_point` with ``prox`` says
-    where it ends on quadratics.
+    Algorithm 2, where the subproblem is solved by H steps.  :func:`theory.bounds.local_sgd_fixed_point` with
+    ``prox`` says where it ends on quadratics.
 
     Examples
     --------

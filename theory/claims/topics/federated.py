@@ -1,4 +1,4 @@
-"""Claims about workers with heterogeneous data: the limit of local steps."""
+"""Claims about clients with different data: where rounds end, how fast, who is absent, and models of their own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
+from ...cluster import run
 from ...compressors import Identity
-from ...methods import LocalSGD
+from ...methods import SCAFFOLD, FedAvg, FedProx, LocalSGD, OuterStep, ParallelSGD
 from ...methods.schedules import Constant
-from ...problems import ridge
+from ...problems import function, ridge
 from .. import claim, equality, identity
 
 WORKERS = 4
@@ -52,3 +53,128 @@ def _(context):
     rows, targets = np.repeat([[0.4], [0.8], [1.2], [1.6]], 3, axis=0), 2.0 + np.arange(12.0) % 5
     found = end(rows, targets, 0.0, 0.1, 5, 60, context.samples(2000, 1000))[:, 0]
     yield equality("E x, three rows each, drawn", found, fixed(rows, targets, 0.0, 0.1, 5)[0], 1e-6)
+
+
+ALPHA = np.array([0.5, 0.8, 1.2, 1.6])  # rows of one number: the curvatures are their squares
+OWN: dict[str, Any] = {"shards": "contiguous"}
+TARGETS = np.array([3.0, -1.0, 2.0, 1.0])
+
+
+def clients():
+    """A client for each row, with its curvature and its minimiser."""
+    return ridge((ALPHA[:, None], TARGETS), l2=0.0), ALPHA**2, TARGETS / ALPHA
+
+
+def shrinking(context, method, steps: int, best: float) -> float:
+    """Factor of a round, in the later rounds of a run."""
+    x = np.ravel(context.iterates(method, clients()[0], workers=WORKERS, steps=steps, seed=0)) - best
+    return float(abs(x[-1] / x[-11]) ** 0.1)
+
+
+@claim(
+    "federated.proximal",
+    of=bounds.local_sgd_fixed_point,
+    subject=lambda mu: FedProx(step=Constant(0.1), local_steps=8, mu=mu, **OWN),
+    mutants={
+        "FedAvg": lambda mu: FedAvg(step=Constant(0.1), local_steps=8, **OWN),
+        "half the weight": lambda mu: FedProx(step=Constant(0.1), local_steps=8, mu=mu / 2.0, **OWN),
+    },
+    see=("federated.fixed-point",),
+)
+def _(context):
+    problem, curvatures, own = clients()
+    for mu in (0.5, 2.0):
+        found = context.run64(context.subject(mu), problem, workers=WORKERS, steps=1600).last[0]
+        law = bounds.local_sgd_fixed_point(curvatures, own, step=0.1, local_steps=8, prox=mu)[0]
+        yield identity(f"x after 200 rounds, rho={mu:g}", float(found), float(law), 1e-9)
+
+
+@claim(
+    "federated.factor",
+    of=bounds.fedavg_factor,
+    subject=lambda beta, H: FedAvg(step=Constant(0.1), local_steps=H, server=OuterStep(beta), **OWN),
+    mutants={
+        "one local step fewer": lambda beta, H: FedAvg(
+            step=Constant(0.1), local_steps=H - 1, server=OuterStep(beta), **OWN
+        ),
+        "no server step": lambda beta, H: FedAvg(step=Constant(0.1), local_steps=H, **OWN),
+    },
+)
+def _(context):
+    problem, curvatures, own = clients()
+    for beta, H in ((0.5, 4), (1.5, 2)):
+        best = bounds.local_sgd_fixed_point(curvatures, own, step=0.1, local_steps=H)[0]
+        factor = bounds.fedavg_factor(curvatures, step=0.1, local_steps=H, server_step=beta)
+        found = shrinking(context, context.subject(beta, H), 30 * H, float(best))
+        yield identity(f"factor of a round, beta={beta:g}, H={H}", found, factor, 1e-6)
+
+
+@claim(
+    "federated.scaffold",
+    of=bounds.scaffold_factor,
+    subject=lambda H: SCAFFOLD(step=Constant(0.05), local_steps=H, **OWN),
+    mutants={
+        "FedAvg": lambda H: FedAvg(step=Constant(0.05), local_steps=H, **OWN),
+        "steps of half the size": lambda H: SCAFFOLD(step=Constant(0.025), local_steps=H, **OWN),
+    },
+    see=("federated.fixed-point",),
+)
+def _(context):
+    problem, curvatures, own = clients()
+    best = float(np.sum(curvatures * own) / np.sum(curvatures))
+    for H in (2, 6):
+        factor = bounds.scaffold_factor(curvatures, step=0.05, local_steps=H)
+        yield identity(f"factor of a round, H={H}", shrinking(context, context.subject(H), 50 * H, best), factor, 1e-4)
+        end = context.run64(context.subject(H), problem, workers=WORKERS, steps=400 * H).last[0]
+        yield identity(f"x after 400 rounds, H={H}", float(end), best, 1e-9)
+
+
+@claim(
+    "federated.sampled",
+    of=bounds.sampled_clients_variance,
+    subject=lambda m: FedAvg(step=Constant(1.0), clients=m, **OWN),
+    mutants={
+        "one client more": lambda m: FedAvg(step=Constant(1.0), clients=m + 1, **OWN),
+        "all of them": lambda m: FedAvg(step=Constant(1.0), **OWN),
+    },
+)
+def _(context):
+    replicas, v = context.samples(20_000, 1500), -ALPHA * TARGETS  # the gradients at 0
+    for m in (1, 2, 3):
+        x = context.run64(context.subject(m), clients()[0], workers=WORKERS, steps=1, replicas=replicas).last[:, 0]
+        law = bounds.sampled_clients_variance(WORKERS, m, float(v.var()))
+        yield equality(f"squared error of the mean, m={m}", (x + v.mean()) ** 2, law)
+
+
+def tuned(steps: int, b):
+    """Everybody's model: the mean of all, and then local steps of size 0.1 with a client's own data."""
+    N, d = b.shape
+    problem = function(lambda x: float(np.sum((x - b) ** 2)) / (2 * N), lambda x: x - b, d=d, n=N)
+    known: dict[str, Any] = dict(wire_dtype=np.float64, seed=0)
+    common = FedAvg(step=Constant(1.0), **OWN)
+    x = run(common, problem, workers=N, steps=1, x0=np.zeros(d), **known).last
+    own = ParallelSGD(step=Constant(0.1))
+    alone = (function(lambda x, c=c: float(np.sum((x - c) ** 2)) / 2, lambda x, c=c: x - c[None], d=d, n=1) for c in b)
+    return np.stack([run(own, one, workers=1, steps=steps, x0=x, **known).last for one in alone])
+
+
+@claim(
+    "federated.personal",
+    of=bounds.personal_weight,
+    subject=tuned,
+    mutants={
+        "twice as many steps": lambda steps, b: tuned(2 * steps, b),
+        "the common model": lambda steps, b: np.tile(b.mean(axis=0), (len(b), 1)),
+        "their own": lambda steps, b: b,
+    },
+)
+def _(context):
+    d, N = context.samples(40_000, 10_000), 5
+    for steps, V in ((4, 1.0), (8, 2.0)):
+        share = 1.0 - 0.9**steps
+        noise = V * (1.0 - share) / (share * (1.0 - 1.0 / N))  # for which so many steps are best
+        true = np.linspace(-1.0, 1.0, N)[:, None] * np.sqrt(2.0 * V) * np.ones(d)
+        y = context.subject(steps, true + np.sqrt(noise) * context.normal((N, d), steps))
+        weight = bounds.personal_weight(N, V, noise)
+        loss = (1.0 - weight) ** 2 * V + weight**2 * noise * (1.0 - 1.0 / N) + noise / N
+        yield equality(f"mean of |y_i - b_i|^2, {steps} local steps", np.mean((y - true) ** 2, axis=0), loss)
