@@ -19,6 +19,7 @@ from theory.claims.judgement import judge
 from theory.measure import (
     LEVEL,
     bernstein_interval,
+    betting_interval,
     loglog_slope,
     mean_interval,
     ratio_interval,
@@ -101,6 +102,43 @@ def test_a_known_range_is_enough_for_every_sample():
 
     assert misses(lambda x: bernstein_interval(x, 0.0, 1.0, 0.999), rare, 0.005, 1000) <= 0.001
     assert misses(lambda x: student_interval(x, 0.999), rare, 0.005, 1000) > 0.05
+
+
+BOUNDED = {
+    "rare": (lambda rng: (rng.random(200) < 0.01) * rng.random(200), 0.005),
+    "at both ends": (lambda rng: rng.beta(0.2, 0.8, 60), 0.2),
+    "coins": (lambda rng: 1.0 * (rng.random(100) < 0.3), 0.3),
+    "nearly constant": (lambda rng: 0.5 + 0.1 * (rng.random(50) - 0.5), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bets_miss_no_more_often_than_they_say(name):
+    draw, truth = BOUNDED[name]
+    assert misses(lambda x: betting_interval(x, 0.0, 1.0, 0.95), draw, truth, 800) <= 0.05
+
+
+@pytest.mark.parametrize("p, drawn", [(0.1, 0.3), (0.3, 0.08)])
+def test_bets_miss_as_rarely_as_they_say_at_the_level_of_claims(p, drawn):
+    """Weighed: coins that make an interval miss are drawn often."""
+    rng, n, found = np.random.default_rng(0), 150, []
+    for _ in range(500):
+        x = 1.0 * (rng.random(n) < drawn)
+        heads = x.sum()
+        weight = math.exp(heads * math.log(p / drawn) + (n - heads) * math.log((1.0 - p) / (1.0 - drawn)))
+        found.append(weight * (p not in betting_interval(x, 0.0, 1.0)))
+    assert 0.0 < np.mean(found) <= 0.5e-6
+
+
+def test_bets_know_more_than_the_range_where_little_varies():
+    x = np.random.default_rng(0).uniform(4.9, 5.1, 200)
+    bets, range_alone = betting_interval(x, 0.0, 10.0), bernstein_interval(x, 0.0, 10.0)
+    assert 5.0 in bets and bets.half < 0.4 * range_alone.half and bets.level == LEVEL
+    for samples, low, high, name in (([0.5, 1.5], 0, 1, "samples"), ([0.5], 1, 0, "high"), ([], 0, 1, "samples")):
+        with pytest.raises(ValueError, match=f"^{name}"):
+            betting_interval(samples, low, high)
+    (check,) = Measurement([upper("", lambda level: betting_interval(x, 0.0, 10.0, level), 6.0)]).checks
+    assert judge(check) == "holds" and check.interval.level > LEVEL
 
 
 def test_samples_that_do_not_vary_say_nothing_about_what_was_not_seen():

@@ -210,6 +210,7 @@ def mem_sgd(
 
     Title (free): In the end, compression is free.
     Title (theorem.rcv1): Mem-SGD's Theorem 2.4 on RCV1.
+    Title (theorem.quadratic): How far Mem-SGD's Theorem 2.4 is from a run at best.
     Title (slope.rcv1): The rate 1/T with top-10 and memory on RCV1.
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
@@ -222,27 +223,39 @@ def mem_sgd(
     ten coordinates reaches what full precision reaches.
     Statement (theorem.rcv1): Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but is far above f(x_0) - f* at
     every T that one runs; so does Lemma 3.2.
+    Statement (theorem.quadratic): On (mu/2) ||x||^2 from its minimum, with noise of variance sigma^2, Mem-SGD has E
+    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T), whatever k is; G^2 tends to sigma^2 for a large shift, and Theorem 2.4 to
+    125/8 times that.
     Statement (slope.rcv1): Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.
     Kind: upper.
     Kind (free): rate.
+    Kind (theorem.quadratic): identity.
     Kind (slope.rcv1): rate.
     Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
     +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2
     Latex (free): \mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k
+    Latex (theorem.quadratic): T\,\mathbb{E}f(\bar x_T)\to\frac{96}{125}\frac{\sigma^2}\mu,\qquad
+    T\cdot\text{bound}\to\frac{12\,G^2}\mu
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{G^2}{\mu T}\Big)\ \text{as}\ T\to\infty
     Attained: nowhere; loose by orders of magnitude on sparse data, as no problem is the worst one for all three lemmas.
+    Attained (theorem.quadratic): Theorem 2.4 up to 125/8: 15/4 between its lemmas and the weighted mean of f(x_t) - f*,
+    whose limit is (16/5) sigma^2/(mu T), and 25/6 between that mean and f at the average.
     Proof: memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. N synchronous workers that average:
     x_t minus the mean memory is still SGD's iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma
     3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace G^2.
     Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs
     O(1/T^2).
     Proof (theorem.rcv1): memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.
+    Proof (theorem.quadratic): xbar_T - x* is the sum over s of c_s xi_s/S_T, c_s ~ (8/(5 mu)) (s^2 - s^7/T^5), whose
+    squares sum to 64 T^5/(375 mu^2); S_T ~ T^3/3. The memory changes it by O(1/T^2). In the bound the terms of the
+    start and of the memory are O(1/T^2), too, and 4T (T + 2a)/S_T ~ 12/T.
     Proof (slope.rcv1): In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.
     Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
     proof.
     Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
     Source (free): [stich2018sparsified], Remark 2.6.
     Source (theorem.rcv1): [stich2018sparsified], Theorem 2.4.
+    Source (theorem.quadratic): derived, beside [stich2018sparsified], Theorem 2.4.
     Source (slope.rcv1): [stich2018sparsified], Remark 2.6.
     shift: a.
     alpha (float, optional): By default the largest that ``shift`` allows.

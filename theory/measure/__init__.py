@@ -1,6 +1,7 @@
 """Estimators with confidence intervals."""
 
 from .audit_rows import Audit, AuditTable
+from .betting import betting_interval
 from .compressor_audit import audit
 from .damaged_messages import Damage, fuzz
 from .data_diversity import DiversityFloor, conflict_degree, diversity_floor
@@ -43,6 +44,7 @@ __all__ = [
     "Moments",
     "audit",
     "bernstein_interval",
+    "betting_interval",
     "conflict_degree",
     "diversity",
     "diversity_along",

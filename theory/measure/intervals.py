@@ -1,9 +1,10 @@
 """Confidence intervals.
 
 The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
-sample: `share_interval` (Clopper and Pearson) for counts and `bernstein_interval` for a known range hold for every
-number of samples; `mean_interval`, for everything else, is as wide as skewed samples need it, and states a lower level
-where there are too few of them.  `student_interval` is the textbook's, for samples that are nearly normal.
+sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (`.betting`) for
+a known range hold for every number of samples; `mean_interval`, for everything else, is as wide as skewed samples need
+it, and states a lower level where there are too few of them.  `student_interval` is the textbook's, for samples that
+are nearly normal.
 `tests/measure/test_coverage.py` measures how often each of them misses.
 """
 

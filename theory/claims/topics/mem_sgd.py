@@ -13,7 +13,7 @@ from ...compressors import Identity, TopK
 from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
 from ...problems import quadratic
-from .. import assumption, claim, identity, upper
+from .. import assumption, claim, equality, identity, limit, upper
 from ..mutants.shared import Scaling, WrongFeedback
 from .feedback import constant_gradient, memories_after
 
@@ -159,6 +159,45 @@ def _(context):
             f"its lemmas together, alpha={alpha:g}, T={T}, {form}", composed(T, form, alpha=alpha, **known), whole
         )
     yield f"f(x_0) - f* = {f0:.3g}, so the bound says something from T of about 200 on"
+
+
+def averaged_noise(steps, shift):
+    """E f(xbar_T) of SGD on ||x||^2/2 from 0, noise of variance 1, steps 8/(a + t), weights (a + t)^2: exactly."""
+    t, later, total = shift + np.arange(steps), 0.0, 0.0
+    for eta, weight in zip((8.0 / t)[::-1].tolist(), (t**2.0)[::-1].tolist(), strict=True):
+        total += (eta * later) ** 2  # what a step's noise adds to the sum of the weighted iterates
+        later = weight + (1.0 - eta) * later
+    return total / (2.0 * np.sum(t**2.0) ** 2)
+
+
+@claim(
+    "memsgd.theorem.quadratic",
+    of=bounds.mem_sgd,
+    subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
+    mutants={
+        "what was sent never reaches x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
+        "steps half as long": lambda k: (TopK(k), ErrorFeedback(), 4.0),
+        "x moves away from the minimum": lambda k: (TopK(k), WrongFeedback(outside=-1.0), 8.0),
+    },
+    see=("memsgd.theorem", "memsgd.theorem.rcv1"),
+)
+def _(context):
+    d, k, T, a = 40, 20, 1000, 50.0
+    compressor, feedback, c = context.subject(k)
+    method = ParallelSGD(compressor, step=InverseTime(c, 1.0, a), feedback=feedback, average="quadratic")
+    problem, run = quadratic(np.ones(d), covariance=1.0 / d), dict(replicas=context.samples(400, 100), x0=np.zeros(d))
+    found, where, law = (
+        context.run64(method, problem, steps=T, **run).funs,
+        f"top-{k} of {d}, T={T}",
+        averaged_noise(T, a),
+    )
+    yield equality(f"E f(xbar_T) - f*, {where}", found, law)
+    known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, distance=0.0, d=d, k=k, shift=a)
+    bound = bounds.mem_sgd(T, second_moment=1.0 + 8.0 / a, **known)  # E||x_t||^2 <= eta_0/(2 - eta_0)
+    yield upper(f"the same, {where}", found, bound)
+    long, law_then = bounds.mem_sgd(10**5, second_moment=1.0, **known), 125.0 / 8.0 * averaged_noise(10**5, a)
+    yield limit("125/8 of the law, beside Theorem 2.4, T=10^5", law_then, long, 0.03 * law_then)
+    yield f"Theorem 2.4 over the law at T={T:,}: {float(bound) / law:.3g}; with G^2 = sigma^2 it tends to 125/8"
 
 
 @claim(
