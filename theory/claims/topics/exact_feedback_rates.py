@@ -99,11 +99,10 @@ def _(context):
             where = f"{name}, L/mu={kappa}, s={s}"
             yield identity(f"most negative pivot, {where}", most_negative(found), 0.0, 0.0)
             yield identity(f"number of squares, {where}", sum(pivot > 0 for pivot in found), 1.0, 0.0)
-        for kappa, s in ((4.0, 0.3), (30.0, 0.05)):  # the formula in floats, where its root is irrational
-            values = np.linalg.eigvalsh(np.array(form(known(bounds, kappa, s), context.subject).left, float))
-            yield identity(
-                f"smallest over largest eigenvalue, {name}, L/mu={kappa:g}, s={s:g}", values[0] / values[-1], 0.0
-            )
+        for ratio, missing in ((4.0, 0.3), (30.0, 0.05)):  # the formula in floats, where its root is irrational
+            left = np.array(form(known(bounds, ratio, missing), context.subject).left, float)
+            values, where = np.linalg.eigvalsh(left), f"{name}, L/mu={ratio:g}, s={missing:g}"
+            yield identity(f"smallest over largest eigenvalue, {where}", values[0] / values[-1], 0.0)
 
 
 @claim(
