@@ -91,21 +91,23 @@ def ef21_bc_ratio(delta: float, down: float) -> float:
     r"""The same for EF21-BC, whose model's messages are compressed, too.
 
     Setting: EF21-BC with the contractions delta of the workers' messages and delta_D of the model's.
-    Statement: sqrt(b) + sqrt(c (1 + 2b)) stands for EF21's sqrt(b), b = beta/theta, in the step sizes
-    :func:`difference_step`; c = 2 (1 + sqrt(1 - delta))^2 beta_D/theta_D.
-    Kind: upper; the step sizes are sufficient.
-    Latex: \sqrt b+\sqrt{c(1+2b)},\quad b=\tfrac\beta\theta,\ c=2(1+\sqrt{1-\delta})^2\tfrac{\beta_D}{\theta_D}
+    Statement: sqrt(b) + c (1 + sqrt(b)) stands for EF21's sqrt(b), b = beta/theta, in the step sizes
+    :func:`difference_step`; c = (1 + sqrt(1 - delta)) sqrt(beta_D/theta_D).
+    Kind: tight.
+    Latex: \sqrt b+c\,(1+\sqrt b),\quad b=\tfrac\beta\theta,\ c=(1+\sqrt{1-\delta})\sqrt{\beta_D/\theta_D}
+    Attained: in the limit of no contraction of either, x^2/2 with C(v) = (1 + q) v and D(v) = (1 + q_D) v: their
+    longest stable step is 2 (1 + q q_D)/((1 + q) (1 + q_D)) times the theorem's.
     Proof: M = ||g - h||^2 has M+ <= (1 - theta_D) M + beta_D ||h+ - h||^2, and ||h+ - h||^2 <= (1 + sqrt(1 - delta))^2
-    (2 G + 2 L~^2 R), as ||C(v)|| <= (1 + sqrt(1 - delta)) ||v||; ||g - grad f||^2 <= (1 + s) G + (1 + 1/s) M with the
-    best s.
+    ((1 + t) G + (1 + 1/t) L~^2 R), as ||C(v)|| <= (1 + sqrt(1 - delta)) ||v||; ||g - grad f||^2 <= (1 + s) G + (1 +
+    1/s) M. G is at most b L~^2 R in the long run; t = 1/sqrt(b) and the s that makes the sum least.
     Source: derived; the method is [fatkhullin2021bells], EF21-BC, whose constants were not at hand.
     down: delta_D.
 
-    >>> ef21_bc_ratio(0.75, 1.0), round(float(ef21_bc_ratio(1.0, 0.75)), 4)
-    (1.0, 1.4142)
+    >>> ef21_bc_ratio(0.75, 1.0), ef21_bc_ratio(1.0, 0.75)
+    (1.0, 1.0)
     """
-    b, root = clag_ratio(delta) ** 2, 1.0 + math.sqrt(1.0 - delta)
-    return total(workers=math.sqrt(b), model=root * math.sqrt(2.0 * (1.0 + 2.0 * b)) * clag_ratio(down))
+    b = clag_ratio(delta)
+    return total(workers=b, model=(1.0 + math.sqrt(1.0 - delta)) * clag_ratio(down) * (1.0 + b))
 
 
 @formula("omega >= 0", "0 <= bias < 1")
@@ -251,49 +253,54 @@ def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: flo
     return (1.0 - step * mu) ** steps * total(start=gap, memory=step * error / decay)
 
 
-@formula("0 < momentum <= 1", "mu >= 0", "workers_lipschitz > 0")
+@formula("0 < momentum <= 1", "mu >= 0", "workers_lipschitz > 0", "split > 0")
 def ef21_momentum_step(
-    delta: float, *, momentum: float, lipschitz: float, workers_lipschitz: float, mu: float = 0.0
+    delta: float, *, momentum: float, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, split: float = 1.0
 ) -> float:
     r"""Longest step size of EF21 with momentum, with gradient noise; momentum 1 is EF21.
 
     Setting: EF21-SGDM with a in (0, 1], ||C(v) - v||^2 <= (1 - delta) ||v||^2; L~ the root of the mean of the L_i^2.
-    Statement: gamma = 1/(L + sqrt(K)), K = c ((4 beta/theta) (a^2 + c (1 - a)^2) L~^2 + 2 (1 - a)^2/a^2 L^2), c = 1;
-    with mu of the Polyak-Lojasiewicz inequality c = 2 and gamma at most min(theta, a)/(2 mu).
+    Statement: gamma = 1/(L + sqrt(K)), K = c ((1 + 1/s) (2 beta/theta) (a^2 + c (1 - a)^2) L~^2 + (1 + s) (1 - a)^2/a^2
+    L^2), c = 1, any s > 0; with mu of the Polyak-Lojasiewicz inequality c = 2 and gamma at most min(theta, a)/(2 mu).
     Kind: upper.
-    Proof: Phi = f - f* + A mean ||g_i - v_i||^2 + B mean ||v_i - grad f_i||^2 + D ||mean v_i - grad f||^2 with A = c
-    gamma/theta, B = 2 c beta a A, D = c gamma/a; see :func:`ef21_momentum_noise`.
+    Proof: Phi = f - f* + A mean ||g_i - v_i||^2 + B mean ||v_i - grad f_i||^2 + D ||mean v_i - grad f||^2 with A = (1
+    + 1/s) c gamma/(2 theta), B = 2 c beta a A, D = (1 + s) c gamma/(2 a); see :func:`ef21_momentum_noise`.
     Source: derived; the method is [fatkhullin2023momentum], Algorithm 1, whose steps have other constants.
     momentum: a.
     workers_lipschitz: L~.
     mu: 0 for smooth functions.
+    split: s, how the errors of the messages and of the momentum share what ||g - grad f||^2 may be.
 
     >>> ef21_momentum_step(1.0, momentum=0.5, lipschitz=1.0, workers_lipschitz=1.0)  # 1/(1 + sqrt(2))
     0.4142
     """
     (theta, beta), c = _forgets(delta), 2.0 if mu else 1.0
-    memory = 4.0 * beta / theta * (momentum**2 + c * (1.0 - momentum) ** 2) * workers_lipschitz**2
-    squared = c * (memory + 2.0 * ((1.0 - momentum) / momentum * lipschitz) ** 2)
+    memory = 2.0 * beta / theta * (momentum**2 + c * (1.0 - momentum) ** 2) * workers_lipschitz**2
+    squared = c * ((1.0 + 1.0 / split) * memory + (1.0 + split) * ((1.0 - momentum) / momentum * lipschitz) ** 2)
     longest = 1.0 / (lipschitz + math.sqrt(squared))
     return min(longest, min(theta, momentum) / (2.0 * mu)) if mu else longest
 
 
-@formula("0 < momentum <= 1")
-def ef21_momentum_noise(delta: float, *, momentum: float, variance: float, workers: int = 1) -> float:
+@formula("0 < momentum <= 1", "split > 0")
+def ef21_momentum_noise(
+    delta: float, *, momentum: float, variance: float, workers: int = 1, split: float = 1.0
+) -> float:
     r"""What gradient noise adds to the mean squared gradient of EF21 with momentum.
 
     Setting: as for :func:`ef21_momentum_step`, step sizes up to that; gradients of the workers with independent noise
     of variance sigma^2.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 Phi_0/(gamma T) + 2 sigma^2 (a/N + beta a^2 + 2 beta a^3/theta),
-    theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It vanishes with a; at a = 1, EF21, the part of beta does not
-    vanish with N.
-    Kind: upper.
-    Latex: 2\sigma^2\Big(\frac aN+\beta a^2+\frac{2\beta a^3}\theta\Big)
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 Phi_0/(gamma T) + sigma^2 ((1 + s) a/N + (1 + 1/s) (beta a^2 + 2 beta
+    a^3/theta)), theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It vanishes with a; at a = 1, EF21, the part of
+    beta does not vanish with N.
+    Kind: upper; tight without compression.
+    Latex: \sigma^2\Big((1+s)\frac aN+(1+\tfrac1s)\Big(\beta a^2+\frac{2\beta a^3}\theta\Big)\Big)
+    Attained: without compression and momentum, delta = a = 1, s to 0, by x^2/2 with the step 1/L.
     Proof: In a step the noise adds a^2 sigma^2/N to ||mean v - grad f||^2, a^2 sigma^2 to mean ||v_i - grad f_i||^2,
     and (1 - delta) a^2 sigma^2 to mean ||g_i - v_i||^2, with the factors of Phi.
     Source: derived; [fatkhullin2023momentum], Theorem 3, has the same three terms in order of magnitude, from memory.
     momentum: a.
     workers: N.
+    split: s, the same as of the step.
 
     >>> ef21_momentum_noise(1.0, momentum=0.5, variance=2.0, workers=4)
     0.5
@@ -301,5 +308,5 @@ def ef21_momentum_noise(delta: float, *, momentum: float, variance: float, worke
     7.0
     """
     theta, beta = _forgets(delta)
-    noise = total(mean=momentum / workers, compression=beta * momentum**2, drift=2.0 * beta * momentum**3 / theta)
-    return 2.0 * variance * noise
+    of_v, of_messages = (1.0 + split) * variance, (1.0 + 1.0 / split) * variance * beta * momentum**2
+    return total(mean=of_v * momentum / workers, compression=of_messages, drift=2.0 * of_messages * momentum / theta)

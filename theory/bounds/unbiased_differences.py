@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..core import require
 from .closed_form import formula, total
 
 
@@ -28,7 +29,7 @@ def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float)
     return 1.0 / (lipschitz + 2.0 * omega * largest / workers)
 
 
-@formula("0 < step * mu <= 1", "at_minimum >= 0", "workers > 0")
+@formula("0 < step * mu <= 1", "at_minimum >= 0", "workers > 0", "largest > 0", "split > 0")
 def dcgd_rate(
     steps: int,
     *,
@@ -39,25 +40,43 @@ def dcgd_rate(
     workers: float,
     at_minimum: float,
     variance: float = 0.0,
+    lipschitz: float | None = None,
+    largest: float = 1.0,
+    split: float = 1.0,
 ) -> float:
     r"""Squared distance after T steps of DCGD, gradient descent with unbiased compressed gradients.
 
     Setting: x <- x - eta mean Q(g_i), g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and
-    L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; eta at most :func:`dcgd_step`.
-    Statement: E||x_T - x*||^2 <= (1 - eta mu)^T ||x_0 - x*||^2 + eta (2 omega G* + (1 + omega) sigma^2)/(N mu), G* =
-    mean ||grad f_i(x*)||^2.
-    Kind: upper.
-    Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-\eta\mu)^T\|x_0-x^*\|^2+\frac{\eta(2\omega G^*+(1+\omega)\sigma^2)}{N\mu}
-    Source: derived: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N, mean ||grad
-    f_i||^2 <= 4 L_max (f - f*) + 2 G*, ||grad f||^2 <= 2 L (f - f*), <grad f, x - x*> >= f - f* + mu ||x - x*||^2/2.
-    Compressed gradients with exact ones: [khirirat2018distributed].
+    L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; any s > 0 with eta (L + (1 + 1/s) omega L_max/N) < 2.
+    Statement: E||x_T - x*||^2 <= (1 - r)^T ||x_0 - x*||^2 + (1 - (1 - r)^T) eta^2 ((1 + s) omega G* + (1 + omega)
+    sigma^2)/(N r), r = eta mu (2 - eta (L + (1 + 1/s) omega L_max/N)), G* = mean ||grad f_i(x*)||^2. With s = 1 and eta
+    at most :func:`dcgd_step`, r >= eta mu.
+    Kind: tight.
+    Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-r)^T\|x_0-x^*\|^2+\frac{1-(1-r)^T}r\,
+    \frac{\eta^2((1+s)\omega G^*+(1+\omega)\sigma^2)}N,\quad
+    r=\eta\mu\big(2-\eta(L+(1+\tfrac1s)\tfrac{\omega L_{\max}}N)\big)
+    Attained: mu ||x||^2/2 for all workers with coordinates that are sent or not, s to infinity; and the first step from
+    x*, s to 0.
+    Proof: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N; mean ||grad f_i||^2 <= (1 +
+    s) G* + (1 + 1/s) mean ||grad f_i - grad f_i(x*)||^2, whose mean is at most L_max <grad f, x - x*>; ||grad f||^2 <=
+    L <grad f, x - x*>, and <grad f, x - x*> >= mu ||x - x*||^2.
+    Source: derived. Compressed gradients with exact ones: [khirirat2018distributed].
     at_minimum: G*, the mean of ||grad f_i(x*)||^2.
+    lipschitz: L; without it r = eta mu, for s = 1 and steps up to :func:`dcgd_step`.
+    largest: L_max, the largest L_i.
+    split: s.
 
     >>> dcgd_rate(1, step=0.5, mu=1.0, distance=1.0, omega=1.0, workers=2, at_minimum=1.0)
-    1.0
+    0.75
+    >>> dcgd_rate(1, step=0.5, mu=1.0, distance=1.0, omega=0.0, workers=1, at_minimum=0.0, lipschitz=1.0)
+    0.25
     """
-    noise = 2.0 * omega * at_minimum + (1.0 + omega) * variance
-    return total(start=(1.0 - step * mu) ** steps * distance, noise=step * noise / (workers * mu))
+    noise, r = (1.0 + split) * omega * at_minimum + (1.0 + omega) * variance, step * mu
+    if lipschitz is not None:
+        r *= 2.0 - step * (lipschitz + (1.0 + 1.0 / split) * omega * largest / workers)
+    require(r > 0.0, "step", step, "eta (L + (1 + 1/s) omega L_max/N) below 2")
+    left = (1.0 - r) ** steps
+    return total(start=left * distance, noise=(1.0 - left) * step**2 * noise / (workers * r))
 
 
 @formula("largest > 0", "workers > 0")
@@ -67,7 +86,8 @@ def diana_step(lipschitz: float, *, omega: float, workers: float, largest: float
     Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); more in :func:`diana_rate`.
     Statement: eta <= 1/(L + 6 omega L_max/N).
     Kind: identity.
-    Source: [mishchenko2019distributed], with L_max in place of L; derived again, see :func:`diana_rate`.
+    Source: [gorbunov2020unified], its corollary about DIANA, from memory, with L_max in place of L; derived again, see
+    :func:`diana_rate`. The method is [mishchenko2019distributed], whose step has other constants.
     workers: N; for correlated messages omega over the constant of their mean's error.
     largest: L_max, the largest L_i.
 
@@ -102,7 +122,7 @@ def diana_rate(
     message errs by (omega/N) mean ||grad f_i - h_i||^2 <= (2 omega/N) (mean ||grad f_i - h_i*||^2 + mean ||h_i -
     h_i*||^2), h_i* = grad f_i(x*), mean ||grad f_i - h_i*||^2 <= 2 L_max (f - f*); the factor of f - f* is 2 eta -
     eta^2 (2 L + 12 omega L_max/N) >= 0.
-    Source: derived; [mishchenko2019distributed].
+    Source: derived; the method is [mishchenko2019distributed], and V is that of [gorbunov2020unified], from memory.
     start: V_0.
 
     >>> diana_rate(2, step=0.25, mu=1.0, alpha=0.5, start=16.0, omega=1.0, workers=2)

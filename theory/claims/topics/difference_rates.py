@@ -52,31 +52,47 @@ def _(context):
         yield identity(f"G after two messages, delta={delta:g}, L={L:g}", found[1], law, 1e-9)
 
 
+def _lazy(delta, trigger, step):
+    return CLAG(Scaling(delta, over=True), unchanging(step), trigger=trigger)
+
+
 @claim(
     "clag.memory",
     of=bounds.clag_decay,
-    subject=lambda trigger: CLAG(Scaling(0.75, over=True), unchanging(0.3), trigger=trigger),
+    subject=_lazy,
     mutants={
-        "silent up to eight times the trigger": lambda trigger: CLAG(
-            Scaling(0.75, over=True), unchanging(0.3), trigger=8.0 * trigger
-        ),
-        "a compressor that contracts less": lambda trigger: CLAG(
-            Scaling(0.02, over=True), unchanging(0.3), trigger=trigger
+        "silent up to eight times the trigger": lambda delta, trigger, step: _lazy(delta, 8.0 * trigger, step),
+        "a compressor that contracts less": lambda delta, trigger, step: _lazy(delta - 0.1, trigger, step),
+        "half of each message is learnt": lambda delta, trigger, step: LEARNS_HALF(
+            Scaling(delta, over=True), unchanging(step)
         ),
     },
 )
 def _(context):
-    problem, x0 = quadratic(CURVATURES, covariance=0.0), context.normal(6, "x0")
-    for trigger in (0.25, 2.0):
-        x, error = [x0], []
-        for steps in range(1, context.samples(24, 12)):
-            result = context.run64(context.subject(trigger), problem, steps=steps, x0=x0, seed=0)
-            error.append(float(np.sum((known_of(result) - CURVATURES * x[-1]) ** 2)))
-            x.append(result.last)
-        forgets, ratio = bounds.clag_decay(0.75, trigger), bounds.clag_ratio(0.75, trigger)
-        moved = np.sum(np.diff(x, axis=0)[: len(error) - 1] ** 2, axis=1)
-        laws = (1.0 - forgets) * np.array(error[:-1]) + forgets * ratio**2 * moved
-        yield upper(f"largest G_t/((1 - A) G_(t-1) + B R), zeta={trigger:g}", float(np.max(error[1:] / laws)), 1.0)
+    for delta, trigger in ((0.75, 0.25), (0.75, 2.0), (0.36, 5.0)):
+        q = (1.0 - delta) ** 0.5
+        beta = (1.0 - delta) / (1.0 - q)  # the gradient moves in the direction of its error, by this share of it:
+        share = (1.0 - q) / q if trigger <= beta else (1.0 - delta) / (trigger - (1.0 - delta))
+        x, error = errors_of(context, context.subject(delta, trigger, q * share / (1.0 + q)), 2)
+        kept = (error[1] - max(beta, trigger) * (x[1] - x[0]) ** 2) / error[0]
+        law = bounds.clag_decay(delta, trigger)
+        yield identity(f"share of G that is forgotten, delta={delta:g}, zeta={trigger:g}", float(1.0 - kept), law, 1e-9)
+    x, error = errors_of(context, context.subject(1.0, 4.0 + 1e-9, 0.1), 8)
+    found, law = (
+        np.max(error[1:] / np.diff(x)[:-1] ** 2),
+        bounds.clag_decay(1.0, 4.0) * bounds.clag_ratio(1.0, 4.0) ** 2,
+    )
+    yield identity("largest G_t/R of 8 steps in full precision, zeta=4", float(found), law, 1e-7)
+
+
+def errors_of(context, method, steps: int):
+    """x_0, ..., x_T and G_0, ..., G_(T-1) of a run with x^2/2 from 1."""
+    problem, x, error = quadratic([1.0], covariance=0.0), [1.0], []
+    for t in range(1, steps + 1):
+        result = context.run64(method, problem, steps=t, x0=np.ones(1), seed=0)
+        error.append(float((known_of(result) - x[-1])[0] ** 2))
+        x.append(float(result.last[0]))
+    return np.array(x), np.array(error)
 
 
 KIN: dict[str, Any] = {
@@ -270,6 +286,16 @@ def _(context):
 )
 def _(context):
     problem = ridge((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)
+    for workers in (1, 4):  # neither compression nor momentum: x is the mean of the last gradients' noise
+        method, replicas = (
+            EF21SGDM(Identity(), unchanging(context.subject), momentum=1.0),
+            context.samples(40_000, 20_000),
+        )
+        how = dict(x0=np.zeros(1), replicas=replicas, workers=workers, steps=2)
+        found = context.run64(method, problem, "plain", workers, **how).last.ravel() ** 2
+        law = bounds.ef21_momentum_noise(1.0, momentum=1.0, variance=1.0, workers=workers, split=1e-6)
+        label = f"E||grad f||^2, in full precision, a=1, N={workers}"
+        yield equality(label, found, law) if workers > 1 else identity(label, float(found.mean()), law, 1e-5)
     for a, workers in ((1.0, 1), (0.2, 4)):
         step = context.subject * bounds.ef21_momentum_step(0.84, momentum=a, lipschitz=1.0, workers_lipschitz=1.0)
         method = EF21SGDM(Lopsided(0.4), unchanging(step), momentum=a)
@@ -336,16 +362,27 @@ def asked(L, s: float) -> float:
 @claim(
     "ef21.both-ways.step",
     of=bounds.ef21_bc_ratio,
-    subject=bounds.ef21_bc_ratio,
-    mutants={"the workers' messages alone": lambda delta, down: bounds.clag_ratio(delta)},
+    subject=(both_ways, EF21BC),
+    mutants={
+        "one memory for both": (_same_memory, EF21BC),
+        "the workers' messages alone": (lambda s, up, down: both_ways(s, up, 1.0), EF21BC),
+        "the model's memory is not used": (both_ways, lambda c, step, down: EF21(c, step)),
+    },
     see=("ef21.both-ways",),
 )
 def _(context):
-    for delta, down in ((0.36, 0.51), (0.19, 0.75)):
-        step = bounds.difference_step(context.subject(delta, down), lipschitz=1.0, workers_lipschitz=1.0)
-        method = EF21BC(Scaling(delta, over=True), unchanging(step), down=Scaling(down, over=True))
-        x = context.run64(method, quadratic([1.0], covariance=0.0), steps=300, x0=np.ones(1), seed=0).last
-        yield upper(f"|x_300|, x_0 = 1, delta={delta:g}, delta_D={down:g}", float(np.abs(x).max()), 1.0)
+    matrix, made = context.subject
+    for q, r in ((0.5, 0.0), (0.0, 0.7), (0.8, 0.6), (0.9, 0.95)):
+        longest = crossing(0.0, 4.0, lambda s: growth(matrix(s, 1.0 + q, 1.0 + r)) < 1.0 + 1e-12, 50)  # noqa: B023
+        asked = 2.0 * (1.0 + q * r) / ((1.0 + q) * (1.0 + r)) / max(longest, 1e-9) - 1.0
+        law = bounds.ef21_bc_ratio(1.0 - q**2, 1.0 - r**2)
+        yield identity(f"what the quadratic asks for, q={q:g}, q_D={r:g}", asked, law, 1e-6)
+    delta = 0.19  # q = 0.9 in both directions: the longest stable step is 1.003 times the theorem's
+    step = bounds.difference_step(bounds.ef21_bc_ratio(delta, delta), lipschitz=1.0, workers_lipschitz=1.0)
+    for share, side in ((0.9, upper), (1.1, lower)):
+        method = made(Scaling(delta, over=True), unchanging(share * step), down=Scaling(delta, over=True))
+        last = context.run64(method, quadratic([1.0], covariance=0.0), steps=3000, x0=np.ones(1), seed=0).last
+        yield side(f"|x| of a run after 3000 steps at {share:g} of the step", float(abs(last[0])), 1.0)
 
 
 @claim(

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bernoulli, PermK, RandK
+from ...compressors import Bernoulli, Identity, PermK, RandK
+from ...measure.crossings import reached
 from ...methods import DASHA, DCGD, DIANA, MARINA, ProxSkip
 from ...methods.schedules import Constant
 from ...problems import quadratic, ridge, solve, value
 from .. import claim, equality, identity, upper
+from ..laws import loglog_rate
 from ..mutants.stability import descent, diana, growth, marina, moment_matrix
 
 OWN: dict[str, Any] = {"shards": "contiguous"}  # row i is worker i's
@@ -36,6 +38,16 @@ def gradients(problem, x):
 def regression(context, workers: int = 6, d: int = 4):
     """One with random rows."""
     return own_rows(context.normal((workers, d), "A"), 3.0 * context.normal(workers, "b"), 0.2)
+
+
+def longer(method, factor=12.0, **more):
+    """The method with steps so much longer."""
+    return lambda c, step, **own: method(c, Constant(factor * step.eta), **more, **own)
+
+
+def coins(omega: float):
+    """Each coordinate with probability 1/(1 + omega), times 1 + omega."""
+    return Bernoulli(1.0 / (1.0 + omega))
 
 
 # --- DIANA ------------------------------------------------------------------------------------------------------------
@@ -79,25 +91,38 @@ def _(context):
 @claim(
     "dcgd.rate",
     of=bounds.dcgd_rate,
-    subject=lambda step: DCGD(SPARSE(), Constant(step), **OWN),
+    subject=DCGD,
     mutants={
-        "a step twenty times as long": lambda step: DCGD(SPARSE(), Constant(20.0 * step), **OWN),
-        "no steps": lambda step: DCGD(SPARSE(), Constant(1e-9), **OWN),
+        "a step twenty times as long": longer(DCGD, 20.0),
+        "no steps": longer(DCGD, 1e-9),
+        "half of the variance": lambda c, step, **own: DCGD(Bernoulli(0.4), step, **own),
     },
 )
 def _(context):
-    (problem, known), w = regression(context), 3.0
+    (problem, known), w, d = regression(context), 3.0, context.samples(30_000)
+    equal, at = quadratic(np.ones(d), covariance=0.0), {"workers": 4, "steps": 3, "x0": np.ones(d)}
+    for omega, step in ((0.0, 0.5), (3.0, 0.3)):  # all workers have x^2/2
+        found = context.run64(context.subject(coins(omega), Constant(step)), equal, "equal", **at).last ** 2
+        law = {"step": step, "mu": 1.0, "omega": omega, "distance": 1.0, "at_minimum": 0.0, "lipschitz": 1.0}
+        law = bounds.dcgd_rate(3, workers=4, split=1e9, **law)
+        label = f"E x_3^2, x^2/2 for all of 4 workers, omega={omega:g}"
+        yield equality(label, found, law) if omega else identity(label, found.max(), law, 1e-8)
+    v, step = context.normal(d, "v") / math.sqrt(d), 1e-3
+    apart, _ = own_rows(np.stack([v, v]), np.array([1.0, -1.0]), 0.1)  # x* = 0
+    at = {"workers": 2, "steps": 1, "x0": np.zeros(d)}
+    found = d * context.run64(context.subject(coins(w), Constant(step), **OWN), apart, "apart", **at).last ** 2
+    law = {"step": step, "mu": 0.1, "distance": 0.0, "omega": w, "workers": 2, "at_minimum": float(v @ v)}
+    yield equality("E||x_1 - x*||^2 from x_0 = x*", found, bounds.dcgd_rate(1, lipschitz=1.2, split=1e-3, **law))
     N, optimum = len(problem.b), solve(problem).x
     mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
     step = bounds.dcgd_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
     at_minimum = float(np.mean(np.sum(gradients(problem, optimum) ** 2, axis=1)))
-    start = context.normal(4, "far") * 30.0
-    for steps, x0 in ((60, start), (1_000, np.zeros(4))):
-        options = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
-        found = np.sum((context.run64(context.subject(step), problem, steps, **options).last - optimum) ** 2, axis=-1)
-        distance = float(np.sum((x0 - optimum) ** 2))
-        law = bounds.dcgd_rate(steps, step=step, mu=mu, distance=distance, omega=w, workers=N, at_minimum=at_minimum)
-        yield upper(f"E||x_T - x*||^2, ridge, rand-1 of 4, N={N}, T={steps}", found, law)
+    for steps, x0 in ((60, context.normal(4, "far") * 30.0), (1_000, np.zeros(4))):
+        at = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
+        found = context.run64(context.subject(SPARSE(), Constant(step), **OWN), problem, steps, **at).last
+        law = {"step": step, "mu": mu, "distance": float(np.sum((x0 - optimum) ** 2)), "omega": w, "workers": N}
+        law = bounds.dcgd_rate(steps, at_minimum=at_minimum, **law)
+        yield upper(f"E||x_T - x*||^2, ridge, rand-1 of 4, N={N}, T={steps}", np.sum((found - optimum) ** 2, -1), law)
 
 
 @claim(
@@ -168,11 +193,6 @@ def marina_law(s, arguments, coins):
     """MARINA's, given its coins: the last one does not matter for x."""
     always, never = (moment_matrix(marina(s, 1.0, *arguments[1:], full=full)) for full in (True, False))
     return [always if full else never for full in (*coins[1:], False)], np.ones(2)
-
-
-def coins(omega: float):
-    """Each coordinate with probability 1/(1 + omega), times 1 + omega."""
-    return Bernoulli(1.0 / (1.0 + omega))
 
 
 runs_law(
@@ -321,11 +341,6 @@ def gradient_law(id, of, make, step_of, bound_of, mutants):
     claim(id, of=of, subject=make, mutants=mutants)(measure)
 
 
-def longer(method, factor=12.0, **more):
-    """The method with steps so much longer."""
-    return lambda c, step, **own: method(c, Constant(factor * step.eta), **more, **own)
-
-
 gradient_law(
     "marina.rate",
     bounds.marina_rate,
@@ -350,23 +365,31 @@ gradient_law(
 @claim(
     "marina.gap",
     of=bounds.marina_gap,
-    subject=partial(MARINA, p=0.25),
-    mutants={"a step twelve times as long": longer(MARINA, p=0.25), "gradients, not differences": DCGD},
+    subject=(partial(MARINA, p=0.25), bounds.marina_gap),
+    mutants={
+        "a step twelve times as long": (longer(MARINA, p=0.25), bounds.marina_gap),
+        "gradients, not differences": (DCGD, bounds.marina_gap),
+        "three times the rate": (partial(MARINA, p=0.25), lambda steps, **known: bounds.marina_gap(3 * steps, **known)),
+    },
 )
 def _(context):
-    problem, known = regression(context)
+    (make, law), (problem, known) = context.subject, regression(context)
+    flat = {"steps": 1, "x0": np.array([0.0, 1.0])}  # gradient descent from the flattest direction: one step
+    x = context.run64(make(Identity(), Constant(1.0)), quadratic([1.0, 0.02], covariance=0.0), **flat).last
+    exact = law(1, step=1.0, mu=0.02, gap=0.01)
+    yield upper("in full precision, f(x_1) - f* from the flattest direction", float(0.01 * x[1] ** 2), exact)
     (N, d), minimum = problem.A.shape, solve(problem).fun
     mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
     known = {"lipschitz": known["lipschitz"], "omega": 3.0, "workers": N, "quadratic": known["quadratic"], "p": 0.25}
     step = min(bounds.marina_step(**known, form="pl"), 0.25 / (2.0 * mu))
     gap = float(value(problem, np.zeros(d)) - minimum)
     for steps in (50, 400):
-        made, options = context.subject(SPARSE(), Constant(step), **OWN), {"workers": N, "steps": steps}
+        made, options = make(SPARSE(), Constant(step), **OWN), {"workers": N, "steps": steps}
         seeds = range(context.samples(4, 2))
         found = [context.run64(made, problem, steps, seed, **options).last for seed in seeds]
         worst = max(float(value(problem, x) - minimum) for x in found)
-        law = bounds.marina_gap(steps, step=step, mu=mu, gap=gap)
-        yield upper(f"f(x_T) - f*, the largest of some runs, T={steps}", worst, law)
+        label = f"f(x_T) - f*, the largest of some runs, T={steps}"
+        yield upper(label, worst, law(steps, step=step, mu=mu, gap=gap), trivial=gap)
 
 
 # --- ProxSkip ---------------------------------------------------------------------------------------------------------
@@ -445,6 +468,23 @@ def _(context):
         yield identity(f"x_{i} - x* after 12 steps", float(short.models[i, 0] - optimum[0]), float(z[i]), 1e-8)
 
 
+def rounds_of_a_run(context, kappa: float, p: float, seed: int, goal: float = 1e-2) -> float:
+    """Rounds until mean ||x_i - x*||^2 is the goal's share of that at the start, of two workers with quadratics."""
+    rows = math.sqrt(1.0 - 1.0 / kappa) * np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])  # L_i = 1; x_3 is flat
+    problem, _ = own_rows(rows, np.array([1.0, -1.0]), 1.0 / kappa)
+    optimum, errors = solve(problem).x, []
+
+    def see(intermediate_result):
+        errors.append(float(np.sum((intermediate_result.models - optimum) ** 2)))
+        if errors[-1] <= goal * errors[0]:
+            raise StopIteration
+
+    options = {"workers": 2, "steps": int(5 * kappa), "record_every": max(1, int(kappa) // 8), "callback": see}
+    x0, method = optimum + np.eye(3)[2], ProxSkip(Constant(1.0), p=p, **OWN)
+    rounds = context.run64(method, problem, int(kappa), seed, x0=x0, **options).history["rounds"]
+    return min(reached(rounds, np.array(errors) / errors[0], goal), float(rounds[-1]))
+
+
 @claim(
     "prox-skip.rounds",
     of=bounds.prox_skip_rate,
@@ -454,6 +494,14 @@ def _(context):
     see=("prox-skip.runs",),
 )
 def _(context):
+    found, some = [], {6.0: 3, 24.0: 1, 96.0: 1}  # runs for a sample
+    for sample in range(context.samples(100, 24)):
+        seeds = {kappa: range(n * sample, n * (sample + 1)) for kappa, n in some.items()}
+        runs = ([rounds_of_a_run(context, k, context.subject(k), seed) for seed in seeds[k]] for k in some)
+        found.append([float(np.mean(each)) for each in runs])
+    yield loglog_rate(
+        "slope of the rounds to a hundredth of the error, kappa from 6 to 96", list(some), np.array(found), 0.5
+    )
     kappas, rounds, inside = np.array([64.0, 256.0, 1024.0, 4096.0]), [], np.eye(4)
     inside[2:, 2:] -= 0.5  # the h_i sum to 0
     for kappa in kappas:
@@ -462,4 +510,4 @@ def _(context):
         factor = max(growth([(chance, inside @ A @ inside) for chance, A in one]) for one in steps)
         rounds.append(p / -math.log(factor))  # for a factor e of E Psi
     slope = float(np.polyfit(np.log(kappas), np.log(rounds), 1)[0])
-    yield identity("slope of the rounds for a factor e, kappa from 64 to 4096", slope, 0.5, 0.02)
+    yield identity("slope of the rounds for a factor e by the matrices, kappa from 64 to 4096", slope, 0.5, 0.02)
