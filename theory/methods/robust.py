@@ -102,7 +102,7 @@ class Robust(NamedTuple):
 
     Examples
     --------
-    >>> from theory import Momentum
+    >>> from theory import Momentum, TrimmedMean
     >>> Robust(TrimmedMean(2), Momentum(0.9)).state
     ('velocity',)
     """
@@ -167,6 +167,7 @@ def robust_mean(rule: Any, messages: ArrayLike, *, centre: ArrayLike | None = No
 
     Examples
     --------
+    >>> from theory import TrimmedMean
     >>> robust_mean(TrimmedMean(1), [[1.0, 0.0], [2.0, 0.0], [1e9, -1e9]])
     array([2., 0.])
     """

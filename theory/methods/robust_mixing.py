@@ -35,7 +35,8 @@ class NNM(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(NNM(1, Median()), [[0.0], [1.0], [2.0], [99.0]])
+    >>> import theory as th
+    >>> th.robust_mean(NNM(1, th.Median()), [[0.0], [1.0], [2.0], [99.0]])
     array([1.])
     """
 
@@ -88,7 +89,8 @@ class Bucketing(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(Bucketing(2, Median()), [[3.0], [3.0], [3.0], [3.0], [99.0], [3.0]])
+    >>> import theory as th
+    >>> th.robust_mean(Bucketing(2, th.Median()), [[3.0], [3.0], [3.0], [3.0], [99.0], [3.0]])
     array([3.])
     """
 
@@ -145,7 +147,8 @@ class CenteredClipping(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(CenteredClipping(1.0), [[0.5], [-0.5], [99.0], [0.0]])
+    >>> import theory as th
+    >>> th.robust_mean(CenteredClipping(1.0), [[0.5], [-0.5], [99.0], [0.0]])
     array([0.25])
     """
 

@@ -24,8 +24,8 @@ class Median(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> robust_mean(Median(), [[1.0], [2.0], [-np.inf]])  # what is not finite counts as 0
+    >>> import numpy as np, theory as th
+    >>> th.robust_mean(Median(), [[1.0], [2.0], [-np.inf]])  # what is not finite counts as 0
     array([1.])
     """
 
@@ -64,7 +64,8 @@ class TrimmedMean(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(TrimmedMean(1), [[1.0], [2.0], [3.0], [1e9]])
+    >>> import theory as th
+    >>> th.robust_mean(TrimmedMean(1), [[1.0], [2.0], [3.0], [1e9]])
     array([2.5])
     """
 
@@ -111,7 +112,8 @@ class GeometricMedian(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(GeometricMedian(), [[0.0, 0.0], [0.0, 0.0], [9.0, 9.0]]).round(3)
+    >>> import theory as th
+    >>> th.robust_mean(GeometricMedian(), [[0.0, 0.0], [0.0, 0.0], [9.0, 9.0]]).round(3)
     array([0., 0.])
     """
 
@@ -163,7 +165,8 @@ class Krum(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(Krum(1), [[1.0], [1.5], [2.5], [4.0], [99.0]])
+    >>> import theory as th
+    >>> th.robust_mean(Krum(1), [[1.0], [1.5], [2.5], [4.0], [99.0]])
     array([1.5])
     """
 
@@ -207,7 +210,8 @@ class MultiKrum(NamedTuple):
 
     Examples
     --------
-    >>> robust_mean(MultiKrum(1, 2), [[1.0], [1.5], [2.5], [4.0], [99.0]])
+    >>> import theory as th
+    >>> th.robust_mean(MultiKrum(1, 2), [[1.0], [1.5], [2.5], [4.0], [99.0]])
     array([1.25])
     """
 

@@ -103,16 +103,16 @@ def _(context):
     equal, at = quadratic(np.ones(d), covariance=0.0), {"workers": 4, "steps": 3, "x0": np.ones(d)}
     for omega, step in ((0.0, 0.5), (3.0, 0.3)):  # all workers have x^2/2
         found = context.run64(context.subject(coins(omega), Constant(step)), equal, "equal", **at).last ** 2
-        law = {"step": step, "mu": 1.0, "omega": omega, "distance": 1.0, "at_minimum": 0.0, "lipschitz": 1.0}
-        law = bounds.dcgd_rate(3, workers=4, split=1e9, **law)
+        given = {"step": step, "mu": 1.0, "omega": omega, "distance": 1.0, "at_minimum": 0.0, "lipschitz": 1.0}
+        law = bounds.dcgd_rate(3, workers=4, split=1e9, **given)
         label = f"E x_3^2, x^2/2 for all of 4 workers, omega={omega:g}"
         yield equality(label, found, law) if omega else identity(label, found.max(), law, 1e-8)
     v, step = context.normal(d, "v") / math.sqrt(d), 1e-3
     apart, _ = own_rows(np.stack([v, v]), np.array([1.0, -1.0]), 0.1)  # x* = 0
     at = {"workers": 2, "steps": 1, "x0": np.zeros(d)}
     found = d * context.run64(context.subject(coins(w), Constant(step), **OWN), apart, "apart", **at).last ** 2
-    law = {"step": step, "mu": 0.1, "distance": 0.0, "omega": w, "workers": 2, "at_minimum": float(v @ v)}
-    yield equality("E||x_1 - x*||^2 from x_0 = x*", found, bounds.dcgd_rate(1, lipschitz=1.2, split=1e-3, **law))
+    given = {"step": step, "mu": 0.1, "distance": 0.0, "omega": w, "workers": 2, "at_minimum": float(v @ v)}
+    yield equality("E||x_1 - x*||^2 from x_0 = x*", found, bounds.dcgd_rate(1, lipschitz=1.2, split=1e-3, **given))
     N, optimum = len(problem.b), solve(problem).x
     mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
     step = bounds.dcgd_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
@@ -120,8 +120,8 @@ def _(context):
     for steps, x0 in ((60, context.normal(4, "far") * 30.0), (1_000, np.zeros(4))):
         at = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
         found = context.run64(context.subject(SPARSE(), Constant(step), **OWN), problem, steps, **at).last
-        law = {"step": step, "mu": mu, "distance": float(np.sum((x0 - optimum) ** 2)), "omega": w, "workers": N}
-        law = bounds.dcgd_rate(steps, at_minimum=at_minimum, **law)
+        given = {"step": step, "mu": mu, "distance": float(np.sum((x0 - optimum) ** 2)), "omega": w, "workers": N}
+        law = bounds.dcgd_rate(steps, at_minimum=at_minimum, **given)
         yield upper(f"E||x_T - x*||^2, ridge, rand-1 of 4, N={N}, T={steps}", np.sum((found - optimum) ** 2, -1), law)
 
 
