@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "exact_feedback_multiplier": "a root of a polynomial: its parts mean nothing by themselves",
     "exact_feedback_rate": "a root of a polynomial: its parts mean nothing by themselves",
     "optimal_ratio": "the middle of an interval that is halved",
+    "overlap_gain": "the seconds of a round in a ratio: without one of its two parts there is nothing to overlap",
     "pl_sgd_decreasing_exact": "a recursion: what stands in the last line is one step of it",
     "sgd_scaled_inverse_time": "a recursion: what stands in the last line is one step of it",
 }

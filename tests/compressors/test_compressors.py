@@ -57,7 +57,7 @@ repeatable = settings(deadline=None, derandomize=True, max_examples=25)
 KINDS = len(list(compressor_examples(5)))
 FLOAT32 = np.empty(0, np.float32)
 # what these restore does not grow in proportion to the vector
-FIXED_SIZE = {"Natural", "Residual", "Sign", "Ternary", "Threshold"}
+FIXED_SIZE = {"Natural", "Private", "Residual", "Sign", "Ternary", "Threshold"}
 SIGMAS = 5.5  # with fixed keys these are one-time checks; a right compressor fails one in 10**7
 
 

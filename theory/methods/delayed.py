@@ -58,7 +58,11 @@ class DelayedSGD(NamedTuple):
         Step sizes; :func:`theory.bounds.delay_limit` has the longest that is stable.
     delay : int
         tau, from 0 (parallel SGD) to 64.
-    batch, average, sampling, shards
+    batch : int or GrowingBatch
+        As in `ParallelSGD`.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        As in `ParallelSGD`.
+    sampling, shards : str, and str or Split
         As in `ParallelSGD`.
 
     Examples
