@@ -99,7 +99,11 @@ def _having(*functions: str) -> Callable[[], Iterator[tuple[str, Any]]]:
 
     def found() -> Iterator[tuple[str, Any]]:
         for name, thing in _public("methods"):
-            if inspect.isclass(thing) and not hasattr(thing, "round") and any(hasattr(thing, f) for f in functions):
+            if (
+                inspect.isclass(thing)
+                and not hasattr(thing, "round")
+                and any(callable(getattr(thing, f, None)) for f in functions)
+            ):
                 yield name, thing
 
     return found
@@ -251,7 +255,7 @@ def servers() -> Listing:
     --------
     >>> import theory as th
     >>> [server.name for server in th.servers()][:2]
-    ['Adam', 'LAMB']
+    ['Adam', 'Attacked']
     """
     return listing("servers")
 
