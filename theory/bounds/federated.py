@@ -164,6 +164,89 @@ def sampled_clients_variance(workers: int, clients: int, spread: float) -> float
     return (workers - clients) / (clients * (workers - 1.0)) * spread
 
 
+@formula("step > 0", "local_steps >= 1", "rounds >= 0", "clients >= 1", "server_step > 0")
+def sampled_fedavg_gap(
+    curvatures: ArrayLike,
+    minimisers: ArrayLike,
+    *,
+    step: float,
+    local_steps: int,
+    rounds: int,
+    clients: int,
+    server_step: float = 1.0,
+) -> float:
+    r"""E f(x) - f* of federated averaging from x = 0 after some rounds, each with other clients.
+
+    Title: FedAvg with absent clients, round by round.
+    Setting: as for `fedavg_factor`; in each round m of the N clients take part, drawn without replacement.
+    Statement: With P_k = I - (I - eta A_k)^H and y_k = P_k (x - b_k), a round moves x by -beta times the mean of the
+    drawn y_k: E x moves as with all clients, and the covariance of x is multiplied by I - beta mean(P_k) on both sides,
+    and drawing adds beta^2 (N - m)/(m (N - 1)) times the expected covariance of the y_k among the clients.
+    Kind: identity.
+    Latex: \mathrm{Cov}\,x\leftarrow(I-\beta\bar P)\,\mathrm{Cov}\,x\,(I-\beta\bar P)
+        +\beta^2\frac{N-m}{m(N-1)}\,\mathbb{E}\Big(\frac1N\sum_k y_ky_k^{\top}-\bar y\bar y^{\top}\Big)
+    Proof: The y_k are affine in x, and `sampled_clients_variance` in each direction.
+    Source: derived.
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    minimisers (array_like, shape (N, d) or (N,)): The b_k.
+    step: eta.
+    local_steps (int): H.
+    rounds (int): How many.
+    clients (int): m, at most N.
+    server_step: beta.
+
+    >>> sampled_fedavg_gap([1.0, 1.0], [1.0, -1.0], step=1.0, local_steps=1, rounds=1, clients=1)
+    0.5
+    """
+    b, A = np.asarray(minimisers, float), _matrices(curvatures)
+    b = b[:, None] if b.ndim == 1 else b
+    N, d = b.shape
+    require(1 <= clients <= N, "clients", clients, f"from 1 to {N}, all clients")
+    best = np.linalg.solve(A.sum(axis=0), np.einsum("kij,kj->i", A, b))
+    P = np.stack([np.eye(d) - np.linalg.matrix_power(np.eye(d) - step * a, int(local_steps)) for a in A])
+    v = np.einsum("kij,kj->ki", P, b - best)  # y_k = P_k z - v_k, with z = x - x*
+    moved, still = P.mean(axis=0), v.mean(axis=0)
+    Q, w, left = P - moved, v - still, np.eye(d) - server_step * moved
+    drawn = server_step**2 * (N - clients) / (clients * max(N - 1, 1))
+    mean, covariance = -best, np.zeros((d, d))  # of z
+    for _ in range(int(rounds)):
+        apart = Q @ mean - w  # E y_k less their mean
+        spread = (Q @ covariance @ Q.transpose(0, 2, 1)).mean(axis=0) + apart.T @ apart / N
+        covariance = left @ covariance @ left.T + drawn * spread
+        mean = left @ mean + server_step * still
+    return float(np.sum(A.mean(axis=0) * (covariance + np.outer(mean, mean))) / 2.0)
+
+
+@formula("rounds >= 0", "step > 0", "0 < kept <= 1", "0 < present <= 1")
+def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) -> float:
+    r"""What is left of E x - x* after some rounds of FedAvg with error feedback, if clients are often absent.
+
+    Title: What a stale memory costs, in the mean.
+    Setting: f_k(x) = |x - b_k|^2/2, local steps that make x - y = eta (x - b_k), a compressor with E C(v) = delta v,
+    error memories of the clients, 0 at first; the share q of the clients takes part in a round, drawn afresh, and the
+    memory of who is absent stays as it is.
+    Statement: E x - x* and the mean of the E e_k move by a matrix. Its roots lambda have the product
+    1 - delta (q + eta - q eta) and the sum 2 - delta (q + eta): for eta far below q the mean forgets as fast as without
+    absent clients, by 1 - eta; for q far below eta it waits for the memories, 1 - q.
+    Kind: identity.
+    Latex: \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}\leftarrow
+        \begin{pmatrix}1-\delta\eta&-\delta\\q(1-\delta)\eta&1-q\delta\end{pmatrix}
+        \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}
+    Proof: Who takes part sends C(e_k + eta (x - b_k)) and keeps what is left of it; being drawn does not depend on the
+    past, and the mean over those who are is that over all in expectation.
+    Source: derived.
+    rounds (int): How many.
+    step: eta.
+    kept: delta.
+    present: q.
+
+    >>> round(float(stale_memory_mean(1, step=0.5, kept=0.5, present=0.25)), 12)
+    0.75
+    """
+    move = [[1.0 - kept * step, -kept], [present * (1.0 - kept) * step, 1.0 - present * kept]]
+    return float(np.linalg.matrix_power(np.array(move), int(rounds))[0, 0])
+
+
 @formula("workers > 1", "spread > 0", "noise >= 0")
 def personal_weight(workers: int, spread: float, noise: float) -> float:
     r"""How much of its own model a client should take, and how much of the common one.

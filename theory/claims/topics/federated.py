@@ -8,8 +8,17 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import run
-from ...compressors import Identity
-from ...methods import SCAFFOLD, FedAvg, FedProx, LocalSGD, OuterStep, ParallelSGD
+from ...compressors import Identity, RandK
+from ...methods import (
+    SCAFFOLD,
+    ErrorFeedback,
+    FedAvg,
+    FedProx,
+    LocalSGD,
+    NoFeedback,
+    OuterStep,
+    ParallelSGD,
+)
 from ...methods.schedules import Constant
 from ...problems import function, ridge
 from .. import claim, equality, identity
@@ -144,6 +153,63 @@ def _(context):
         x = np.ravel(context.iterates(context.subject(m), problem, m, workers=WORKERS, steps=rounds))[1:]
         law = bounds.sampled_clients_variance(WORKERS, m, float(TARGETS.var()))
         yield equality(f"squared error of the mean, m={m}", (x - TARGETS.mean()) ** 2, law)
+
+
+@claim(
+    "federated.rounds",
+    of=bounds.sampled_fedavg_gap,
+    subject=lambda m, beta: FedAvg(step=Constant(0.2), local_steps=3, clients=m, server=OuterStep(beta), **OWN),
+    mutants={
+        "one client more": lambda m, beta: FedAvg(
+            step=Constant(0.2), local_steps=3, clients=m + 1, server=OuterStep(beta), **OWN
+        ),
+        "one local step": lambda m, beta: FedAvg(step=Constant(0.2), clients=m, server=OuterStep(beta), **OWN),
+        "no server step": lambda m, beta: FedAvg(step=Constant(0.2), local_steps=3, clients=m, **OWN),
+    },
+    see=("federated.sampled", "federated.factor"),
+)
+def _(context):
+    problem, curvatures, own = clients()
+    best = float(np.sum(curvatures * own) / np.sum(curvatures))
+    for m, beta, rounds in ((1, 0.5, 2), (3, 1.0, 1)):
+        replicas = context.samples(10_000, 3000)
+        known: dict[str, Any] = dict(workers=WORKERS, steps=3 * rounds, replicas=replicas)
+        x = context.run64(context.subject(m, beta), problem, m, **known).last[:, 0]
+        law = bounds.sampled_fedavg_gap(
+            curvatures, own, step=0.2, local_steps=3, rounds=rounds, clients=m, server_step=beta
+        )
+        yield equality(
+            f"f - f* after {rounds} rounds, m={m}, beta={beta:g}", curvatures.mean() * (x - best) ** 2 / 2, law
+        )
+
+
+def with_memory(m: int, kept: int, feedback: Any = ErrorFeedback(), step: float = 0.5):  # noqa: B008
+    """FedAvg of some clients with rand-k of 16 coordinates and memories."""
+    return FedAvg(RandK(kept), step=Constant(step), clients=m, feedback=feedback, batch=16, sampling="shuffle", **OWN)
+
+
+@claim(
+    "federated.stale-memory",
+    of=bounds.stale_memory_mean,
+    subject=with_memory,
+    mutants={
+        "no memory": lambda m, kept: with_memory(m, kept, NoFeedback()),
+        "all take part": lambda m, kept: with_memory(WORKERS, kept),
+        "half the step": lambda m, kept: with_memory(m, kept, step=0.25),
+        "half the coordinates": lambda m, kept: with_memory(m, kept // 2),
+    },
+    see=("federated.sampled",),
+)
+def _(context):
+    d, replicas, centres = 16, context.samples(4000, 800), 2.0 + 0.1 * TARGETS
+    rows = np.tile(np.sqrt(d) * np.eye(d), (WORKERS, 1))  # a client's mean square is |x - b_k|^2/2
+    problem = ridge((rows, np.sqrt(d) * np.repeat(centres, d)), l2=0.0)
+    for m, kept, rounds in ((1, 4, 4), (2, 8, 3)):
+        known: dict[str, Any] = dict(workers=WORKERS, steps=rounds, replicas=replicas)
+        x = context.run64(context.subject(m, kept), problem, m, **known).last
+        law = bounds.stale_memory_mean(rounds, step=0.5, kept=kept / d, present=m / WORKERS)
+        left = 1.0 - x.mean(axis=1) / centres.mean()
+        yield equality(f"share of E x - x* left after {rounds} rounds, m={m}, k={kept}", left, law)
 
 
 def tuned(steps: int, b):
