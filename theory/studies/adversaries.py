@@ -270,8 +270,7 @@ def report(rows: list, options: Any) -> Study:
                     place.set_title(f"{task}, data {spread}", fontsize=8)
                 if column == 0:
                     place.set_ylabel(kind)
-                if row == len(kinds) - 1:
-                    place.set_xlabel("hostile, of 20")
+                place.set_xlabel("hostile, of 20")
             figure.colorbar(image, ax=axes, label="accuracy", shrink=0.6)
         return figure
 
