@@ -258,7 +258,7 @@ def report(rows: list, options: Any) -> Study:
             for (row, kind), (column, (task, spread)) in product(enumerate(kinds), enumerate(shown)):
                 place, cells = axes[row, column], grid((task, spread, kind))
                 values = np.array([[np.mean(one.accuracy) for one in line] for line in cells])
-                image = place.imshow(values, vmin=0.0, vmax=1.0, cmap="cividis", aspect="auto")
+                place.imshow(values, vmin=0.0, vmax=1.0, cmap="cividis", aspect="auto")
                 for (i, j), v in np.ndenumerate(values):
                     place.text(j, i, f"{v:.2f}", ha="center", va="center", color="black" if v > 0.5 else "white",
                                fontsize=6)  # fmt: skip
@@ -269,9 +269,8 @@ def report(rows: list, options: Any) -> Study:
                 if row == 0:
                     place.set_title(f"{task}, data {spread}", fontsize=8)
                 if column == 0:
-                    place.set_ylabel(kind)
+                    place.set_ylabel(f"accuracy, {kind}")
                 place.set_xlabel("hostile, of 20")
-            figure.colorbar(image, ax=axes, label="accuracy", shrink=0.6)
         return figure
 
     alt = (
