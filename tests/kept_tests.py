@@ -9,6 +9,7 @@ files outside the checkout, and where an import leads; the one in ten, and ``--a
 
 from __future__ import annotations
 
+import faulthandler
 import fcntl
 import functools
 import hashlib
@@ -111,6 +112,7 @@ def pytest_runtest_protocol(item, nextitem):
     if not item.config.getoption("--keep"):
         return None
     there, here = os.pipe()
+    faulthandler.cancel_dump_traceback_later()  # its thread would be missing in the fork, which then waits for it
     process = os.fork()
     if process == 0:
         os.close(there)
