@@ -29,7 +29,7 @@ from .send_the_difference import Options as Texts
 from .send_the_difference import texts
 from .shared.panels import canvas
 from .shared.report import OURS, Study, Table
-from .shared.verdicts import Statement, below, between, word
+from .shared.verdicts import HOLDS, Statement, below, between, word
 
 L2 = 1e-3
 STEPS = (0.25, 0.5, 1.0, 1.5)  # of a client, over the largest L_i
@@ -184,7 +184,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
     more = {m: min((v[m] for H, v in long.items() if H > 1), key=lambda r: np.mean(r.gap)) for m in two}
     table = (
         ("law", "With all clients the run ends where the law says, to 1 %.", exact,
-         f"In {exact.count('holds')} of {len(exact)} settings; the largest difference is {max(apart):.2g}."),
+         f"In {exact.count(HOLDS)} of {len(exact)} settings; the largest difference is {max(apart):.2g}."),
         ("law-sampled", f"With {options.present} of {options.clients} the mean is within a factor 2 of the law.", meets,
          f"{often}, of the {len(meets)} settings that end below f(0)."),
         ("law-names", f"The law names a setting within {NEAR:g} times the best one's f - f*.",
