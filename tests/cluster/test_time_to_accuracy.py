@@ -27,9 +27,9 @@ from theory.cluster import (
 from theory.cluster.calibration import Sample
 from theory.cluster.collectives import ALLGATHERS, ALLREDUCES, Machine
 from theory.cluster.cost_model import gathering
-from theory.cluster.stragglers import draw_time
 from theory.experiment.calibration import Exchange, calibration_text, exchange_text
 from theory.experiment.cli import main
+from theory.methods.worker_times import draw_time
 from theory.studies import stragglers as straggler_study
 from theory.studies import time_to_accuracy as study
 from theory.studies.reports import stragglers as straggler_pages

@@ -65,7 +65,8 @@ def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
 
 
 @pytest.mark.parametrize(
-    "cls", [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.DelayedSGD, th.ProxSkip]
+    "cls",
+    [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.DelayedSGD, th.AsyncSGD, th.ProxSkip],
 )
 def test_a_round_has_at_most_forty_lines(cls):
     assert len(inspect.getsourcelines(cls.round)[0]) <= 40
@@ -83,6 +84,59 @@ def test_late_gradients_are_those_of_so_many_rounds_ago(delay):
         x.append(x[t] - STEP * gradients(x[t - delay]).mean(axis=0) if t >= delay else x[t])
     result = found(th.DelayedSGD(step=th.Constant(STEP), delay=delay, shards="contiguous"))
     assert np.allclose(result.last, x[-1], rtol=1e-12) and result.server_bytes == 8 * D * delay
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_asynchronous_sgd_moves_by_the_gradient_at_what_its_worker_read(fast):
+    speeds, seed = (1.0, 2.0, 0.5, 3.0), 7
+    method = th.AsyncSGD(step=th.Constant(STEP), speeds=speeds, times=th.Pareto(1.5), shards="contiguous")
+    result = found(method, seed=seed, fast=fast)
+    came = th.arrivals(th.Pareto(1.5), workers=WORKERS, rounds=STEPS, seed=seed, speeds=speeds)
+    x, read, began = np.ones(D), np.ones((WORKERS, D)), np.zeros(WORKERS, int)
+    for t, w in enumerate(came.worker):
+        x = x - STEP * gradients(read[w])[w]
+        read[w] = x
+        assert came.late[t] == t - began[w]
+        began[w] = t + 1
+    assert np.allclose(result.last, x, rtol=1e-12) and result.history["samples"][-1] == STEPS
+    assert (np.diff(came.second) >= 0.0).all() and set(came.worker) == set(range(WORKERS))
+
+
+def test_workers_that_take_turns_are_as_late_as_there_are_others():
+    x = [np.ones(1)]
+    for t in range(STEPS):
+        x.append(x[t] - STEP * x[max(0, t - 3)])
+    method = th.AsyncSGD(step=th.Constant(STEP), times=th.FixedTime())
+    one = th.quadratic([1.0], covariance=0.0)
+    assert np.allclose(th.run(method, one, workers=4, steps=STEPS, x0=np.ones(1)).last, x[-1], rtol=1e-12)
+
+
+def test_each_replica_has_its_own_arrivals_and_more_rounds_begin_with_the_same():
+    one, method = th.quadratic([1.0], covariance=0.0), th.AsyncSGD(step=th.Constant(STEP))
+    known = {"workers": 4, "x0": np.ones(1)}
+    assert len(np.unique(th.run(method, one, steps=STEPS, replicas=6, **known).last)) == 6
+    first = th.run(method, one, steps=11, **known)
+    assert (
+        th.run(method, one, steps=STEPS, resume=first, **known).last == th.run(method, one, steps=STEPS, **known).last
+    )
+    short, longer = (th.arrivals(th.Pareto(2.0), workers=3, rounds=n, seed=3) for n in (20, 50))
+    assert all(np.array_equal(a, b[:20]) for a, b in zip(short, longer, strict=True))
+
+
+def test_asynchronous_sgd_at_the_door():
+    with pytest.raises(TypeError, match="times"):
+        th.AsyncSGD(step=th.Constant(0.1), times=2.0)
+    with pytest.raises(ValueError, match="speeds"):
+        th.AsyncSGD(step=th.Constant(0.1), speeds=(1.0, 0.0))
+    problem = th.quadratic([0.5, 2.0], covariance=0.0)
+    with pytest.raises(ValueError, match="speeds"):
+        th.run(th.AsyncSGD(step=0.1, speeds=(1.0, 2.0)), problem, workers=4, steps=2)
+    with pytest.raises(ValueError, match="rounds"):
+        th.arrivals(th.FixedTime(), workers=2, rounds=0)
+    with pytest.warns(th.LongStepWarning, match="above 0.5"):  # 1/L for three workers that arrive at random
+        th.run(th.AsyncSGD(step=0.6), problem, workers=3, steps=2)
+    with pytest.warns(th.LongStepWarning, match="above 0.309"):  # and 0.618/L if they take turns
+        th.run(th.AsyncSGD(step=0.35, times=th.FixedTime()), problem, workers=3, steps=2)
 
 
 def test_a_delay_is_a_whole_number_and_its_longest_step_is_said():

@@ -155,3 +155,142 @@ def overlap_gain(compute: float, exchange: float, kappa: float) -> float:
     True
     """
     return (compute + exchange) / max(compute, exchange) * math.log1p(1.0 / kappa) / (2.0 * math.atanh(1.0 / kappa))
+
+
+@formula("workers >= 1")
+def async_limit(workers: int) -> float:
+    r"""Longest stable step of asynchronous SGD whose workers arrive at random.
+
+    Title: Random delays bear longer steps than equal ones.
+    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly: as exponential
+    times of the same mean have it; f a quadratic with curvatures up to L.
+    Statement: E x^2 stays bounded if and only if s = eta L has N s^2 < s + 2: s < (1 + sqrt(1 + 8 N))/(2 N), about
+    sqrt(2/N). Workers that take turns are always N - 1 late, and `delay_limit` is about pi/(2 N).
+    Kind: identity.
+    Latex: \eta L<\frac{1+\sqrt{1+8N}}{2N}
+    Proof: At this s the matrix of `async_moment` has the eigenvalue 1; below it the stationary variance is that of
+    `async_variance`. That no other eigenvalue leaves the unit circle before was computed for N up to 64.
+    Source: derived.
+    workers (int): N.
+
+    Returns
+    -------
+    float
+        In units of 1/L.
+
+    >>> async_limit(1), async_limit(3)
+    (2.0, 1.0)
+    """
+    return (1.0 + math.sqrt(1.0 + 8.0 * workers)) / (2.0 * workers)
+
+
+def _moments(share: float, workers: int) -> np.ndarray:
+    """The matrix that moves E x^2, E x r, E r^2 and E r r' (of two workers) of asynchronous SGD."""
+    s, q = share, 1.0 / workers
+    return np.array(
+        [
+            [1.0, -2.0 * s, s * s, 0.0],
+            [q, 1.0 - q - 2.0 * s * q, s * s * q, -s * (1.0 - q)],
+            [q, -2.0 * s * q, s * s * q + 1.0 - q, 0.0],
+            [0.0, 2.0 * q, 0.0, 1.0 - 2.0 * q - 2.0 * s * q],
+        ]
+    )
+
+
+@formula("workers >= 1", "share > 0", "rounds >= 0")
+def async_mean(share: float, workers: int, rounds: int) -> float:
+    r"""Mean of x after some arrivals of asynchronous SGD, from 1.
+
+    Title: Where asynchronous SGD is on average.
+    Setting: as for `async_limit`, in a mode with s = eta lambda, from x = r_w = 1.
+    Statement: E x moves by -s E r, then E r by (E x - E r)/N.
+    Kind: identity.
+    Latex: \mathbb{E}x\leftarrow\mathbb{E}x-s\,\mathbb{E}r,\quad
+        \mathbb{E}r\leftarrow\mathbb{E}r+\frac{\mathbb{E}x-\mathbb{E}r}{N}
+    Proof: Who arrives is independent of all r, whose means are equal.
+    Source: derived.
+    share: s.
+    workers (int): N.
+    rounds (int): Arrivals.
+
+    >>> async_mean(0.5, 1, 2), async_mean(0.5, 2, 2)
+    (0.25, 0.125)
+    """
+    x = read = 1.0
+    for _ in range(int(rounds)):
+        x -= share * read
+        read += (x - read) / workers
+    return x
+
+
+@formula("workers >= 1", "share > 0", "rounds >= 0", "deviation >= 0")
+def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0) -> float:
+    r"""Mean square of x after some arrivals of asynchronous SGD, from 1.
+
+    Title: How far asynchronous SGD is from the minimum.
+    Setting: as for `async_mean`; gradients have independent noise, whose deviation times the step size is given.
+    Statement: E x^2, E x r, E r^2 and E r r' of two workers move by a matrix of s and N, plus the noise.
+    Kind: identity.
+    Latex: \mathbb{E}x^2\leftarrow\mathbb{E}x^2-2s\,\mathbb{E}xr+s^2\,\mathbb{E}r^2+\sigma^2
+    Proof: x' = x - s r_w + noise and r_w' = x'. Workers are alike, so products of an r that stays have the old moments,
+    and the one that is replaced is each with the probability 1/N.
+    Source: derived.
+    share: s.
+    workers (int): N.
+    rounds (int): Arrivals.
+    deviation: eta sigma.
+
+    >>> async_moment(0.5, 1, 2), async_moment(0.5, 2, 1, deviation=1.0)
+    (0.0625, 1.25)
+    """
+    moved, noise = _moments(share, workers), deviation**2 * np.array([1.0, 1.0 / workers, 1.0 / workers, 0.0])
+    moments = np.ones(4)
+    for _ in range(int(rounds)):
+        moments = moved @ moments + noise
+    return float(moments[0])
+
+
+@formula("workers >= 1", "share > 0", "deviation >= 0")
+def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
+    r"""Stationary variance of asynchronous SGD.
+
+    Title: What noise leaves of asynchronous SGD.
+    Setting: as for `async_moment`, after many arrivals.
+    Statement: E x^2 tends to deviation^2 (1 + N s)/(s (2 + s - N s^2)): for short steps deviation^2/(2 s), whatever N.
+    Kind: identity.
+    Latex: \mathbb{E}x^2\to\sigma^2\,\frac{1+Ns}{s\,(2+s-Ns^2)}
+    Proof: The fixed point of the moments of `async_moment`.
+    Source: derived.
+    share: s, below `async_limit`.
+    workers (int): N.
+    deviation: eta sigma.
+
+    >>> async_variance(0.5, 1), round(float(async_variance(0.5, 4)), 12)
+    (1.3333333333333333, 4.0)
+    """
+    edge = async_limit(workers)
+    require(share < edge, "share", share, f"a number below async_limit(workers) = {edge:.4g}")
+    return deviation**2 * (1.0 + workers * share) / (share * (2.0 + share - workers * share**2))
+
+
+@formula("workers >= 1", "rounds >= workers")
+def async_lateness(workers: int, rounds: int) -> float:
+    r"""How late gradients are on average if nobody waits, whatever the workers' times.
+
+    Title: Gradients are N - 1 late on average, however long the longest delay.
+    Setting: T arrivals of N workers; a gradient is as late as arrivals came since its worker read the model.
+    Statement: The mean of T gradients is at most (N - 1) - N (N - 1)/(2 T), for all times, also if a worker is a
+    thousand times slower; with equality where they take turns.
+    Kind: upper.
+    Attained: where the last arrivals of the workers are the last N: if they take turns, say.
+    Latex: \frac1T\sum_t\tau_t\le N-1-\frac{N(N-1)}{2T}
+    Proof: A worker's gradients are late by its last arrival less the number of its arrivals, together. The numbers of
+    arrivals add up to T, and last arrivals are different: at most T, T - 1, ..., T - N + 1.
+    Source: derived; that it is at most N - 1 is known (not read).
+    workers (int): N.
+    rounds (int): T.
+
+    >>> async_lateness(4, 4), async_lateness(4, 60)
+    (1.5, 2.9)
+    """
+    return (workers - 1.0) * (1.0 - workers / (2.0 * rounds))

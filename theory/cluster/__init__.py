@@ -19,7 +19,7 @@ from .cost_model import (
 from .cr_psgd_catalyst import catalyst
 from .run import HISTORY, run
 from .show_step import show
-from .stragglers import Pareto, ShiftedExponential, race, run_fastest_k
+from .stragglers import race, run_fastest_k
 from .variance_reduction import qsvrg
 from .watch import abort_on_error
 
@@ -28,8 +28,6 @@ __all__ = [
     "NETWORKS",
     "Calibration",
     "Network",
-    "Pareto",
-    "ShiftedExponential",
     "abort_on_error",
     "allreduce_seconds",
     "calibrate",

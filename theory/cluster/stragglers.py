@@ -15,84 +15,23 @@ from numpy.typing import ArrayLike
 
 from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
 from ..compressors.identity import Identity
-from ..core import generic, kernel, require, setting
-from ..core.arguments import is_whole, real_array
+from ..core import kernel, require
+from ..core.arguments import is_whole
 from ..core.bound_calls import OTHER
 from ..core.random import derive, key, uniform
 from ..core.result import Result
 from ..methods.custom import method
 from ..methods.schedules import Constant
 from ..methods.types import Run
+from ..methods.worker_times import ShiftedExponential, draw_time, speeds_of
 from ..problems.base import add_loss_gradient, dimension
 from ..problems.layer_slices import initial_point
 from .run import run
 
-__all__ = ["FASTEST_HISTORY", "Pareto", "ShiftedExponential", "draw_time", "race", "run_fastest_k"]
+__all__ = ["FASTEST_HISTORY", "race", "run_fastest_k"]
 
 FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])
 CLOCK = 2  # purposes of the streams of a replica
-
-draw_time = generic(
-    "draw_time",
-    "draw_time(times, u, speed) -> float: seconds of a worker of this speed, for u uniform on [0, 1).",
-)
-
-
-@setting
-class ShiftedExponential(NamedTuple):
-    """Times shift + Exp(rate): a constant plus an exponential; a speed multiplies the rate.
-
-    Parameters
-    ----------
-    shift : float
-        Seconds, at least 0.
-    rate : float
-        Above 0, in 1/s.
-
-    Examples
-    --------
-    >>> float(draw_time(ShiftedExponential(shift=1.0, rate=2.0), 0.0, 1.0))
-    1.0
-    """
-
-    shift: float
-    rate: float
-
-    def domain(self) -> None:
-        """Reject values outside the domain."""
-        require(0.0 <= self.shift < math.inf, "shift", self.shift, "a finite number, at least 0")
-        require(0.0 < self.rate < math.inf, "rate", self.rate, "a finite number above 0")
-
-    def draw_time(times: Any, u: float, speed: float) -> float:
-        return times.shift - math.log1p(-u) / (times.rate * speed)
-
-
-@setting
-class Pareto(NamedTuple):
-    """Times with P(X > x) = (scale/x)^shape for x >= scale: a heavy tail; a speed divides the scale.
-
-    Parameters
-    ----------
-    shape, scale : float
-        Above 0.
-
-    Examples
-    --------
-    >>> float(draw_time(Pareto(shape=2.0, scale=3.0), 0.75, 1.0))  # 3/sqrt(1/4)
-    6.0
-    """
-
-    shape: float
-    scale: float = 1.0
-
-    def domain(self) -> None:
-        """Reject values outside the domain."""
-        for name in self._fields:
-            number = getattr(self, name)
-            require(0.0 < number < math.inf, name, number, "a finite number above 0")
-
-    def draw_time(times: Any, u: float, speed: float) -> float:
-        return times.scale / speed * math.exp(-math.log1p(-u) / times.shape)
 
 
 @kernel
@@ -155,14 +94,6 @@ def _all_times(times: Any, speeds: Any, stream: np.uint64, out: np.ndarray) -> N
             out[t, w] = draw_time(times, uniform(clock, w), speeds[w])
 
 
-def _speeds(speeds: Any, workers: int) -> np.ndarray:
-    speeds = np.ones(workers) if speeds is None else real_array("speeds", speeds)
-    require(speeds.shape == (workers,), "speeds", f"shape {speeds.shape}", f"shape ({workers},)")
-    good = bool(np.isfinite(speeds).all() and (speeds > 0).all())
-    require(good, "speeds", float(speeds.min()), "finite numbers above 0")
-    return speeds
-
-
 def _count(low: int, high: float = math.inf, **numbers: Any) -> None:
     for name, number in numbers.items():
         good = is_whole(number) and low <= number <= high
@@ -210,7 +141,7 @@ def race(
     _count(1, workers, fastest=fastest)
     _count(0, 2**64 - 1, seed=seed, replica=replica)
     waits, chosen = np.empty((rounds, fastest)), np.empty((rounds, fastest), np.int64)
-    _race(times, _speeds(speeds, workers), key(seed, "stragglers", replica, CLOCK), waits, chosen)
+    _race(times, speeds_of(speeds, workers), key(seed, "stragglers", replica, CLOCK), waits, chosen)
     return waits, chosen
 
 
@@ -304,7 +235,7 @@ def run_fastest_k(
     _count(0, 2**64 - 1, seed=seed)
     require(0.0 < step < math.inf, "step", step, "a finite number above 0")
     require(weights in ("plain", "inclusion"), "weights", weights, "'plain' or 'inclusion'")
-    speeds, d = _speeds(speeds, workers), int(dimension(problem))
+    speeds, d = speeds_of(speeds, workers), int(dimension(problem))
     factors = np.full(workers, 1.0 / fastest)
     if weights == "inclusion" and (speeds != speeds[0]).any():
         require(isinstance(times, ShiftedExponential), "weights", weights, "'plain' with Pareto times and two speeds")

@@ -5,7 +5,8 @@ alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods
 server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=outerstep(2.0))``.  Names are those of the
 classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False,
 ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
-``qsgd(s=3, code=elias)``, or, for wrappers, other compressors: ``bucketed(qsgd(s=7), 512)``.
+``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times,
+``asyncsgd(times=pareto(2.0))``.
 """
 
 from __future__ import annotations
@@ -137,10 +138,13 @@ def _local_steps(part: ast.expr, whole: str) -> int:
     return int(number)  # type: ignore[arg-type]
 
 
-def _codes() -> dict[str, type]:
+def _settings() -> dict[str, type]:
+    """What else is written as an argument: codes, and laws of the workers' times."""
     from ..compressors import RANS, Elias, Packed
+    from ..methods import FixedTime, Pareto, ShiftedExponential
 
-    return {cls.__name__.lower(): cls for cls in (Packed, Elias, RANS)}
+    made = (Packed, Elias, RANS, FixedTime, Pareto, ShiftedExponential)
+    return {cls.__name__.lower(): cls for cls in made}
 
 
 def _compressors() -> dict[str, type]:
@@ -228,7 +232,7 @@ def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[
         return k if node.id == "k" else math.inf
     is_number = kind is not None and kind.split(" | ")[0] in ("int", "float", "bool")
     if isinstance(node, (ast.Name, ast.Call)) and not is_number:
-        return _make(node, whole, inner | _codes(), inner, d, k)
+        return _make(node, whole, inner | _settings(), inner, d, k)
     try:
         return ast.literal_eval(node)
     except (ValueError, MemoryError, RecursionError):

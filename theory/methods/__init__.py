@@ -3,6 +3,7 @@
 from ..core.rooms import lists_itself
 from .adaptive import LAMB, Adam
 from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
+from .asynchronous import AsyncSGD, arrivals
 from .attacks import ALIE, Attack, Attacked, InnerProduct, Mimic, OneSided, Scaling, SignFlip
 from .choco_sgd import ChocoSGD
 from .clients import SCAFFOLD, FedAvg, FedProx
@@ -44,6 +45,7 @@ from .splits import split
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
+from .worker_times import FixedTime, Pareto, ShiftedExponential
 
 __all__ = [
     "ALIE",
@@ -135,6 +137,11 @@ __all__ = [
     "run_lock_free",
     "split",
     "theory_step",
+    "AsyncSGD",
+    "FixedTime",
+    "Pareto",
+    "ShiftedExponential",
+    "arrivals",
 ]
 
 lists_itself(__name__)

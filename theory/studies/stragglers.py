@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import bounds
-from ..cluster.stragglers import Pareto, ShiftedExponential, race, run_fastest_k
+from ..cluster.stragglers import race, run_fastest_k
 from ..compressors import QSGD, TopK
 from ..core.random import key
 from ..measure import student_interval
+from ..methods.worker_times import Pareto, ShiftedExponential
 from ..problems import logistic, quadratic, ridge
 from ..reporting.progress import track
 

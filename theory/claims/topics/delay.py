@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from ... import bounds
+from ...methods.asynchronous import AsyncSGD, arrivals
 from ...methods.delayed import DelayedSGD
+from ...methods.worker_times import FixedTime, Pareto, ShiftedExponential
 from ...problems import quadratic
 from .. import claim, equality, identity, lower, upper
 from .feedback import unchanging
@@ -125,3 +128,99 @@ def _(context):
     for kappa, compute, exchange in ((2.0, 1.0, 1.0), (10.0, 1.0, 3.0)):
         found, law = context.subject(context, kappa, compute, exchange), bounds.overlap_gain(compute, exchange, kappa)
         yield identity(f"times faster, kappa={kappa:g}, {compute:g} and {exchange:g} s", found, law, 0.02)
+
+
+def at_random(step: float) -> AsyncSGD:
+    """Asynchronous SGD whose next worker is each with the same probability."""
+    return AsyncSGD(step=unchanging(step))
+
+
+CLOCKS = {
+    "workers take turns": lambda step: AsyncSGD(step=unchanging(step), times=FixedTime()),
+    "one worker is five times as fast": lambda step: AsyncSGD(step=unchanging(step), speeds=(5.0, 1.0, 1.0, 1.0)),
+    "nothing is late": lambda step: late(0, step),
+}
+
+
+def ends(context, step: float, noise: float, *, rounds: int, d: int = 1):
+    """The models after some arrivals at 4 workers, each in a run of its own, on |x|^2/2."""
+    known: dict[str, Any] = dict(workers=4, steps=rounds, x0=np.ones(d), replicas=context.samples(4000, 800))
+    return context.run64(context.subject(step), quadratic(np.ones(d), covariance=noise), rounds, **known).last
+
+
+@claim("async.mean", of=bounds.async_mean, subject=at_random, mutants=CLOCKS)
+def _(context):
+    for share, rounds in ((0.5, 6), (0.3, 10)):
+        law = bounds.async_mean(share, 4, rounds)
+        yield equality(
+            f"E x after {rounds} arrivals, N=4, s={share:g}", ends(context, share, 0.0, rounds=rounds)[:, 0], law
+        )
+
+
+@claim("async.moment", of=bounds.async_moment, subject=at_random, mutants=CLOCKS, see=("async.mean",))
+def _(context):
+    for share, rounds in ((0.5, 6), (0.3, 10)):
+        x = ends(context, share, 1.0, rounds=rounds, d=20)
+        law = bounds.async_moment(share, 4, rounds, deviation=share)
+        yield equality(f"E x^2 after {rounds} arrivals, N=4, s={share:g}", (x**2).mean(axis=1), law)
+
+
+@claim("async.variance", of=bounds.async_variance, subject=at_random, mutants=CLOCKS, see=("async.moment",))
+def _(context):
+    steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(50), covariance=1.0)
+    for share in (0.5, 0.3):
+        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(50))
+        x = np.array(
+            context.iterates(context.subject(share), problem, f"{share}", **known)[100::40]
+        )  # nearly independent
+        law = bounds.async_variance(share, 4, deviation=share)
+        yield equality(f"E x^2 after many arrivals, N=4, s={share:g}", (x**2).mean(axis=1), law)
+
+
+def growth(share: float, workers: int) -> float:
+    """Logarithm of the factor of E x^2 in an arrival, after many."""
+    before, after = (bounds.async_moment(share, workers, rounds) for rounds in (100 * workers, 100 * workers + 100))
+    return math.log(after / before) / 100.0
+
+
+@claim(
+    "async.limit",
+    of=bounds.async_limit,
+    subject=bounds.async_limit,
+    mutants={
+        "that of workers who take turns": lambda workers: bounds.delay_limit(workers - 1),
+        "sqrt(2/N)": lambda workers: math.sqrt(2.0 / workers),
+    },
+    see=("async.moment",),
+)
+def _(context):
+    for workers in (2, 4, 16):
+        edge = brentq(growth, 0.5 / workers, 2.0, args=(workers,))
+        yield identity(f"where E x^2 neither grows nor shrinks, N={workers}", context.subject(workers), edge, 1e-6)
+    known: dict[str, Any] = dict(workers=4, steps=30, x0=np.ones(1), replicas=context.samples(4000, 800))
+    for share, side in ((0.7, upper), (1.4, lower)):
+        method, problem = at_random(share * context.subject(4)), quadratic([1.0], covariance=0.0)
+        x = context.run64(method, problem, f"{share}", **known).last
+        yield side(f"E x^2 after 30 arrivals at {share:g} of it, N=4", float((x**2).mean()), 1.0)
+
+
+@claim(
+    "async.lateness",
+    of=bounds.async_lateness,
+    subject=lambda times, speeds: arrivals(times, workers=5, rounds=400, seed=1, speeds=speeds).late,
+    mutants={
+        "the arrival itself is counted": lambda times, speeds: (
+            arrivals(times, workers=5, rounds=400, seed=1, speeds=speeds).late + 1
+        ),
+        "one worker more": lambda times, speeds: arrivals(times, workers=6, rounds=400, seed=1).late,
+    },
+    see=("async.moment",),
+)
+def _(context):
+    law, slow = bounds.async_lateness(5, 400), (1.0, 1.0, 1.0, 1.0, 0.01)
+    laws = {"in turn": FixedTime(), "exponential": ShiftedExponential(0.0, 1.0), "Pareto, a=0.9": Pareto(0.9)}
+    for name, times in laws.items():
+        found = context.subject(times, None)
+        yield upper(f"mean, N=5, T=400, {name}", float(found.mean()), law)
+    found = context.subject(FixedTime(), slow)
+    yield upper(f"mean, one of 5 a hundred times slower (up to {found.max()} late)", float(found.mean()), law)

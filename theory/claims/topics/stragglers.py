@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster import Pareto, ShiftedExponential, race, run_fastest_k
+from ...cluster import race, run_fastest_k
+from ...methods import Pareto, ShiftedExponential
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, upper
 
