@@ -26,6 +26,7 @@ BENCHMARKS = {
     "replicas": replicas.replicas,
     "diversity": diversity.batch_bounds,
     "exchange": ranks.exchange,
+    "overlap": ranks.overlap,
     "gossip": gossip.gossip,
     "flagship": ranks.flagship,
 }

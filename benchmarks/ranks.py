@@ -76,6 +76,20 @@ def exchange(given):
             )
 
 
+def overlap(given):
+    """A round whose messages travel while the next gradients are computed, against one that waits."""
+    for d, uneven in ((2_000, 0.0), (2_000, 1.0), (250_000, 0.0)):
+        found = json.loads(start(2, "-m", "benchmarks.overlap_job", d, uneven).strip().splitlines()[-1])
+        told = ", one rank in turn takes twice as long" if uneven else ""
+        yield Row(
+            f"Messages of {found['bytes'] / 1000:.0f} kB that travel while 2 ranks compute{told}",
+            "a round that waits for them",
+            np.array(found["ratios"]),
+            ("at most", 1.0),
+            f"{found['overlaps'] * 1e3:.3g} ms : {found['waits'] * 1e3:.3g} ms",
+        )
+
+
 def flagship(given):
     """Memory and wall time of ``mpirun -n 8 python -m theory.experiment``."""
     quick = given.turns < 10

@@ -20,6 +20,8 @@ METHODS = {
     "QSVRG": th.QSVRG(th.QSGD(7), th.Constant(0.05), inner=15, sampling="shuffle"),
     "DASHA": th.DASHA(th.QSGD(7), STEP, shards="contiguous"),
     "two rounds late": th.DelayedSGD(th.QSGD(7), STEP, delay=2, shards="contiguous"),
+    "one round late": th.DelayedSGD(th.TopK(20), STEP),
+    "one round late, nothing overlaps": th.DelayedSGD(th.TopK(20), STEP, overlap=False),
     "asynchronous": th.AsyncSGD(th.QSGD(7), th.Constant(0.05), shards="contiguous", speeds=(1.0, 2.0, 1.0, 3.0)),
     "ProxSkip": th.ProxSkip(STEP, p=0.3, shards="by_label"),
 }

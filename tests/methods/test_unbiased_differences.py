@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import NamedTuple
 
 import differences
 import numpy as np
@@ -83,7 +84,8 @@ def test_late_gradients_are_those_of_so_many_rounds_ago(delay):
     for t in range(STEPS):
         x.append(x[t] - STEP * gradients(x[t - delay]).mean(axis=0) if t >= delay else x[t])
     result = found(th.DelayedSGD(step=th.Constant(STEP), delay=delay, shards="contiguous"))
-    assert np.allclose(result.last, x[-1], rtol=1e-12) and result.server_bytes == 8 * D * delay
+    assert np.allclose(result.last, x[-1], rtol=1e-12)
+    assert (result.memory_bytes, result.server_bytes) == (8 * D * min(delay, 1), 8 * D * max(delay - 1, 0))
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -148,6 +150,44 @@ def test_a_delay_is_a_whole_number_and_its_longest_step_is_said():
     assert th.theory_step(th.DelayedSGD(step="theory", delay=1), problem, 2).step.eta == pytest.approx(0.125)
     with pytest.warns(th.LongStepWarning, match="above 0.5"):
         th.run(th.DelayedSGD(step=0.6, delay=1), problem, workers=2, steps=2)
+
+
+def late(body):
+    """A method whose round sends what it computed last, and does something else while the messages travel."""
+
+    @th.method
+    class Late(NamedTuple):
+        step: NamedTuple = th.Constant(STEP)
+        compressor: NamedTuple = th.TopK(2)
+
+        def round(self, run):
+            p = run.rows("unsent")
+            message = run.compress(self.compressor, p)
+            with th.cluster.travelling(run, message) as received:
+                run.set_gradient(p, at=run.x)
+                body(run, message, p)
+            run.add(run.x, received, scale=-run.eta)
+
+    return Late()
+
+
+def test_messages_that_travel_are_left_alone():
+    for body in (
+        lambda run, message, p: run.compress(th.TopK(2), p),
+        lambda run, message, p: th.cluster.travelling(run, message).__enter__(),
+    ):
+        with pytest.raises(ValueError, match="phase: got 'up'"):
+            found(late(body))
+    with pytest.raises(TypeError, match="messages"):
+        found(late(lambda run, message, p: th.cluster.travelling(run, p).__enter__()))
+    other = found(late(lambda run, message, p: run.compress(th.TopK(2), p, phase="other")))
+    assert np.array_equal(other.last, found(th.DelayedSGD(th.TopK(2), th.Constant(STEP))).last)
+
+
+def test_late_gradients_go_on_where_they_stopped():
+    method = th.DelayedSGD(th.QSGD(7), th.Constant(STEP), delay=3)
+    first = found(method, steps=11)
+    assert np.array_equal(found(method, resume=first).last, found(method).last)
 
 
 def test_diana_is_the_algorithm():

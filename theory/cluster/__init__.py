@@ -17,6 +17,7 @@ from .cost_model import (
     round_seconds,
 )
 from .cr_psgd_catalyst import catalyst
+from .overlap import travelling
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import race, run_fastest_k
@@ -45,4 +46,5 @@ __all__ = [
     "show",
     "simulate_allgather",
     "simulate_allreduce",
+    "travelling",
 ]
