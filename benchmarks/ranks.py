@@ -80,9 +80,9 @@ def overlap(given):
     """A round whose messages travel while the next gradients are computed, against one that waits."""
     for d, uneven in ((2_000, 0.0), (2_000, 1.0), (250_000, 0.0)):
         found = json.loads(start(2, "-m", "benchmarks.overlap_job", d, uneven).strip().splitlines()[-1])
-        told = ", one rank in turn takes twice as long" if uneven else ""
+        told = f"Messages of {found['bytes'] / 1000:.0f} kB that travel while 2 ranks compute"
         yield Row(
-            f"Messages of {found['bytes'] / 1000:.0f} kB that travel while 2 ranks compute{told}",
+            "the same, one rank in turn takes twice as long" if uneven else told,
             "a round that waits for them",
             np.array(found["ratios"]),
             ("at most", 1.0),
