@@ -35,7 +35,7 @@ class UnderWay:
 def travelling(run: Run, message: Message) -> Iterator[Messages]:
     """Context in which the messages of all workers travel: what it calls is computed meanwhile.
 
-    As `Run.gather`, with the same bits; the messages can be used after it.
+    As `Run.gather`, with the same bits; the messages can be used after it, not within.
 
     Parameters
     ----------
@@ -80,11 +80,13 @@ def travelling(run: Run, message: Message) -> Iterator[Messages]:
     way = None if alone else run.once(("travelling", phase.name), lambda: Travelling(run.transport, run, phase))
     if way is not None:
         way.list_send()
+    received = run._received(phase, phase.symbols, run.weight, run.heard)
     run._compressors[phase.name] = UnderWay()
+    del run._handles[id(received)]  # the run does not know it until the messages are here
     try:
-        yield run._received(phase, phase.symbols, run.weight, run.heard)
+        yield received
     finally:
-        run._compressors[phase.name] = compressor
+        run._compressors[phase.name], run._handles[id(received)] = compressor, received
     if way is not None:
         way.list_receive()
 

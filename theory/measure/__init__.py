@@ -26,6 +26,7 @@ from .intervals import (
 )
 from .lossless import Deflated, empirical_entropy, zlib_bits
 from .monte_carlo import Moments, moments
+from .privacy import sampled_privacy
 from .search import known_worst, worst_vectors
 from .slopes import loglog_slope
 
@@ -59,6 +60,7 @@ __all__ = [
     "moments",
     "paired_interval",
     "ratio_interval",
+    "sampled_privacy",
     "share_interval",
     "student_interval",
     "worst_vectors",

@@ -1,0 +1,45 @@
+"""The accountant of dp-accounting beside the closed form: pip install "theory[privacy]"."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+
+import theory as th
+from theory.measure import sampled_privacy
+
+accountant = pytest.mark.skipif(
+    importlib.util.find_spec("dp_accounting") is None, reason='the accountant is not installed: "theory[privacy]"'
+)
+
+
+@accountant
+@pytest.mark.parametrize(("epsilon", "noise", "steps"), [(1.0, 4.0, 16), (0.5, 1.0, 1), (1.5, 8.0, 100), (0.0, 2.0, 3)])
+def test_with_everybody_it_is_the_closed_form(epsilon, noise, steps):
+    exact = th.bounds.gaussian_privacy(epsilon, noise, steps)
+    assert exact - 1e-9 <= sampled_privacy(epsilon, noise, steps) <= exact * (1.0 + 1e-3)
+
+
+@accountant
+def test_one_round_by_the_formula_of_sampling():
+    """Removing a worker of share q: the best event of the mixture beside the noise alone, integrated on a grid."""
+    q, sigma, epsilon = 0.2, 1.5, 0.1
+    x = np.linspace(-15.0, 16.0, 400_001)
+    without = np.exp(-(x**2) / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi))
+    having = (1 - q) * without + q * np.exp(-((x - 1.0) ** 2) / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi))
+    pairs = (having, without), (without, having)
+    both = [trapezoid(np.maximum(a - np.exp(epsilon) * b, 0.0), x) for a, b in pairs]
+    assert sampled_privacy(epsilon, sigma, share=q) == pytest.approx(max(both), rel=1e-3)
+
+
+def test_at_the_door(monkeypatch):
+    for name, wrong in {"epsilon": -1.0, "noise": 0.0, "share": 1.5, "steps": 0}.items():
+        with pytest.raises(ValueError, match=name):
+            sampled_privacy(**{"epsilon": 1.0, "noise": 1.0} | {name: wrong})
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ImportError, match=r"theory\[privacy\]"):
+        sampled_privacy(1.0, 1.0)
