@@ -267,3 +267,19 @@ def test_mem_sgd_is_below_its_bound(problems):
     )
     assert -1e-12 <= result.fun - optimum.fun <= bound
     assert result.fun - optimum.fun < 0.05 * (np.log(2.0) - optimum.fun)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_are_as_late_as_asynchronous_workers(threads):
+    """What x has lost more than steps on time would take is what is late: x - s r with r = x/(1 - s)^late."""
+    steps, step = 300_000, 1e-6
+    problem = th.ridge((np.ones((1, 1)), np.zeros(1)), l2=0.0)
+
+    def lateness(factor):
+        method = th.ParallelSGD(step=th.Constant(factor * step))
+        x = th.run_lock_free(method, problem, threads=threads, steps=steps, x0=np.ones(1)).x[0]
+        return (np.log(x) / (threads * steps * np.log1p(-step)) - 1.0) / step
+
+    law = th.bounds.async_lateness(threads, threads * steps)
+    assert lateness(1.0) <= law + 0.1  # lost updates make it less
+    assert lateness(1.001) > 10.0  # a step that is longer by a thousandth is noticed

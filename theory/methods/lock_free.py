@@ -124,6 +124,8 @@ def run_lock_free(
       method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
     * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time: a
       step costs only its row and its message.  With one thread that is exact.
+    * A gradient is late by the steps that others took since its thread read x: as for `AsyncSGD`, N - 1 on average at
+      most (:func:`theory.bounds.async_lateness`).
     * What a thread reads may be a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and
       written atomically on the machines that Numba supports.
 
