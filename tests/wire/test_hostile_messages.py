@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_damaged_messages import EXAMPLES, D, sealed, shape_of, split, vectors
 
 import theory as th
+from theory.cluster.overlap import Travelling
 from theory.compressors import (
     QSGD,
     Bucketed,
@@ -221,3 +223,20 @@ def test_a_length_of_the_payload_that_is_not_there(bits):
     message[head : head + 5] = bits.to_bytes(5, "little")
     with pytest.raises(WireError, match="^message: "):
         th.decode(message, d=D)
+
+
+@pytest.mark.parametrize("size", [-1, 17])
+def test_sizes_that_do_not_fit_are_refused_before_they_are_used(size):
+    """Messages that travel begin with their sizes, as the other rank says."""
+    way = Travelling.__new__(Travelling)
+    way.requests, way.head, way.room, way.mine = [], 8, 24, np.zeros(1, np.int64)
+    way.run, way.transport = SimpleNamespace(workers_here=1), SimpleNamespace(ranks=2, rank=0)
+    way.outbox = np.zeros((1, 16), np.uint8)  # the longest message
+    inbox = np.zeros(48, np.uint8)
+    inbox[24:32] = np.array([size], np.int64).view(np.uint8)
+    way.received = SimpleNamespace(inbox=inbox, sizes=np.zeros(2, np.int64), offset=np.zeros(2, np.int64))
+    with pytest.raises(WireError, match="rank 1 says"):
+        way.receive()
+    inbox[24:32] = np.array([16], np.int64).view(np.uint8)
+    way.receive()
+    assert way.received.sizes.tolist() == [0, 16] and way.received.offset.tolist() == [8, 32]
