@@ -25,6 +25,17 @@ from theory.reporting.files import ConfigurationError
         ("scaledsign+partial(0.5)", th.ScaledSign(), {"feedback": th.PartialErrorFeedback(0.5)}),
         ("topk(5)+conef(natural)", th.TopK(5), {"feedback": th.ContractiveErrorFeedback(th.Natural())}),
         ("randk(k=3, unbiased=True)+momentum(0.9)", th.RandK(3, unbiased=True), {"server": th.Momentum(0.9)}),
+        ("natural+trimmedmean(2)", th.Natural(), {"server": th.TrimmedMean(2), "exchange": "gather"}),
+        (
+            "topk(5)+attacked(nnm(1, median), alie, 2)",
+            th.TopK(5),
+            {"server": th.Attacked(th.NNM(1, th.Median()), th.ALIE(), 2), "exchange": "gather"},
+        ),
+        (
+            "identity+attacked(mean, onesided(1e6))",
+            th.Identity(),
+            {"server": th.Attacked(th.Mean(), th.OneSided(1e6)), "exchange": "gather"},
+        ),
         ("sign + memory + majority", th.Sign(), {"feedback": th.ErrorFeedback(), "server": th.Majority()}),
     ],
 )
@@ -38,6 +49,8 @@ def test_a_method_may_have_the_hyphens_of_its_paper():
     assert written_method("ef21-sgdm(topk(k=3), momentum=0.2)", 100, 1) == plain
     assert isinstance(plain.method, th.EF21SGDM) and find("EF-BV(topk(k=3))").family == "written-other"
     assert written_method("lag(trigger=4.0)", 100, 1).method.trigger == 4.0
+    assert written_method("async-sgd(times=pareto(2.0))", 100, 1).method.times == th.Pareto(2.0)
+    assert written_method("fedavg(clients=4, server=krum(1))", 100, 1).method.server == th.Krum(1)
 
 
 def test_every_compressor_has_a_name():
@@ -62,6 +75,9 @@ def test_every_alias_is_a_class():
         ("topk(k=3)+memory+memory", "one feedback for each method"),
         ("topk(k=__import__('os'))", "TopK: k: got .*, allowed: a number, inf, or the letter k"),
         ("qsgd(s=[1])", "QSGD"),
+        ("identity+attacked(topk(3), alie)", "Attacked: server: got TopK"),
+        ("identity+attacked(median, median)", "Attacked: attack: got Median"),
+        ("identity+trimmedmean(-1)", "TrimmedMean: f: got -1"),
         ("bucketed(nothing(3), 5)", "unknown name 'nothing'"),
     ],
 )

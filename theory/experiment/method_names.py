@@ -6,7 +6,7 @@ server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=ou
 classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False,
 ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
 ``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times,
-``asyncsgd(times=pareto(2.0))``.
+``asyncsgd(times=pareto(2.0))``, or, for servers, others and attacks: ``topk(k=9)+attacked(nnm(2, median), alie, 2)``.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ def written_method(name: str, d: int, k: int) -> Written:
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
         parts.insert(0, tree.right)
         tree = tree.left
+    from ..methods import Mean
+
     compressors, rules, servers = _compressors(), _rules(), _servers()
     inner = compressors | rules | servers if _name_of(tree, name) in _clients() else compressors
     made = _make(tree, name, compressors | _methods(), inner, d, k)
@@ -118,7 +120,10 @@ def written_method(name: str, d: int, k: int) -> Written:
             continue
         field = "server" if _name_of(part, name) in servers else "feedback"
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
-        fields[field] = _make(part, name, rules | servers, compressors, d, k)
+        within = compressors if field == "feedback" else compressors | servers | _attacks() | {"mean": Mean}
+        fields[field] = _make(part, name, rules | servers, within, d, k)
+        if _name_of(part, name) in _robust():
+            fields["exchange"] = "gather"  # a sum of messages shows none of them
     return Written(made, fields)
 
 
@@ -179,7 +184,32 @@ def _rules() -> dict[str, type]:
 def _servers() -> dict[str, type]:
     from ..methods import LAMB, Adam, Majority, Momentum, OuterStep, Projected
 
-    return {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected, OuterStep, Adam, LAMB)}
+    known = {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected, OuterStep, Adam, LAMB)}
+    return known | _robust()
+
+
+def _robust() -> dict[str, type]:
+    """The servers that look at the message of each worker, and the one that an attack comes before."""
+    from ..methods import (
+        NNM,
+        Attacked,
+        Bucketing,
+        CenteredClipping,
+        GeometricMedian,
+        Krum,
+        Median,
+        MultiKrum,
+        TrimmedMean,
+    )
+
+    rules = (Median, TrimmedMean, GeometricMedian, Krum, MultiKrum, NNM, Bucketing, CenteredClipping, Attacked)
+    return {cls.__name__.lower(): cls for cls in rules}
+
+
+def _attacks() -> dict[str, type]:
+    from ..methods import ALIE, InnerProduct, Mimic, OneSided, Scaling, SignFlip
+
+    return {cls.__name__.lower(): cls for cls in (ALIE, InnerProduct, Mimic, OneSided, Scaling, SignFlip)}
 
 
 def _name_of(node: ast.expr, whole: str) -> str:
