@@ -2,6 +2,7 @@
 
 from .audit_rows import Audit, AuditTable
 from .betting import betting_interval
+from .client_diversity import ClientDiversity, client_diversity
 from .compressor_audit import audit
 from .damaged_messages import Damage, fuzz
 from .data_diversity import DiversityFloor, conflict_degree, diversity_floor
@@ -34,6 +35,8 @@ __all__ = [
     "INPUTS",
     "LEVEL",
     "Audit",
+    "ClientDiversity",
+    "client_diversity",
     "AuditTable",
     "Damage",
     "Deflated",
