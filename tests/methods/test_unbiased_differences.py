@@ -163,7 +163,7 @@ def late(body):
         def round(self, run):
             p = run.rows("unsent")
             message = run.compress(self.compressor, p)
-            with th.cluster.travelling(run, message) as received:
+            with th.methods.travelling(run, message) as received:
                 run.set_gradient(p, at=run.x)
                 body(run, message, p, received)
             run.add(run.x, received, scale=-run.eta)
@@ -174,14 +174,14 @@ def late(body):
 def test_messages_that_travel_are_left_alone():
     for body in (
         lambda run, message, p, received: run.compress(th.TopK(2), p),
-        lambda run, message, p, received: th.cluster.travelling(run, message).__enter__(),
+        lambda run, message, p, received: th.methods.travelling(run, message).__enter__(),
     ):
         with pytest.raises(ValueError, match="phase: got 'up'"):
             found(late(body))
     with pytest.raises(ValueError, match="Messages that this run has not made"):  # they are not here yet
         found(late(lambda run, message, p, received: run.add(run.x, received)))
     with pytest.raises(TypeError, match="messages"):
-        found(late(lambda run, message, p, received: th.cluster.travelling(run, p).__enter__()))
+        found(late(lambda run, message, p, received: th.methods.travelling(run, p).__enter__()))
     other = found(late(lambda run, message, p, received: run.compress(th.TopK(2), p, phase="other")))
     assert np.array_equal(other.last, found(th.DelayedSGD(th.TopK(2), th.Constant(STEP))).last)
 

@@ -1,94 +1,26 @@
-"""An exchange that goes on while the round computes: started, and waited for where the messages are needed."""
+"""Messages that travel from rank to rank while the workers compute: see `theory.methods.travelling`."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..core import require
 from ..core.bound_calls import EXCHANGE
 from ..core.waiting import IN_ROUNDS, wait
+from ..methods.travelling import way_of
 from ..methods.types import Phase, Run
 from ..wire.descriptor import WireError
-from .message_handles import Message, Messages
+from .mpi import Ranks
 from .sealed import Sealed
 
-__all__ = ["travelling"]
+__all__ = ["Travelling"]
 
 TAG = 71  # of the messages, on a communicator of their own
 # requests that are not complete: they keep their buffers, in which MPI may write also after a run has failed
 PENDING: list[Any] = []
-
-
-class UnderWay:
-    """Stands for the compressor of a phase while its messages travel, so that it compresses nothing else."""
-
-    def __repr__(self) -> str:
-        return "messages that are under way"
-
-
-@contextlib.contextmanager
-def travelling(run: Run, message: Message) -> Iterator[Messages]:
-    """Context in which the messages of all workers travel: what it calls is computed meanwhile.
-
-    As `Run.gather`, with the same bits; the messages can be used after it, not within.
-
-    Parameters
-    ----------
-    run : Run
-        The argument of the round function.
-    message : Message
-        What ``run.compress`` returned. Within the context its phase compresses nothing else.
-
-    Yields
-    ------
-    Messages
-        The messages that will have been received.
-
-    Raises
-    ------
-    ValueError
-        For messages that are summed, of the model, or on a graph.
-
-    Examples
-    --------
-    >>> import numpy as np, theory as th
-    >>> from typing import NamedTuple
-    >>> @th.method
-    ... class Late(NamedTuple):
-    ...     step: NamedTuple
-    ...     compressor: NamedTuple = th.Identity()
-    ...     def round(self, run):
-    ...         p = run.rows("unsent")
-    ...         with travelling(run, run.compress(self.compressor, p)) as received:
-    ...             run.set_gradient(p, at=run.x)
-    ...         run.add(run.x, received, scale=-run.eta)
-    >>> problem = th.quadratic(np.ones(2), covariance=0.0)
-    >>> th.run(Late(th.Constant(0.25)), problem, workers=2, steps=3, x0=np.ones(2)).x
-    array([0.5, 0.5])
-    """
-    phase = run._sent(message)
-    require(phase.up and phase.high == phase.low, "phase", phase.name, "one of the workers', without reduce")
-    require(run.links is None, "graph", "travelling", "run.hear: on a graph workers hear their neighbours alone")
-    compressor = run._compressors[phase.name]
-    require(not isinstance(compressor, UnderWay), "phase", phase.name, "one whose messages do not travel yet")
-    alone = run.transport.comm is None  # then every message is in place
-    way = None if alone else run.once(("travelling", phase.name), lambda: Travelling(run.transport, run, phase))
-    if way is not None:
-        way.list_send()
-    received = run._received(phase, phase.symbols, run.weight, run.heard)
-    run._compressors[phase.name] = UnderWay()
-    del run._handles[id(received)]  # the run does not know it until the messages are here
-    try:
-        yield received
-    finally:
-        run._compressors[phase.name], run._handles[id(received)] = compressor, received
-    if way is not None:
-        way.list_receive()
 
 
 def apart(comm: Any) -> Any:
@@ -161,3 +93,8 @@ class Travelling(Sealed):
                     raise WireError(f"rank {source} says that its messages have {sizes.tolist()} bytes: too many")
             self.received.sizes[mine] = sizes
             self.received.offset[mine] = begin + self.head + np.cumsum(sizes) - sizes
+
+
+@way_of.register(Ranks)
+def _(transport: Ranks, run: Run, phase: Phase) -> Travelling:
+    return run.once(("travelling", phase.name), lambda: Travelling(transport, run, phase))

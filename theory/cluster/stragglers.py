@@ -132,7 +132,8 @@ def race(
 
     Examples
     --------
-    >>> waits, chosen = race(Pareto(2.0), workers=3, fastest=3, rounds=1)
+    >>> import theory as th
+    >>> waits, chosen = race(th.Pareto(2.0), workers=3, fastest=3, rounds=1)
     >>> bool((np.diff(waits) > 0).all()), chosen
     (True, array([[0, 1, 2]]))
     """

@@ -45,6 +45,7 @@ from .splits import split
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
+from .travelling import travelling
 from .worker_times import FixedTime, Pareto, ShiftedExponential
 
 __all__ = [
@@ -137,6 +138,7 @@ __all__ = [
     "run_lock_free",
     "split",
     "theory_step",
+    "travelling",
     "AsyncSGD",
     "FixedTime",
     "Pareto",

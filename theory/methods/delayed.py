@@ -24,6 +24,7 @@ from ..problems.base import dimension
 from ..problems.constants import lipschitz
 from .custom import check_method, method
 from .schedules import Constant
+from .travelling import travelling
 from .types import Message, Messages, Run
 
 __all__ = ["DelayedSGD"]
@@ -48,8 +49,6 @@ def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
 @contextlib.contextmanager
 def _travelling(method: Any, run: Run, message: Message) -> Iterator[Messages]:
     """The context in which the messages travel; or in which they have arrived, without overlap."""
-    from ..cluster.overlap import travelling  # which imports methods
-
     if method.overlap:
         with travelling(run, message) as received:
             yield received
