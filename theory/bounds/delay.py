@@ -161,15 +161,17 @@ def overlap_gain(compute: float, exchange: float, kappa: float) -> float:
 def async_limit(workers: int) -> float:
     r"""Longest stable step of asynchronous SGD whose workers arrive at random.
 
-    Title: Random delays bear longer steps than equal ones.
-    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly: as exponential
-    times of the same mean have it; f a quadratic with curvatures up to L.
-    Statement: E x^2 stays bounded if and only if s = eta L has N s^2 < s + 2: s < (1 + sqrt(1 + 8 N))/(2 N), about
-    sqrt(2/N). Workers that take turns are always N - 1 late, and `delay_limit` is about pi/(2 N).
+    Title: Two or more workers with random delays bear longer steps than with equal ones.
+    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly: as independent
+    exponential times of the same mean have it; f a quadratic with curvatures up to L.
+    Statement: E x^2 tends to 0 (with noise: stays bounded) if and only if s = eta L has N s^2 < s + 2: s < (1 + sqrt(1
+    + 8 N))/(2 N), about sqrt(2/N). Workers that take turns are always N - 1 late, and `delay_limit` is about pi/(2 N).
     Kind: identity.
     Latex: \eta L<\frac{1+\sqrt{1+8N}}{2N}
-    Proof: At this s the matrix of `async_moment` has the eigenvalue 1; below it the stationary variance is that of
-    `async_variance`. That no other eigenvalue leaves the unit circle before was computed for N up to 64.
+    Proof: For N = 1 it is |1 - s| < 1. For N > 1 let M be the matrix of `async_moment`. An arrival maps positive
+    semidefinite second moments to such ones, so the spectral radius of M is one of its eigenvalues. For short s it is
+    1 - 2 s + O(s^2); and det(I - M) = 2 s (2 + s - N s^2)/N^3, so it is 1 at this s alone, and above 1 beyond it,
+    where the determinant is negative.
     Source: derived.
     workers (int): N.
 
@@ -187,12 +189,13 @@ def async_limit(workers: int) -> float:
 def _moments(share: float, workers: int) -> np.ndarray:
     """The matrix that moves E x^2, E x r, E r^2 and E r r' (of two workers) of asynchronous SGD."""
     s, q = share, 1.0 / workers
+    others = float(workers > 1)
     return np.array(
         [
             [1.0, -2.0 * s, s * s, 0.0],
             [q, 1.0 - q - 2.0 * s * q, s * s * q, -s * (1.0 - q)],
             [q, -2.0 * s * q, s * s * q + 1.0 - q, 0.0],
-            [0.0, 2.0 * q, 0.0, 1.0 - 2.0 * q - 2.0 * s * q],
+            [0.0, 2.0 * q * others, 0.0, (1.0 - 2.0 * q - 2.0 * s * q) * others],
         ]
     )
 
@@ -203,7 +206,7 @@ def async_mean(share: float, workers: int, rounds: int) -> float:
 
     Title: Where asynchronous SGD is on average.
     Setting: as for `async_limit`, in a mode with s = eta lambda, from x = r_w = 1.
-    Statement: E x moves by -s E r, then E r by (E x - E r)/N.
+    Statement: E x moves by -s E r, then E r by (E x - E r)/N with the new E x.
     Kind: identity.
     Latex: \mathbb{E}x\leftarrow\mathbb{E}x-s\,\mathbb{E}r,\quad
         \mathbb{E}r\leftarrow\mathbb{E}r+\frac{\mathbb{E}x-\mathbb{E}r}{N}
@@ -232,13 +235,18 @@ def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0
     Statement: E x^2, E x r, E r^2 and E r r' of two workers move by a matrix of s and N, plus the noise.
     Kind: identity.
     Latex: \mathbb{E}x^2\leftarrow\mathbb{E}x^2-2s\,\mathbb{E}xr+s^2\,\mathbb{E}r^2+\sigma^2
-    Proof: x' = x - s r_w + noise and r_w' = x'. Workers are alike, so products of an r that stays have the old moments,
-    and the one that is replaced is each with the probability 1/N.
+    Proof: x' = x - s r_w + noise and r_w' = x', each worker with probability 1/N. Products of x' with an r that stays
+    follow from the old moments, which are the same for all workers.
     Source: derived.
     share: s.
     workers (int): N.
     rounds (int): Arrivals.
     deviation: eta sigma.
+
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
 
     >>> async_moment(0.5, 1, 2), async_moment(0.5, 2, 1, deviation=1.0)
     (0.0625, 1.25)
@@ -246,7 +254,10 @@ def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0
     moved, noise = _moments(share, workers), deviation**2 * np.array([1.0, 1.0 / workers, 1.0 / workers, 0.0])
     moments = np.ones(4)
     for _ in range(int(rounds)):
-        moments = moved @ moments + noise
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments = moved @ moments + noise
+        if not np.isfinite(moments).all():
+            return math.inf
     return float(moments[0])
 
 
@@ -256,7 +267,8 @@ def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
 
     Title: What noise leaves of asynchronous SGD.
     Setting: as for `async_moment`, after many arrivals.
-    Statement: E x^2 tends to deviation^2 (1 + N s)/(s (2 + s - N s^2)): for short steps deviation^2/(2 s), whatever N.
+    Statement: E x^2 tends to deviation^2 (1 + N s)/(s (2 + s - N s^2)): deviation^2/(2 s)
+    where s is far below 1/N, and about 1 + N s times that where N s^2 is small.
     Kind: identity.
     Latex: \mathbb{E}x^2\to\sigma^2\,\frac{1+Ns}{s\,(2+s-Ns^2)}
     Proof: The fixed point of the moments of `async_moment`.
@@ -277,15 +289,16 @@ def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
 def async_lateness(workers: int, rounds: int) -> float:
     r"""How late gradients are on average if nobody waits, whatever the workers' times.
 
-    Title: Gradients are N - 1 late on average, however long the longest delay.
-    Setting: T arrivals of N workers; a gradient is as late as arrivals came since its worker read the model.
+    Title: Gradients are at most N - 1 late on average, however long the longest delay.
+    Setting: T >= N arrivals of N workers; a gradient is as late as arrivals came since its worker read the model.
     Statement: The mean of T gradients is at most (N - 1) - N (N - 1)/(2 T), for all times, also if a worker is a
     thousand times slower; with equality where they take turns.
     Kind: upper.
-    Attained: where the last arrivals of the workers are the last N: if they take turns, say.
+    Attained: if and only if the last N arrivals are of N different workers: if they take turns, say.
     Latex: \frac1T\sum_t\tau_t\le N-1-\frac{N(N-1)}{2T}
-    Proof: A worker's gradients are late by its last arrival less the number of its arrivals, together. The numbers of
-    arrivals add up to T, and last arrivals are different: at most T, T - 1, ..., T - N + 1.
+    Proof: A worker's gradients are together late by the index of its last arrival less the number of its arrivals, and
+    0 if it never arrived. The numbers of arrivals add up to T, and the last arrivals are different: at most T, T - 1,
+    ..., T - N + 1.
     Source: derived; that it is at most N - 1 is known (not read).
     workers (int): N.
     rounds (int): T.

@@ -34,7 +34,10 @@ LAWS = "ShiftedExponential(...), Pareto(...) or FixedTime(...)"
 
 
 def longest_step(self: Any, problem: Any, workers: int) -> float:
-    """Beyond it the steepest direction of a quadratic is unstable, where that is known: equal workers."""
+    """Beyond it the steepest direction of a quadratic is unstable (in mean square, where the order is random).
+
+    Known for equal workers whose times are fixed or exponential.
+    """
     equal = self.speeds is None or len(set(self.speeds)) == 1
     fixed = isinstance(self.times, FixedTime)
     memoryless = isinstance(self.times, ShiftedExponential) and self.times.shift == 0.0

@@ -1,0 +1,71 @@
+"""Late gradients on a quadratic: moments of asynchronous SGD by enumeration of who arrives, and its longest step."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from theory import bounds
+
+
+def arrival(share: float, workers: int, worker: int) -> np.ndarray:
+    """The matrix that moves (x, r_1, ..., r_N) when ``worker`` arrives."""
+    moved = np.eye(workers + 1)
+    moved[0, 1 + worker] = -share
+    moved[1 + worker] = moved[0]
+    return moved
+
+
+def square_after(share: float, workers: int, rounds: int) -> float:
+    """E x^2 from 1, over all orders of arrivals."""
+    squares = []
+    for order in itertools.product(range(workers), repeat=rounds):
+        state = np.ones(workers + 1)
+        for worker in order:
+            state = arrival(share, workers, worker) @ state
+        squares.append(state[0] ** 2)
+    return float(np.mean(squares))
+
+
+@pytest.mark.parametrize(("workers", "rounds"), [(1, 6), (2, 8), (3, 6), (4, 5)])
+def test_async_moment_is_the_mean_over_all_orders(workers, rounds):
+    for share in (0.3, 1.1):
+        expected = square_after(share, workers, rounds)
+        assert bounds.async_moment(share, workers, rounds) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_async_limit_is_where_second_moments_stop_shrinking(workers):
+    """The spectral radius of P -> E A P A' on all matrices, not only on those that are alike for all workers."""
+
+    def radius(share: float) -> float:
+        each = (arrival(share, workers, worker) for worker in range(workers))
+        return float(np.abs(np.linalg.eigvals(sum(np.kron(A, A) for A in each) / workers)).max())
+
+    edge = bounds.async_limit(workers)
+    assert radius(0.999 * edge) < 1.0 < radius(1.001 * edge)
+    assert radius(edge) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_async_moment_of_one_worker_is_that_of_sgd_however_many_rounds():
+    assert bounds.async_moment(0.5, 1, 0) == 1.0
+    for share in (0.5, 1.9):
+        rounds = 2000
+        left = (1.0 - share) ** (2 * rounds)
+        expected = left + 0.25 * (1.0 - left) / (1.0 - (1.0 - share) ** 2)
+        assert bounds.async_moment(share, 1, rounds, deviation=0.5) == pytest.approx(expected, rel=1e-9)
+
+
+def test_async_moment_is_infinite_where_it_overflows():
+    assert bounds.async_moment(2.5, 1, 5000) == math.inf
+    assert bounds.async_moment(1.5, 8, 5000, deviation=1.0) == math.inf
+
+
+def test_async_variance_is_that_of_one_worker_for_steps_far_below_its_inverse_number():
+    for workers in (1, 4, 100):
+        assert bounds.async_variance(1e-4 / workers, workers) * 2e-4 / workers == pytest.approx(1.0, abs=2e-4)
+        inflated = bounds.async_variance(0.01, workers) * 0.02 / (1.0 + 0.01 * workers)
+        assert inflated == pytest.approx(1.0, abs=0.01 + 1e-4 * workers)
