@@ -270,8 +270,12 @@ def test_mem_sgd_is_below_its_bound(problems):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_threads_are_as_late_as_asynchronous_workers(threads):
-    """What x has lost more than steps on time would take is what is late: x - s r with r = x/(1 - s)^late."""
+def test_threads_are_at_most_as_late_as_asynchronous_workers(threads):
+    """What x has lost more than steps on time would take is what is late: x - s r with r = x/(1 - s)^late.
+
+    Two threads on one coordinate lose updates, some of a hundred where both have a core, which hides how late the
+    others are: only one thread, which is never late, is held to the law from below.
+    """
     steps, step = 300_000, 1e-6
     problem = th.ridge((np.ones((1, 1)), np.zeros(1)), l2=0.0)
 
@@ -281,5 +285,7 @@ def test_threads_are_as_late_as_asynchronous_workers(threads):
         return (np.log(x) / (threads * steps * np.log1p(-step)) - 1.0) / step
 
     law = th.bounds.async_lateness(threads, threads * steps)
-    assert lateness(1.0) <= law + 0.1  # lost updates make it less
-    assert lateness(1.001) > 10.0  # a step that is longer by a thousandth is noticed
+    assert lateness(1.0) <= law + 0.1
+    if threads == 1:
+        assert lateness(1.0) >= law - 0.1
+        assert lateness(1.001) > 10.0  # a step that is longer by a thousandth is noticed

@@ -1,4 +1,4 @@
-"""Messages that travel from rank to rank while the workers compute: see `theory.methods.travelling`."""
+"""Messages that travel from rank to rank while the workers compute: see `theory.methods.under_way`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.bound_calls import EXCHANGE
 from ..core.waiting import IN_ROUNDS, wait
-from ..methods.travelling import way_of
 from ..methods.types import Phase, Run
+from ..methods.under_way import way_of
 from ..wire.descriptor import WireError
 from .mpi import Ranks
 from .sealed import Sealed

@@ -99,10 +99,10 @@ def is_path_of_shards(given: Any) -> bool:
 def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
     """Map a folder; of its shards a rank checks those of its own rows, and all if the ranks do not see one folder."""
     _require_alike(comm, folder, True)
-    opened = _on_all(comm, lambda: open_shards(folder))
+    opened = on_all(comm, lambda: open_shards(folder))
     first, stop, n = 0, opened.data.n, opened.data.n
     if comm is not None:
-        mine = np.frombuffer(_on_all(comm, opened.identity), np.uint8)
+        mine = np.frombuffer(on_all(comm, opened.identity), np.uint8)
         ours = np.empty(comm.size * mine.size, np.uint8)
         comm.Allgather(mine, ours)
         same = (ours.reshape(comm.size, -1) == mine).all(axis=0)
@@ -114,7 +114,7 @@ def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
         raise DataError(
             f"{folder} has {opened.data.d} columns, not {n_features}; leave n_features out (it is for files)"
         )
-    _on_all(comm, lambda: opened.check(first, stop))
+    on_all(comm, lambda: opened.check(first, stop))
     return opened.data
 
 
@@ -128,7 +128,7 @@ def _require_alike(comm: Any, given: Any, shards: bool) -> None:
         raise DataError(f"{given}: a folder of shards on some ranks only; give a folder that is the same everywhere")
 
 
-def _on_all(comm: Any, work: Callable[[], Any]) -> Any:
+def on_all(comm: Any, work: Callable[[], Any]) -> Any:
     """Do the work on each rank; a failure on any is raised on all, so that none waits forever."""
     if comm is None:
         return work()
@@ -144,8 +144,8 @@ def _on_all(comm: Any, work: Callable[[], Any]) -> Any:
 def _load_together(comm: Any, name_or_path: Any, **options: Any) -> Dataset:
     """Load on rank 0 first, then on the others; a failure on any rank is raised on all, so that none waits forever."""
     _require_alike(comm, name_or_path, False)
-    first = _on_all(comm, lambda: _load(name_or_path, **options) if comm.rank == 0 else None)
-    return _on_all(comm, lambda: _load(name_or_path, **options) if first is None else first)
+    first = on_all(comm, lambda: _load(name_or_path, **options) if comm.rank == 0 else None)
+    return on_all(comm, lambda: _load(name_or_path, **options) if first is None else first)
 
 
 def _raise_together(comm: Any, error: Exception | None) -> None:

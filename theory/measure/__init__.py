@@ -2,7 +2,6 @@
 
 from .audit_rows import Audit, AuditTable
 from .betting import betting_interval
-from .client_diversity import ClientDiversity, client_diversity
 from .compressor_audit import audit
 from .damaged_messages import Damage, fuzz
 from .data_diversity import DiversityFloor, conflict_degree, diversity_floor
@@ -30,6 +29,7 @@ from .monte_carlo import Moments, moments
 from .privacy import sampled_privacy
 from .search import known_worst, worst_vectors
 from .slopes import loglog_slope
+from .split_diversity import ClientDiversity, client_diversity
 
 __all__ = [
     "INPUTS",

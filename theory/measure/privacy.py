@@ -42,6 +42,15 @@ def sampled_privacy(epsilon: float, noise: float, steps: int = 1, share: float =
     Notes
     -----
     Privacy loss distributions, as the package dp-accounting (Google) computes them; for add or remove of a worker.
+
+    Examples
+    --------
+    >>> from theory import bounds
+    >>> all_take_part = sampled_privacy(1.0, 2.0, steps=10)
+    >>> abs(all_take_part / bounds.gaussian_privacy(1.0, 2.0, steps=10) - 1.0) < 1e-3
+    True
+    >>> sampled_privacy(1.0, 2.0, steps=10, share=0.1) < all_take_part
+    True
     """
     require(finite_number("epsilon", epsilon) >= 0.0, "epsilon", epsilon, "a number, at least 0")
     require(finite_number("noise", noise) > 0.0, "noise", noise, "a number above 0")

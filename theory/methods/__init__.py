@@ -45,7 +45,7 @@ from .splits import split
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .theory_steps import NoTheoremError, TheoryStep, theory_step
 from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
-from .travelling import travelling
+from .under_way import travelling
 from .worker_times import FixedTime, Pareto, ShiftedExponential
 
 __all__ = [

@@ -24,8 +24,8 @@ from ..problems.base import dimension
 from ..problems.constants import lipschitz
 from .custom import check_method, method
 from .schedules import Constant
-from .travelling import travelling
 from .types import Message, Messages, Run
+from .under_way import travelling
 
 __all__ = ["DelayedSGD"]
 
