@@ -18,6 +18,7 @@
 #   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (6 minutes)
 #   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
 #   make bench [ARGS="..."]   the speed table
+#   make full-size            all of RCV1's rows (synthetic) on 8 ranks, Mem-SGD's figure 2, and beside scikit-learn (an hour)
 #   make clean                remove what was built (runs/ and .venv stay)
 #   make distclean            remove .venv, too
 #
@@ -35,7 +36,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check lint types docs bench clean distclean
+.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -113,6 +114,11 @@ figures: $(STAMP)-mpi
 
 bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)
+
+full-size: $(STAMP)-mpi
+	$(VENV)/bin/mpirun -n 8 $(PY) -m theory.experiment study full-size --markdown docs/studies.md
+	$(PY) -m theory.experiment study mem-sgd-full --markdown docs/studies.md
+	$(PY) -m benchmarks full-size
 
 # One stamp for each set of extras: installed again when pyproject.toml changed, or when the clone was moved.
 $(STAMP)-%: pyproject.toml | $(PY)

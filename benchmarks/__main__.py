@@ -1,7 +1,8 @@
 """``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs.
 
 ``python -m benchmarks compile [--quick] [--lectures]`` does the same for what a first run compiles, ``growth`` for how
-seconds and memory grow, ``whole`` for seconds to an accuracy: each in a table of its own, the last two with a figure.
+seconds and memory grow, ``whole`` for seconds to an accuracy, ``full-size`` for all of RCV1's rows: each in tables of
+its own, the last three with a figure.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 
-from . import coding, compiling, diversity, epochs, feedback, gossip, growth, lock_free, ranks, replicas, report, whole
+from . import (
+    coding,
+    compiling,
+    diversity,
+    epochs,
+    feedback,
+    full_size,
+    gossip,
+    growth,
+    lock_free,
+    ranks,
+    replicas,
+    report,
+    whole,
+)
 
 FILE, COLUMNS = "rcv1_subsets_binary.svm.bz2", 47_236
 BENCHMARKS = {
@@ -30,8 +45,8 @@ BENCHMARKS = {
     "gossip": gossip.gossip,
     "flagship": ranks.flagship,
 }
-COMPILE, GROWTH, WHOLE = "compile", "growth", "whole"
-ALONE = (COMPILE, GROWTH, WHOLE)  # tables by themselves
+COMPILE, GROWTH, WHOLE, FULL = "compile", "growth", "whole", full_size.COMMAND
+ALONE = (COMPILE, GROWTH, WHOLE, FULL)  # tables by themselves
 TURNS, QUICK_TURNS = 15, 5
 
 
@@ -81,13 +96,22 @@ def whole_table(data: Path | None, quick: bool) -> int:
     return _own_table(WHOLE, report.plain_table(whole.table(found)), quick, about)
 
 
-def _own_table(name: str, text: str, quick: bool, about: str = "") -> int:
+def full_tables(quick: bool) -> int:
+    """The tables of data of full size, and the figure."""
+    found = full_size.full(quick)
+    told = found["whole"]
+    about = f"Data: {told['data']}, n = {told['n']:,}, d = {told['d']:,}, {found['entries']:,} non-zeros.  "
+    text = "\n\n".join(map(report.plain_table, full_size.tables(found)))
+    return _own_table(FULL, text, quick, about, full_size.PAGE)
+
+
+def _own_table(name: str, text: str, quick: bool, about: str = "", page: Path = report.PAGE) -> int:
     print(f"\n{text}\n\n{report.machine()}")
     if quick:
-        print(f"not written to {report.PAGE.name}: that takes all of it, without --quick")
+        print(f"not written to {page.name}: that takes all of it, without --quick")
     else:
-        report.write(f"{about}Machine: {report.machine()}.\n\n{text}", name=name)
-        print(f"written: docs/{report.PAGE.name}")
+        report.write(f"{about}Machine: {report.machine()}.\n\n{text}", page, name)
+        print(f"written: docs/{page.name}")
     return 0
 
 
@@ -121,6 +145,8 @@ def main(arguments: list[str] | None = None) -> int:
         return growth_table(options.quick)
     if options.names == [WHOLE]:
         return whole_table(options.data, options.quick)
+    if options.names == [FULL]:
+        return full_tables(options.quick)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(BENCHMARKS)}")

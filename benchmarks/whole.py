@@ -77,7 +77,7 @@ def ours(method, problem, epochs: float, records: int) -> list:
 
 
 def methods(problem):
-    """Our methods: the step sizes' shift, what makes the method of it, and how many epochs it gets."""
+    """Our methods: the step sizes' shift, and what makes the method of it."""
     n, d = problem.n, problem.d
 
     def sgd(step):
@@ -90,9 +90,9 @@ def methods(problem):
         return th.ParallelSGD(th.QSGD(7), step=step, average="quadratic")
 
     return {
-        "plain SGD": (float(n), sgd, 20),
-        f"Mem-SGD, top {K}": (float(d) / K, memory, 20),
-        "QSGD, 4 bits": (float(d), qsgd, 20),
+        "plain SGD": (float(n), sgd),
+        f"Mem-SGD, top {K}": (float(d) / K, memory),
+        "QSGD, 4 bits": (float(d), qsgd),
     }, lambda shift: th.InverseTime(c=2.0, mu=problem.l2, shift=shift)
 
 
@@ -102,8 +102,8 @@ def reached(curve, f_star: float, start: float) -> list:
     return [min((seconds for seconds, f in curve if f <= limit), default=np.inf) for limit in limits]
 
 
-def measure(data, quick: bool = False) -> dict:
-    """The curves of all contestants: seconds and (f - f*) / (f(0) - f*)."""
+def measure(data, quick: bool = False, epochs=(20, 20, 20)) -> dict:
+    """The curves of all contestants: seconds and (f - f*) / (f(0) - f*); ``epochs`` are those of our methods."""
     problem = th.logistic(data, l2=1.0 / data.n)
     f_star, start = float(th.solve(problem).fun), float(base.value(problem, np.zeros(problem.d)))
     evaluate = lambda x: float(base.value(problem, np.ascontiguousarray(x, float)))  # noqa: E731
@@ -118,10 +118,11 @@ def measure(data, quick: bool = False) -> dict:
     keep(SAGA, solver("saga", data, problem.l2, evaluate, iterations))
     keep(LBFGS, solver("lbfgs", data, problem.l2, evaluate, iterations))
     own, step = methods(problem)
-    for name, (shift, make, epochs) in own.items():
+    for (name, (shift, make)), most in zip(own.items(), epochs, strict=True):
         tried = {}
         for factor in SHIFTS[:1] if quick else SHIFTS:
-            curve = ours(make(step(factor * shift)), problem, 0.2 if quick else epochs, 4 if quick else 4 * epochs)
+            passes, records = (0.2, 4) if quick else (most, max(8, int(4 * most)))
+            curve = ours(make(step(factor * shift)), problem, passes, records)
             tried[factor] = (reached(curve, f_star, start)[::-1], curve[-1][1], curve)
         best = min(tried, key=lambda factor: tried[factor][:2])
         chosen[name] = best * shift

@@ -22,6 +22,7 @@ from theory.core.settings import digest
 from theory.core.stored_arrays import MANIFEST, read_manifest
 from theory.data import DataError, Dataset, epsilon, load_data, shard, svmlight, twin
 from theory.data.shard_files import TYPES, open_shards
+from theory.data.twin_shards import full_size
 from theory.experiment.cli import main
 from theory.problems import row_blocks
 
@@ -435,3 +436,35 @@ def test_the_command_writes_what_an_experiment_takes(tmp_path, capsys):
     run = ["run", "--data", out, "--methods", "sgd", "--workers", "2", "--batch", "1", "--steps", "4"]
     assert main([*run, "--out", str(tmp_path / "runs")]) == 0
     assert "rows" in capsys.readouterr().out
+
+
+# --- made once, in the cache folder -----------------------------------------------------------------------------------
+
+
+def test_data_of_full_size_are_made_once(tmp_path, monkeypatch):
+    made = full_size(300, workers=3)
+    shard("rcv1-like", tmp_path / "own", workers=3, rows=300)
+    require_same(made, load_data(tmp_path / "own"))
+    monkeypatch.setattr("theory.data.twin_shards.shard", lambda *a, **how: pytest.fail("generated again"))
+    require_same(full_size(300, workers=3), made)
+
+
+def test_another_process_may_have_made_them_meanwhile(monkeypatch):
+    def late(source, out, **how):
+        shard(source, out, **how)
+        shard(source, out, **how)
+
+    with pytest.raises(ValueError, match="rows"):
+        full_size(1)
+    monkeypatch.setattr("theory.data.twin_shards.shard", late)
+    assert full_size(200).n == 200
+
+
+def test_data_of_full_size_need_a_folder_of_ones_own(tmp_path, monkeypatch):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "data").symlink_to(tmp_path)
+    with pytest.raises(DataError, match="THEORY_CACHE"):
+        full_size(200)
+    monkeypatch.setattr("theory.data.cache.cache_root", lambda: None)
+    with pytest.raises(DataError, match="THEORY_CACHE"):
+        full_size(200)

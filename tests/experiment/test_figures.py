@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 
 import theory as th
-from benchmarks import growth, whole
+from benchmarks import full_size, growth, whole
 from theory.experiment import Configuration, RecordError
 from theory.experiment import figures as command
 from theory.experiment.cli import main
@@ -369,7 +369,7 @@ def run_lines() -> list[dict]:
 # --- what is in the folder --------------------------------------------------------------------------------------------
 
 RECORDED = sorted(path.stem for path in (FOLDER / "records").glob("*.json"))
-BENCHMARKS = {module.NAME: module.draw for module in (growth, whole)}  # `python -m benchmarks` draws these
+BENCHMARKS = {module.NAME: module.draw for module in (full_size, growth, whole)}  # `python -m benchmarks` draws these
 
 
 def test_every_figure_of_the_folder_is_drawn_by_a_command():

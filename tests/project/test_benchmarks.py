@@ -45,3 +45,11 @@ def test_the_whole_measures_every_contestant():
     for name in ("SGDClassifier", "SAGA", "L-BFGS", "plain SGD", "Mem-SGD", "QSGD"):
         assert name in text
     assert "cells|a line|n|1 to 8|1.00|0.5|**above**|0.85|1||" in text
+
+
+def test_all_rows_are_measured_beside_others_in_parts_and_on_ranks():
+    text = command("-m", "benchmarks", "full-size", "--quick")
+    lines = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
+    assert lines[1:7] == ["SGDClassifier", "scikit-learn's SAGA", "scikit-learn's L-BFGS", "plain SGD",
+                          "Mem-SGD, top 10", "QSGD, 4 bits"]  # fmt: skip
+    assert lines[7:] == ["rows", "1,000", "2,000", "ranks", "1", "2"] and "not written" in text

@@ -184,6 +184,28 @@ def test_figures_of_a_file_without_a_record_are_measured(write, capsys):
     assert "study-squares-of-numbers: measuring" in shown and "up to 9" in shown and RECORD in shown
 
 
+def test_a_sweep_goes_on_after_a_kill_and_its_tasks_leave_the_same_records(write, tmp_path, capsys):
+    """Cells one after the other, of which one stops the process; again, without it; and each as a task of its own."""
+    write(old=("return {", "if options.largest == 5:\n        raise KeyboardInterrupt\n    return {"))
+    cells = [f"cell-{k}.toml" for k in range(3)]
+    for k, cell in enumerate(cells):
+        (tmp_path / cell).write_text(f'study = "squares_of_numbers.py"\nlargest = {3 + 2 * k}\n')
+
+    def records(folder):
+        kept = {path.stem: read_record(path) for path in sorted((tmp_path / folder / "records").glob("*.json"))}
+        return {name: (record.how, record.found) for name, record in kept.items()}
+
+    assert main(["figures", *cells, "--figures", "sweep"]) == 130
+    assert [found["squares"][-1] for _, found in records("sweep").values()] == [4]
+    written = record_path(tmp_path / "sweep", "study-cell-0").stat().st_mtime_ns
+    write()
+    assert main(["figures", *cells, "--figures", "sweep"]) == 0
+    assert record_path(tmp_path / "sweep", "study-cell-0").stat().st_mtime_ns == written
+    for cell in reversed(cells):
+        assert main(["figures", cell, "--figures", "tasks"]) == 0
+    assert records("sweep") == records("tasks") and len(records("tasks")) == 3
+
+
 def test_values_that_no_record_can_hold_are_shown_all_the_same(write, capsys):
     bad = write(bad=("return {", "return {'f': print, "), take=("report(squares)", "report(squares, f)"))
     assert main(["study", bad]) == 0 and main(["study", bad, "--figures", "figures"]) == 1

@@ -796,7 +796,16 @@ def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
 # what the quick form gets the other way round: too few steps to diverge, too few local steps for FedProx to help
 SHORT = {"gossip": {"ecd-diverges"}, "clients": {"prox"}}
 # their times are those of another machine, or of one that is busy
-TIMED = {"choose", "epoch-seconds", "lock-free", "sign-and-nuqsgd", "stragglers", "time-to-accuracy", "topologies"}
+TIMED = {
+    "choose",
+    "epoch-seconds",
+    "full-size",
+    "lock-free",
+    "sign-and-nuqsgd",
+    "stragglers",
+    "time-to-accuracy",
+    "topologies",
+}
 # statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
 TWIN = {
     "epoch-seconds": {"not-on-two-ranks"},

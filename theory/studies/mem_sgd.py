@@ -19,6 +19,7 @@ from ..compressors import QSGD, Bucketed, Elias, Identity, RandK, TopK
 from ..core import require, setting
 from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
+from ..data.twin_shards import full_size
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import InverseTime
 from ..problems import logistic, ridge, solve
@@ -45,13 +46,15 @@ class Options(NamedTuple):
     delay, no_delay : float
         The shift is delay d/k, or no_delay without it.
     epochs, long_epochs : int
-        Passes over the data in Figures 2 and 3.
+        Passes over the data in Figures 2 and 3; with ``long_epochs = 0`` there is no Figure 3.
     points : int
         Number of evaluations of f per epoch.
     seeds : int
         Runs of every method.
     rates : tuple of float
         Candidates for gamma0.
+    rows : int
+        Without data, so many rows of the twin in place of RCV1 or its twin; 0: as they are.
     """
 
     problem: str = "rcv1"
@@ -63,6 +66,7 @@ class Options(NamedTuple):
     points: int = 4
     seeds: int = 2
     rates: tuple = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    rows: int = 0
 
     def domain(self):
         """Reject values outside the domain."""
@@ -77,8 +81,10 @@ class Options(NamedTuple):
         )
         for name in ("delay", "no_delay"):
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
-        for name in ("epochs", "long_epochs", "points", "seeds"):
+        for name in ("epochs", "points", "seeds"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
+        for name in ("long_epochs", "rows"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "an integer, at least 0")
         rates = self.rates if isinstance(self.rates, tuple) else ()
         positive = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in rates)
         require(rates and positive, "rates", self.rates, "a list of numbers above 0")
@@ -263,7 +269,9 @@ def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
 
 def _problem(options: Options, data: str | None, quick: bool):
     """The problem, and the name of its data."""
-    if options.problem != "dense":
+    if options.problem != "dense" and options.rows and not (data or quick):
+        text = full_size(options.rows)
+    elif options.problem != "dense":
         text = rcv1(real_or_twin(data), 2000 if quick else None)
     elif quick:
         X, y, notes = generate(Correlated(n=2000, d=200))
@@ -279,13 +287,16 @@ def _problem(options: Options, data: str | None, quick: bool):
 def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
     """Figures 2 and 3 on one problem."""
     if quick:
-        options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=2, seeds=1, rates=(1.0, 10.0))
+        few = min(2, options.long_epochs)
+        options = options._replace(ks=options.ks[:2], epochs=1, long_epochs=few, seeds=1, rates=(1.0, 10.0))
     problem, name = _problem(options, data, quick)
     least = solve(problem).fun
     more = {"points": options.points, "seeds": options.seeds, "seed": seed}
     two = train(problem, figure_two(problem, options), least, epochs=options.epochs, label="figure 2", **more)
-    ways = choose_rates(problem, figure_three(problem, options), options.rates, seed + options.seeds)
-    three = train(problem, ways, least, epochs=options.long_epochs, label="figure 3", **more)
+    three = []
+    if options.long_epochs:
+        ways = choose_rates(problem, figure_three(problem, options), options.rates, seed + options.seeds)
+        three = train(problem, ways, least, epochs=options.long_epochs, label="figure 3", **more)
     entries = problem.A.size if isinstance(problem.A, np.ndarray) else problem.A.data.size
     size = Size(name, problem.n, problem.d, int(entries), problem.l2)
     return {"size": size, "options": options, "least": least, "two": two, "three": three}

@@ -11,6 +11,8 @@ from ..shared.panels import band, canvas
 def draw(two, three):
     """Above: Figure 2 for top-k and for rand-k, and Figure 3 in epochs; below: Figure 3 in bits, twice, and its legend.
 
+    Without Figure 3 there are two panels.
+
     Parameters
     ----------
     two, three : list of Curve
@@ -19,12 +21,14 @@ def draw(two, three):
     -------
     matplotlib.figure.Figure
     """
-    with canvas(2, 3, 1.75 * COLUMN) as (figure, grid):
+    with canvas(2 if three else 1, 3 if three else 2, (1.75 if three else 1.0) * COLUMN) as (figure, grid):
         for axes, name in zip(grid[0], ("top", "rand"), strict=False):
             drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
             _panel(axes, drawn, "epochs", _looks(drawn))
             axes.set_title(f"Figure 2: {name}-k, the theorem's steps")
             axes.legend(fontsize=6, handlelength=2.2)
+        if not three:
+            return figure
         plain = [curve for curve in three if not curve.label.endswith("message")]
         sent = [curve for curve in three if len(plain) == len(three) or curve.label != "SGD"]
         looks = _looks(plain + sent)

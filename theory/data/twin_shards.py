@@ -1,0 +1,73 @@
+"""Synthetic data of full size, made once for a machine: shards in the cache folder, which processes map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.private_files import private_folder
+from . import twin
+from .cache import data_folder
+from .dataset import DataError, Dataset
+from .load import load_data, on_all
+from .shard_files import is_shard_folder
+from .sharding import FULL_SIZE, shard
+
+__all__ = ["full_size"]
+
+NAME = "rcv1-like"
+
+
+def full_size(
+    rows: int | None = None, *, workers: int = 8, comm: Any = None, progress: Callable[[float], object] | None = None
+) -> Dataset:
+    """The twin of RCV1 at the size of RCV1-v2, or any other.
+
+    It is generated once, as :func:`shard` does, into the folder of cached data (``THEORY_CACHE``, or the user's), and
+    mapped from then on.
+
+    Parameters
+    ----------
+    rows : int, optional
+        By default 804,414, in 0.7 GB.
+    workers : int
+        Shards, each with checksums of its own.
+    comm : mpi4py communicator, optional
+        Rank 0 generates; each rank maps and checks the rows of its workers.
+    progress : callable, optional
+        Called with the part that is generated, from 0 to 1.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If the cache folder cannot be written, or what lies there is damaged.
+
+    Examples
+    --------
+    >>> from theory.data.twin_shards import full_size
+    >>> full_size(200)
+    Dataset(rcv1-like (synthetic): n=200, d=47236, sparse (0.158%), binary)
+    """
+    rows = FULL_SIZE[NAME] if rows is None else rows
+    root = data_folder()
+    if root is None:
+        raise DataError("there is no cache folder for data of full size: set THEORY_CACHE to a folder of yours")
+    folder = root / f"{NAME}-{twin.VERSION}-{twin.SEED}-{rows}-{workers}"
+
+    def make() -> None:
+        if is_shard_folder(folder):
+            return
+        if (why := private_folder(root)) is not None:
+            raise DataError(f"{root} {why}; set THEORY_CACHE to a folder of yours")
+        try:
+            shard(NAME, folder, workers=workers, rows=rows, progress=progress)
+        except DataError:
+            if not is_shard_folder(folder):  # another process was faster
+                raise
+
+    on_all(comm, lambda: make() if comm is None or comm.rank == 0 else None)
+    return load_data(folder, comm=comm)

@@ -1,0 +1,335 @@
+"""All of RCV1's rows on ranks: what methods cost in seconds, bits and memory at the size of the real data.
+
+Under ``mpirun -n 8`` each rank maps the rows of its worker alone; the minimum is certified over ranks.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..cluster import run
+from ..cluster.machines import oversubscribed
+from ..compressors import QSGD, Bucketed, Identity, ScaledSign, TopK
+from ..core import require, setting
+from ..data import load_data
+from ..data.twin_shards import full_size
+from ..methods import EF21, ErrorFeedback, ParallelSGD
+from ..methods.schedules import Constant
+from ..plots.figure_style import COLUMN
+from ..plots.text import bits, number
+from ..problems import lipschitz, logistic, max_lipschitz, solve
+from ..reporting.progress import track
+from .mem_sgd import with_rate
+from .shared.panels import band, canvas
+from .shared.report import OURS, Study, Table
+from .shared.verdicts import Statement, at_most, below
+
+PLAIN, BATCH, MEMORY, LEVELS, SIGN, DIFFERENCE = (
+    "plain SGD", "mini-batch SGD", "Mem-SGD, top 10", "QSGD, 4 bits", "EF-sign", "EF21, top 1 %",
+)  # fmt: skip
+GOALS = (1e-2, 1e-4)  # f - f*
+ALLOWED = 200.0  # MB of a rank beside its shard, vectors and messages
+VECTORS = 40  # of d float64 numbers: of the solver, of a method, and messages
+PAGE = "full-size.md"
+TRIAL = 8  # a step size is chosen by a run of this part of the passes
+
+
+@setting
+class Options(NamedTuple):
+    """Options of a configuration.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of the twin, unless data are given.
+    workers : int
+        N.
+    batch : int
+        Rows of a worker's mini-batch.
+    passes, plain_passes : float
+        Over the data, of mini-batch methods, and of those whose workers draw one row.
+    steps : int
+        Of EF21, each with all rows.
+    points : int
+        Evaluations of f in a run.
+    seeds : int
+    rates : tuple of float
+        Candidates for the first step size, times 1/max L_i; EF21 has them times 1/L.
+    """
+
+    rows: int = 804_414
+    workers: int = 8
+    batch: int = 64
+    passes: float = 2.0
+    plain_passes: float = 0.5
+    steps: int = 64
+    points: int = 16
+    seeds: int = 3
+    rates: tuple = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
+
+    def domain(self):
+        """Reject values outside the domain."""
+        for name in ("rows", "workers", "batch", "seeds"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
+        for name in ("passes", "plain_passes"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
+        require(self.steps >= TRIAL, "steps", self.steps, f"an integer, at least {TRIAL}")
+        require(self.points >= 2, "points", self.points, "an integer, at least 2")
+        require(self.rows >= self.workers * self.batch, "rows", self.rows, "a batch for each worker at least")
+        good = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in self.rates)
+        require(bool(self.rates) and good, "rates", self.rates, "a list of numbers above 0")
+
+
+class Trained(NamedTuple):
+    """A method with the step size that was chosen, seed by seed and record by record.
+
+    Attributes
+    ----------
+    method : str
+    rate : float
+        Of `Options.rates`.
+    batch, rounds : int
+        Rows of a worker in a round, and rounds.
+    gap : ndarray of float32, shape (seeds, records)
+        f - f*; infinite once f is not finite.
+    seconds : ndarray of float32, shape (seeds, records)
+        Without the evaluations of f.
+    sent : ndarray, shape (records,)
+        Payload bits that a worker has sent, mean over the seeds.
+    """
+
+    method: str
+    rate: float
+    batch: int
+    rounds: int
+    gap: np.ndarray
+    seconds: np.ndarray
+    sent: np.ndarray
+
+    def until(self, goal: float) -> np.ndarray:
+        """Seconds of each seed to ``goal``, log(f - f*) interpolated linearly; infinite if it does not get there."""
+        found = []
+        for gap, seconds in zip(self.gap.astype(float), self.seconds.astype(float), strict=True):
+            there = np.flatnonzero(gap <= goal)
+            pair = slice(there[0] - 1, there[0] + 1) if there.size and there[0] else slice(0)
+            known = bool(there.size) and bool(there[0])
+            found.append(np.interp(-math.log(goal), -np.log(gap[pair]), seconds[pair]) if known else math.inf)
+        return np.array(found)
+
+
+class Held(NamedTuple):
+    """MB that a rank held: of its rows, at most of all, and at the end of what no file backs."""
+
+    shard: float
+    most: float
+    private: float
+
+
+def memory(shard: float) -> Held:
+    """What this process holds, files that are mapped included; ``shard`` are the MB of its rows."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = (line.split() for line in status.read_text().splitlines())
+        told = {line[0]: float(line[1]) / 1e3 for line in lines if line and line[0] in ("VmHWM:", "RssAnon:")}
+        return Held(shard, told["VmHWM:"], told.get("RssAnon:", math.nan))
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    return Held(shard, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, math.nan)
+
+
+def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
+    """For each method a function of its step sizes, the rows of a round, and whether it takes all rows."""
+    own, few, most = {"shards": "contiguous"}, options.batch, options.rows // options.workers
+    loss = own | {"compress": "loss"}
+    one = {"feedback": ErrorFeedback(), **own}
+    return {
+        PLAIN: (lambda step: ParallelSGD(Identity(sparse=True), step=step, **loss), 1, False),
+        BATCH: (lambda step: ParallelSGD(Identity(sparse=True), step=step, batch=few, **loss), few, False),
+        MEMORY: (lambda step: ParallelSGD(TopK(10), step=step, **one), 1, False),
+        LEVELS: (lambda step: ParallelSGD(Bucketed(QSGD(7), 512), step=step, batch=few, **loss), few, False),
+        SIGN: (lambda step: ParallelSGD(ScaledSign(), step=step, batch=few, **one), few, False),
+        DIFFERENCE: (
+            lambda step: EF21(TopK(max(1, d // 100)), step, batch=most, sampling="shuffle", **own), most, True,
+        ),
+    }  # fmt: skip
+
+
+def train(problem: Any, name: str, entry: Any, least: float, options: Options, seed: int, comm: Any) -> Trained:
+    """One method: its step size by a short run of another seed, then all seeds."""
+    make, batch, whole = entry
+    unit = 1.0 / (lipschitz(problem, comm) if whole else max_lipschitz(problem))
+    passes = options.plain_passes if batch == 1 else options.passes
+    rounds = max(options.points, int(passes * problem.n / (options.workers * batch)))
+    rounds = options.steps if whole else rounds
+
+    def ended(rate: float, length: int, r: int) -> Any:
+        method = make(Constant(rate * unit) if whole else with_rate(rate * unit, problem.l2))
+        every = max(1, length // options.points)
+        how: dict[str, Any] = {"workers": options.workers, "seed": seed + r, "comm": comm}
+        return run(method, problem, steps=length, record_every=every, **how).history
+
+    def last(rate: float) -> float:
+        f = ended(rate, max(1, rounds // TRIAL), options.seeds)["f"][-1]
+        return f if math.isfinite(f) else math.inf
+
+    rate = min(options.rates, key=last)
+    runs = [ended(rate, rounds, r) for r in range(options.seeds)]
+    records = max(history.size for history in runs)
+    gap, seconds = np.full((2, options.seeds, records), math.inf, np.float32)
+    for r, history in enumerate(runs):
+        f, size = history["f"], history.size
+        gap[r, :size] = np.where(np.isfinite(f), f - least, math.inf)
+        seconds[r, :size] = history["seconds"]
+    sent = np.mean([history["bits_up"] for history in runs if history.size == records], axis=0)
+    return Trained(name, rate, batch, rounds, gap, seconds, sent)
+
+
+def collect(quick: bool, seed: int, data: str | None, options: Options, comm: Any = None) -> dict:
+    """All methods on the ranks of ``comm``, or in this process."""
+    if quick:
+        options = options._replace(rows=4096, batch=8, steps=8, points=4, seeds=1, rates=(1.0, 16.0))
+    ranks = 1 if comm is None else comm.Get_size()
+    begin = time.perf_counter()
+    if data is None:
+        source = full_size(options.rows, workers=options.workers, comm=comm)
+    else:
+        source = load_data(data, comm=comm)
+        options = options._replace(rows=source.n)
+    loaded = time.perf_counter() - begin
+    problem = logistic(source, 1.0 / source.n)
+    begin = time.perf_counter()
+    found = solve(problem, 1e-10, comm)
+    solved = time.perf_counter() - begin
+    ways = methods(problem.d, options)
+    quiet = True if comm is not None and comm.Get_rank() else None
+    told = track(ways, "full size", quiet=quiet)
+    own = [train(problem, name, ways[name], found.fun, options, seed, comm) for name in told]
+    held = np.array(memory(12e-6 * problem.A.data.size / ranks))
+    every = np.empty((ranks, held.size))
+    if comm is None:
+        every[0] = held
+    else:
+        comm.Allgather(held, every)
+    return {
+        "rows": own,
+        "held": [Held(*row) for row in every.tolist()],
+        "size": {"name": source.name, "n": problem.n, "d": problem.d, "entries": int(problem.A.data.size)},
+        "least": {"f": found.fun, "gap": found.gap},
+        "seconds": {"loaded": loaded, "solved": solved},
+        "oversubscribed": comm is not None and oversubscribed(comm),
+        "options": options,
+    }
+
+
+def report(rows: list, held: list, size: dict, least: dict, seconds: dict, oversubscribed: bool, options: Any) -> Study:
+    """The study of these runs."""
+    rows, held = [Trained(*row) for row in rows], [Held(*row) for row in held]
+    by, d, ranks = {row.method: row for row in rows}, size["d"], len(held)
+    end = {name: row.gap[:, -1].astype(float) for name, row in by.items()}
+    total = {name: float(row.sent[-1]) for name, row in by.items()}
+    first, goal = rows[0].gap[0, 0], GOALS[0]
+    spent = {name: row.until(goal) for name, row in by.items()}
+
+    def pair(a: str, b: str) -> str:
+        return f"f - f* {number(end[a].mean())} against {number(end[b].mean())}"
+
+    def times(name: str) -> str:
+        return f"{name} {number(spent[name].mean())} s" if np.isfinite(spent[name]).all() else f"{name} not always"
+
+    extra = VECTORS * 8e-6 * d + ALLOWED
+    beyond = [one.most - one.shard for one in held]
+    said = [
+        Statement(
+            "memory-as-plain",
+            f"After {options.plain_passes:g} passes Mem-SGD with top-10 is as low as plain SGD.",
+            [at_most(np.log(end[MEMORY]), np.log(end[PLAIN]), math.log(1.1))],
+            f"{pair(MEMORY, PLAIN)}; it sent {number(total[PLAIN] / total[MEMORY])} times fewer bits (less than 1:"
+            f" more), as a message of plain SGD has only the {size['entries'] / size['n']:.0f} non-zeros of a row.",
+            OURS,
+        ),
+        Statement(
+            "coded-as-batch",
+            "With 4 bits, and with signs and a memory, mini-batches end as low as without.",
+            [at_most(np.log(end[name]), np.log(end[BATCH]), math.log(1.1)) for name in (LEVELS, SIGN)],
+            f"QSGD: {pair(LEVELS, BATCH)}; EF-sign: {pair(SIGN, BATCH)} (at most a tenth above).",
+            OURS,
+        ),
+        Statement(
+            "seconds",
+            f"Where nothing but memory lies between the ranks, coding costs seconds: mini-batches come to {goal:g}"
+            " before QSGD and EF-sign.",
+            [below(spent[BATCH], spent[name]) for name in (LEVELS, SIGN)],
+            f"Seconds to f - f* = {goal:g}: {'; '.join(map(times, (BATCH, LEVELS, SIGN)))}.",
+            OURS,
+        ),
+        Statement(
+            "memory",
+            f"A rank holds its rows, {VECTORS} vectors and {ALLOWED:g} MB at most.",
+            [one <= extra for one in beyond],
+            f"Beside its rows a rank held {min(beyond):.0f} to {max(beyond):.0f} MB at any time; allowed are"
+            f" {extra:.0f}.",
+            OURS,
+        ),
+    ]
+
+    def to(row: Trained, goal: float) -> str:
+        found = row.until(goal)
+        return number(found.mean()) if np.isfinite(found).all() else "never" if np.isinf(found).all() else "not always"
+
+    cells = [
+        (row.method, f"{row.rate:g}", f"{row.batch:,}", f"{row.rounds:,}", number(end[row.method].mean()),
+         f"{number(end[row.method].min())} to {number(end[row.method].max())}", bits(row.sent[-1] / row.rounds),
+         bits(row.sent[-1]), number(row.seconds[:, -1].mean()), *(to(row, goal) for goal in GOALS))
+        for row in rows
+    ]  # fmt: skip
+    head = (
+        "method", "rate", "batch", "rounds", "f - f*", "seeds", "a message", "sent", "seconds",
+        *(f"s to {goal:g}" for goal in GOALS),
+    )  # fmt: skip
+    middle = sorted(held, key=lambda one: one.most)[ranks // 2]
+    tables = [
+        Table(f"{ranks} ranks", head, cells),
+        Table(
+            "MB of a rank",
+            ("", "its rows", "at most in all", "beside its rows", "of no file, at the end"),
+            [
+                (name, *(f"{x:.0f}" for x in (one.shard, one.most, one.most - one.shard, one.private)))
+                for name, one in (("in the middle", middle), ("the most", max(held, key=lambda one: one.most)))
+            ],
+        ),
+    ]
+    setting = (
+        f"Logistic regression on {size['name']}: n = {size['n']:,}, d = {d:,}, {size['entries']:,} non-zeros,"
+        f" l2 = 1/n, {options.workers} workers on {ranks} ranks{' that share cores' if oversubscribed else ''}, each"
+        f" with its own rows. f* = {least['f']:.9f}, certified to {number(least['gap'])} in {seconds['solved']:.0f} s;"
+        f" f(0) - f* = {number(first)}. Data were made or mapped, and checked, in {seconds['loaded']:.0f} s. Steps are"
+        f" gamma0/(1 + gamma0 l2 t), gamma0 a rate over max L_i; EF21 takes whole gradients and the constant step"
+        f" rate/L. Of {', '.join(f'{rate:g}' for rate in options.rates)} each has the rate with the lowest f after an"
+        f" {TRIAL}th of the steps of another seed. Means over {options.seeds} seed{'s' * (options.seeds > 1)}. Bits are"
+        " those of a worker's payload; seconds are those of the steps by the clock on the wall."
+    )
+
+    def draw() -> Any:
+        with canvas(1, 2, 1.25 * COLUMN) as (figure, ((left, right),)):
+            for row in rows:
+                gap = np.where(np.isfinite(row.gap), row.gap, np.nan).astype(float)[:, 1:]
+                band(left, row.seconds[:, 1:].mean(axis=0), gap, label=row.method)
+                band(right, row.sent[1:], gap, label=row.method)
+            left.set(xlabel="seconds")
+            right.set(xlabel="payload bits that a worker sent")
+            for axes in (left, right):
+                axes.set(xscale="log", yscale="log", ylabel=r"$f-f^*$")
+                axes.axhline(goal, color="0.6", linewidth=0.7, zorder=0)
+            handles, labels = left.get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        return figure
+
+    alt = "f - f* against seconds and against bits that a worker sent, both logarithmic, for six methods"
+    title = "All of RCV1's rows on ranks"
+    return Study("full-size", title, setting, {"rows": rows, "held": held}, tables, said, draw, alt)
