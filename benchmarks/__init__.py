@@ -6,7 +6,10 @@ row is a ratio, and nothing here is a test.
 
 import os
 
-ENVIRONMENT = dict(os.environ)  # as it was: what the flagship is started with
+os.environ.pop(
+    "PYTHONDONTWRITEBYTECODE", None
+)  # a user's Python writes bytecode; else each process compiles all modules
+ENVIRONMENT = dict(os.environ)  # as it was otherwise: what the flagship is started with
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 for _name in THREADS:  # before NumPy is imported
     os.environ[_name] = "1"

@@ -52,6 +52,7 @@ class Taken(NamedTuple):
 def run(lecture: Path, cache: Path, *options: str) -> Taken:
     """Run all cells of a lecture; an error in one of them is an error here."""
     environment = os.environ | {"THEORY_CACHE": str(cache), "PYTHONPATH": f"{NOTEBOOKS.parent}"}
+    environment["PYTHONDONTWRITEBYTECODE"] = ""  # as a user's Python has it
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         child = subprocess.Popen([sys.executable, "-c", RUN, lecture, *options], cwd=folder, env=environment)

@@ -213,3 +213,10 @@ def test_a_run_asks_no_blas(monkeypatch):
     result = th.run(th.ParallelSGD(step=th.Constant(0.1)), problem, workers=2, steps=3, x0=np.ones(100))
     slope = np.linspace(1.0, 2.0, 100) * result.x
     assert result.history["gradient_norm"][-1] == pytest.approx(np.sqrt(np.square(slope).sum()), rel=1e-12)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("told", ["1", None])
+def test_what_it_costs_to_write_no_bytecode_is_said_once(told):
+    done = run_mpi(2, "-m", "theory.experiment", "list", env={"PYTHONDONTWRITEBYTECODE": told, "THEORY_PROGRESS": None})
+    assert done.returncode == 0 and done.stderr.count("bytecode") == (1 if told else 0), done.stderr
