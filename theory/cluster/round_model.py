@@ -168,7 +168,7 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     terms = len(COMPUTED + SENT) + len(names)
     require(measured.size == len(works) >= terms, "works", len(works), f"as many as seconds, at least {terms}")
     require(bool((measured > 0.0).all()), "seconds", seconds, "numbers above 0")
-    piece, rows = float(np.median(times)), []
+    piece, rows = float(np.median(np.asarray(times, float))), []
     for work in works:
         coded = [work.coding * (work.method == name) for name in names]
         rows.append([1.0, work.entries, work.own, work.coordinates, *coded, work.starts, work.sent, work.added])

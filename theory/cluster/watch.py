@@ -158,6 +158,7 @@ def _threads() -> bool:
 
 
 def _abort(comm: Any, code: int) -> NoReturn:
+    time.sleep(0.5)  # what was said is still on its way: a launcher that ends a job drops what it has not passed on
     comm.Abort(code)
     os._exit(code)  # MPICH may return, and let the launcher kill this process later
 

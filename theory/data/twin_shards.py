@@ -49,8 +49,9 @@ def full_size(
     Examples
     --------
     >>> from theory.data.twin_shards import full_size
-    >>> full_size(200)
-    Dataset(rcv1-like (synthetic): n=200, d=47236, sparse (0.158%), binary)
+    >>> data = full_size(200)
+    >>> data.n, data.d
+    (200, 47236)
     """
     rows = FULL_SIZE[NAME] if rows is None else rows
     root = data_folder()

@@ -145,9 +145,10 @@ def memory(shard: float) -> Held:
 
 def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
     """For each method a function of its step sizes, the rows of a round, and whether it takes all rows."""
-    own, few, most = {"shards": "contiguous"}, options.batch, options.rows // options.workers
+    few, most = options.batch, options.rows // options.workers
+    own: dict[str, Any] = {"shards": "contiguous"}
     loss = own | {"compress": "loss"}
-    one = {"feedback": ErrorFeedback(), **own}
+    one: dict[str, Any] = {"feedback": ErrorFeedback(), **own}
     return {
         PLAIN: (lambda step: ParallelSGD(Identity(sparse=True), step=step, **loss), 1, False),
         BATCH: (lambda step: ParallelSGD(Identity(sparse=True), step=step, batch=few, **loss), few, False),
@@ -210,9 +211,10 @@ def collect(quick: bool, seed: int, data: str | None, options: Options, comm: An
     quiet = True if comm is not None and comm.Get_rank() else None
     told = track(ways, "full size", quiet=quiet)
     own = [train(problem, name, ways[name], found.fun, options, seed, comm) for name in told]
-    dense = isinstance(problem.A, np.ndarray)
-    entries = problem.A.size if dense else problem.A.data.size
-    held = np.array(memory((8e-6 if dense else 12e-6) * entries / ranks))
+    A: Any = problem.A
+    dense = isinstance(A, np.ndarray)
+    entries = A.size if dense else A.data.size
+    held = np.array(tuple(memory((8e-6 if dense else 12e-6) * entries / ranks)))
     every = np.empty((ranks, held.size))
     if comm is None:
         every[0] = held

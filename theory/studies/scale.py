@@ -156,8 +156,9 @@ def collect(quick: bool, seed: int, options: Options, comm: Any = None) -> dict:
     """Rounds on two ranks of ``comm``, or on one."""
     if quick:
         options = options._replace(dimensions=(512, 2048, 8192), batches=(1, 4, 16), workers=(2, 4))
-    ranks, values = 1 if comm is None else min(2, comm.Get_size()), None
-    pair = None if ranks == 1 else comm.Split(0 if comm.Get_rank() < 2 else 1)
+    ranks = 1 if comm is None else min(2, comm.Get_size())
+    values: Any = None
+    pair: Any = None if ranks == 1 else comm.Split(0 if comm.Get_rank() < 2 else 1)
     if comm is None or comm.Get_rank() < 2:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DenseStepWarning)  # it is the cost that is measured

@@ -287,7 +287,7 @@ def report(size: Size, options, least: float, two, three) -> Study:
         "mem-sgd",
         f"Mem-SGD against SGD{' and QSGD' if three else ''}: {TITLES[options.problem]}{more}",
         _setting(size, options, least),
-        {"figure 2": two, "figure 3": three},
+        {"figure 2": two, **({"figure 3": three} if three else {})},
         tables,
         said,
         lambda: draw(two, three),
