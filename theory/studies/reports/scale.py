@@ -125,7 +125,7 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
             OURS,
         ),
     ]
-    nano = {name: f"{1e9 * value:.3g}" for name, value in model.terms.items()}
+    nano = {name: f"{1e9 * value:.3g}" if value > 1e-13 else "0" for name, value in model.terms.items()}
     timed, late = np.asarray(times, float), {}
     for n in (first, last):
         late[n] = number(1e6 * model.seconds(rounds[0].work._replace(ranks=n))["waiting"])
