@@ -71,7 +71,7 @@ def measure(quick: bool = False) -> dict:
     return {
         "epochs": sgd_epochs(data, quick),
         "ranks": memory(rows, quick),
-        "whole": whole.measure(data, quick, EPOCHS),
+        "whole": whole.measure(data, quick, EPOCHS, GOALS),
         "entries": int(data.X.nnz),
     }
 
@@ -81,8 +81,7 @@ def tables(found: dict) -> list[list[tuple[str, ...]]]:
     told, start_gap = found["whole"], math.log(2.0) - found["whole"]["f_star"]
     first = [("one process, seconds of the processor", *(f"to f - f* = {g:g}" for g in GOALS), "shift")]
     for name, curve in told["curves"].items():
-        seconds = [min((s for s, gap in curve if gap * start_gap <= g), default=math.inf) for g in GOALS]
-        shown = ["not reached" if math.isinf(s) else f"{s:.3g} s" for s in seconds]
+        shown = map(whole.shown, whole.reached(curve, [g / start_gap for g in GOALS]))
         first.append((name, *shown, f"{told['shift'][name]:,.0f}" if name in told["shift"] else ""))
     last = found["epochs"][-1]
     second = [("rows", "non-zeros", "an epoch of SGD", "a non-zero", "against all rows", "range", f"within {NEAR:.0%}")]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 
-import numpy as np
 from mpi4py import MPI
 
 import theory as th
@@ -23,9 +22,6 @@ if __name__ == "__main__":
     ways = methods(problem.d, Options(rows=rows))
     for name in (BATCH, LEVELS, MEMORY):
         th.run(ways[name][0](step), problem, workers=8, steps=rounds, record_every=rounds, comm=comm)
-    first, last = (problem.A.indptr[rows * rank // comm.size] for rank in (comm.rank, comm.rank + 1))
-    held = np.array(memory(12e-6 * float(last - first)))
-    every = np.empty((comm.size, held.size))
-    comm.Allgather(held, every)
+    every = memory(problem, comm)
     if comm.rank == 0:
-        print(json.dumps(every.tolist()))
+        print(json.dumps(every))

@@ -12,8 +12,8 @@ def peak() -> float:
     """MB of memory that this process held at most, files that are mapped and shared with other ranks included."""
     status = Path("/proc/self/status")
     if status.exists():  # getrusage would count what the launcher held before it became this process
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text()).group(1)) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text()).group(1)) * 1.024e-3  # KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1e-6 if sys.platform == "darwin" else 1.024e-3)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from .epochs import CLOCKS, driver
 NAME = "benchmark-whole"
 FIGURES = Path(__file__).resolve().parent.parent / "figures"
 TARGETS = (1e-2, 1e-3)  # of f(0) - f*
+RECORDS = 4  # of an epoch, of SGDClassifier and of ours
 K = 10
 ITERATIONS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 30, 45)  # after which a solver that shows no iterates is stopped
 SHIFTS = (0.1, 1.0, 10.0)  # times the default shift of the step sizes 2 / (mu (shift + t))
@@ -40,14 +41,16 @@ def _rows(data):
 
 
 def classifier(data, l2, evaluate, epochs: int) -> list:
-    """The curve of SGDClassifier: (seconds, f) after each epoch."""
-    X, spent, curve = _rows(data), 0.0, []
+    """The curve of SGDClassifier: (seconds, f) after each part of an epoch."""
+    X, y, spent, curve = _rows(data), np.asarray(data.y), 0.0, []
+    parts = [(X[first::RECORDS], y[first::RECORDS]) for first in range(RECORDS)]
     model = SGDClassifier(loss="log_loss", alpha=l2, fit_intercept=False, random_state=0)
     for _ in range(epochs):
-        begin = time.process_time()
-        model.partial_fit(X, data.y, classes=[-1.0, 1.0])
-        spent += time.process_time() - begin
-        curve.append((spent, evaluate(model.coef_.ravel())))
+        for rows, labels in parts:
+            begin = time.process_time()
+            model.partial_fit(rows, labels, classes=[-1.0, 1.0])
+            spent += time.process_time() - begin
+            curve.append((spent, evaluate(model.coef_.ravel())))
     return curve
 
 
@@ -96,22 +99,29 @@ def methods(problem):
     }, lambda shift: th.InverseTime(c=2.0, mu=problem.l2, shift=shift)
 
 
-def reached(curve, f_star: float, start: float) -> list:
-    """Seconds to each target; infinite where the curve does not get there."""
-    limits = [f_star + target * (start - f_star) for target in TARGETS]
-    return [min((seconds for seconds, f in curve if f <= limit), default=np.inf) for limit in limits]
+def reached(curve, targets) -> list:
+    """Seconds to each target, of a curve of f - f* or a multiple; infinite where it does not get there."""
+    return [min((seconds for seconds, gap in curve if gap <= target), default=np.inf) for target in targets]
 
 
-def measure(data, quick: bool = False, epochs=(20, 20, 20)) -> dict:
-    """The curves of all contestants: seconds and (f - f*) / (f(0) - f*); ``epochs`` are those of our methods."""
+def measure(data, quick: bool = False, epochs=(20, 20, 20), goals=None) -> dict:
+    """The curves of all contestants: seconds and (f - f*) / (f(0) - f*).
+
+    ``epochs`` are those of our methods, which have the step size that comes first to the last of ``goals``: of f - f*,
+    by default `TARGETS` times f(0) - f*.
+    """
     problem = th.logistic(data, l2=1.0 / data.n)
     f_star, start = float(th.solve(problem).fun), float(base.value(problem, np.zeros(problem.d)))
     evaluate = lambda x: float(base.value(problem, np.ascontiguousarray(x, float)))  # noqa: E731
+    targets = TARGETS if goals is None else [goal / (start - f_star) for goal in goals]
     curves, chosen = {}, {}
 
+    def over_first(curve):
+        return [(seconds, (f - f_star) / (start - f_star)) for seconds, f in curve]
+
     def keep(name, curve):
-        curves[name] = [(seconds, (f - f_star) / (start - f_star)) for seconds, f in curve]
-        print(f"    {name}: {times(reached(curve, f_star, start))}", file=sys.stderr, flush=True)
+        curves[name] = over_first(curve)
+        print(f"    {name}: {', '.join(map(shown, reached(curves[name], targets)))}", file=sys.stderr, flush=True)
 
     iterations = ITERATIONS[:3] if quick else ITERATIONS
     keep(SGD, classifier(data, problem.l2, evaluate, 3 if quick else 30))
@@ -121,28 +131,25 @@ def measure(data, quick: bool = False, epochs=(20, 20, 20)) -> dict:
     for (name, (shift, make)), most in zip(own.items(), epochs, strict=True):
         tried = {}
         for factor in SHIFTS[:1] if quick else SHIFTS:
-            passes, records = (0.2, 4) if quick else (most, max(8, int(4 * most)))
+            passes, records = (0.2, 4) if quick else (most, max(8, int(RECORDS * most)))
             curve = ours(make(step(factor * shift)), problem, passes, records)
-            tried[factor] = (reached(curve, f_star, start)[::-1], curve[-1][1], curve)
+            tried[factor] = (reached(over_first(curve), targets)[::-1], curve[-1][1], curve)
         best = min(tried, key=lambda factor: tried[factor][:2])
         chosen[name] = best * shift
         keep(name, tried[best][2])
     return {"data": data.name, "n": data.n, "d": data.d, "f_star": f_star, "curves": curves, "shift": chosen}
 
 
-def times(seconds) -> str:
-    """Seconds to the targets, in words."""
-    return ", ".join(
-        f"{'not reached' if np.isinf(t) else f'{t:.3g} s'} to {g:g}" for t, g in zip(seconds, TARGETS, strict=True)
-    )
+def shown(seconds: float) -> str:
+    """Seconds to a target."""
+    return "not reached" if np.isinf(seconds) else f"{seconds:.3g} s"
 
 
 def table(found) -> list[tuple[str, ...]]:
     """A row for each contestant: its seconds to each target, and its shift."""
     rows = [("one process, seconds of the processor", *(f"to {g:g} of f(0) - f*" for g in TARGETS), "shift")]
     for name, curve in found["curves"].items():
-        seconds = [min((s for s, gap in curve if gap <= g), default=np.inf) for g in TARGETS]
-        told = ["not reached" if np.isinf(s) else f"{s:.3g} s" for s in seconds]
+        told = map(shown, reached(curve, TARGETS))
         rows.append((name, *told, f"{found['shift'][name]:,.0f}" if name in found["shift"] else ""))
     return rows
 

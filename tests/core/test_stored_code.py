@@ -57,6 +57,17 @@ def test_a_second_process_compiles_nothing_and_knows_the_files(package):
     assert package.run("chain").files == ["deep.py", "kernels.py", "middle.py"]
 
 
+def test_what_is_found_needs_none_of_what_compiles(package):
+    """A fifth of a second and 20 MB; where a symbol is missing all is imported, since LLVM would end the process."""
+    watch = "from numba.core.cpu import CPUContext as C; old = C.refresh; C.refresh = lambda c: (print('all'), old(c))"
+    missing = "import llvmlite.binding as llvm; llvm.address_of_symbol = lambda name: None"
+    for first, imported in ((watch, False), (f"{watch}; {missing}", True)):
+        process = package.start(first=first)
+        out, err = process.communicate(timeout=300)
+        answers, compiled, _ = json.loads(out.splitlines()[-1])
+        assert answers == FIRST and not any(compiled.values()) and ("all" in out.splitlines()) == imported, err
+
+
 EDITS = {
     "a helper deep in a chain": ([("deep", "x + 1", "x + 2")], {"chain": 50}),
     "a constant in another module": ([("constants", "2", "3")], {"scaled": 9, "derived": 72, "default": 9}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from theory.studies import mem_sgd
 SIZE = {"name": "data", "n": 1000, "d": 100, "entries": 5000}
 
 
-def made_up(ends, seconds, held):
+def made_up(ends, seconds, held, shared=False):
     """The report on runs that end there, straight lines in log(f - f*), after so many seconds."""
     names = study.methods(100, study.Options(rows=1000))
     rows = []
@@ -24,7 +25,7 @@ def made_up(ends, seconds, held):
         clock = np.linspace(0.0, np.array(seconds.get(name, [1.0, 1.0])), 5).T
         rows.append(study.Trained(name, 1.0, 1, 4, heights, clock, np.arange(5.0)))
     times = {"loaded": 1.0, "solved": 1.0}
-    told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, False, study.Options(rows=1000, seeds=2))
+    told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, shared, study.Options(rows=1000, seeds=2))
     return {said.id: said.verdict for said in told.statements}
 
 
@@ -49,13 +50,29 @@ def test_verdicts_are_those_of_the_runs():
     }
 
 
+def test_seconds_of_ranks_that_share_cores_or_of_the_first_record_decide_nothing():
+    slow, held = {study.LEVELS: [2.0, 2.1], study.SIGN: [3.0, 3.1]}, [study.Held(10.0, 100.0, 50.0)]
+    assert made_up({}, slow, held, shared=True)["seconds"] == "undecided"
+    assert made_up({study.BATCH: [1e-12, 1e-12]}, slow, held)["seconds"] == "undecided"
+
+
+def test_a_run_that_diverged_is_at_no_height():
+    history = np.zeros(2, [("f", float), ("seconds", float), ("bits_up", float)])
+    history["f"] = 1.0, 2.0
+    fine, lost = (SimpleNamespace(history=history, status=status) for status in (0, 2))
+    np.testing.assert_array_equal(
+        study._trained("", 1.0, 1, 1, [fine, lost], 0.5).gap, np.float32([[0.5, 1.5], [0.5, np.inf]])
+    )
+
+
 def test_seconds_to_a_goal_are_interpolated_in_the_logarithm():
     row = study.Trained(
         "", 1.0, 1, 2, np.array([[1.0, 1e-2, 1e-4], [1.0, 0.5, 0.4]]), np.array([[0.0, 2.0, 6.0]] * 2), 0
     )
     found = row.until(1e-3)
     assert found[0] == pytest.approx(4.0, rel=1e-6) and math.isinf(found[1])
-    assert math.isinf(row.until(2.0)[0])  # it began there
+    assert row.until(2.0)[0] == 0.0  # it began there
+    assert math.isnan(row.until(0.1)[0])  # before its second record
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_discrete_lyapunov
+import scipy  # its parts load when they are used
 
 from ..core import require
 from .closed_form import formula
@@ -112,7 +112,7 @@ def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
     A = _companion(share, delay)
     noise = np.zeros(A.shape)
     noise[0, 0] = deviation**2
-    return float(solve_discrete_lyapunov(A, noise)[0, 0])
+    return float(scipy.linalg.solve_discrete_lyapunov(A, noise)[0, 0])
 
 
 @formula("lipschitz > mu > 0")

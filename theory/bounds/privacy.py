@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import log_ndtr, ndtr
+import scipy  # its parts load when they are used
 
 from .closed_form import formula
 
@@ -37,7 +37,8 @@ def gaussian_privacy(epsilon: float, noise: float, steps: int = 1) -> float:
     (0.382925, 0.126937)
     """
     mu = math.sqrt(steps) / noise
-    return float(ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)))
+    special = scipy.special
+    return float(special.ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2.0 - epsilon / mu)))
 
 
 @formula("step > 0", "curvature > 0", "clip > 0", "noise >= 0", "d >= 1", "workers >= 1")

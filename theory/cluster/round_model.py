@@ -21,6 +21,7 @@ __all__ = ["RoundModel", "Work", "exchanged", "fit_rounds", "lateness"]
 
 COMPUTED = ("round", "entry", "own", "coordinate")
 SENT = ("start", "byte", "addition")
+APART = 1e-6  # singular values of the relative terms below this count as 0
 
 
 class Work(NamedTuple):
@@ -160,7 +161,7 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     Raises
     ------
     ValueError
-        If there are fewer rounds than terms, or a time is not above 0.
+        If there are fewer rounds than terms, or they do not tell the terms apart, or a time is not above 0.
     """
     from scipy.optimize import least_squares, nnls
 
@@ -176,6 +177,10 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     scale = (A / measured[:, None]).max(axis=0)
     scale[scale == 0.0] = np.inf  # one rank sends nothing: its terms are 0
     A = A / scale
+    seen = A[:, np.isfinite(scale)] / measured[:, None]
+    rank = int(np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=APART))
+    apart_from = "rounds that tell all terms apart, such as of two numbers of ranks"
+    require(rank == seen.shape[1], "works", f"rounds that tell {rank} of {seen.shape[1]} terms apart", apart_from)
 
     def apart(c: np.ndarray) -> np.ndarray:
         own = A[:, : -len(SENT)] @ c[: -len(SENT)]

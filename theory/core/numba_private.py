@@ -18,6 +18,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.core.event import Listener, register
 from numba.core.extending import _Intrinsic as Intrinsic
+from numba.core.runtime import rtsys as runtime
 from numba.core.serialize import dumps
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ir",
     "llvm",
     "register",
+    "runtime",
     "used",
 ]
 

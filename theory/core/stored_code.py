@@ -28,11 +28,12 @@ from . import callee
 from .callee import choices_of
 from .compile_bar import tell
 from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, node, reached, state_of
-from .numba_private import NullCache, config, dumps
+from .numba_private import NullCache, config, dumps, llvm, runtime
 from .private_files import cache_root, read, say_once, unsafe, write
 
 __all__ = ["Stored", "external", "loaded_files", "prune"]
 
+FORMAT = 2  # of a file
 DAY = 86_400.0
 KEPT_DAYS, KEPT_BYTES, KEPT_STATES = 60.0, 2**30, 8  # how long and how much is kept; states of one kernel's source
 NUMBA_OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "LLVM_REFPRUNE_PASS")
@@ -95,7 +96,7 @@ def _machine(codegen: Any) -> str:
     functions = [value for value in vars(callee).values() if getattr(value, "__module__", "") == callee.__name__]
     functions += [value for cls in functions if isinstance(cls, type) for value in vars(cls).values()]
     how = [code_text(function.__code__) for function in functions if hasattr(function, "__code__")]
-    versions = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+    versions = FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__
     options = [(name, getattr(config, name, None)) for name in NUMBA_OPTIONS]
     return hashlib.sha256(repr((versions, codegen.magic_tuple(), options, how)).encode()).hexdigest()[:16]
 
@@ -125,11 +126,15 @@ class Stored(NullCache):
         return root / "compiled" / _machine(codegen) / title, key[:24]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Find the machine code for a signature, or None."""
-        target_context.refresh()
+        """Find the machine code for a signature, or None.
+
+        Numba imports all that it can compile, a fifth of a second and 20 MB, for a kernel that is not found only.
+        """
+        runtime.initialize(target_context)  # the functions that stored code calls
         is_external = _mentions_external(signature)
         found = None if is_external else self._load(signature, target_context)
         if found is None:
+            target_context.refresh()
             tell(signature, cache_root(), not is_external)
         return found
 
@@ -152,6 +157,8 @@ class Stored(NullCache):
                 continue
             if state_of(reached(roots, node.__wrapped__)) != stored[0]["state"]:  # a constant was assigned since then
                 continue
+            if not all(map(llvm.address_of_symbol, stored[0]["symbols"])):  # LLVM would end the process
+                target_context.refresh()
             try:
                 result = self._rebuild(target_context, pickle.loads(stored[1]))
             except Exception as error:  # of the versions named in the folder, yet it does not load
@@ -181,8 +188,16 @@ class Stored(NullCache):
         if _unusable(folder):
             return
         content = dumps(result._replace(type_annotation="")._reduce())
-        if write(folder / f"{key}-{state}", {"choices": sorted(choices), "state": state}, content):
+        header = {"choices": sorted(choices), "state": state, "symbols": _symbols(result.library)}
+        if write(folder / f"{key}-{state}", header, content):
             _prune(folder, key)
+
+
+def _symbols(library: Any) -> list[str]:
+    """Functions and variables of the process that machine code refers to."""
+    module = library._final_module
+    every = [one for one in (*module.functions, *module.global_variables) if one.is_declaration]
+    return sorted(one.name for one in every if not one.name.startswith("llvm."))
 
 
 def _note(found: dict[Any, Node]) -> None:

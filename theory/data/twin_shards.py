@@ -33,7 +33,8 @@ def full_size(
     workers : int
         Shards, each with checksums of its own.
     comm : mpi4py communicator, optional
-        Rank 0 generates; each rank maps and checks the rows of its workers.
+        Rank 0 generates, and then one rank of each machine that does not see its folder; each rank maps and checks the
+        rows of its workers.
     progress : callable, optional
         Called with the part that is generated, from 0 to 1.
 
@@ -71,4 +72,11 @@ def full_size(
                 raise
 
     on_all(comm, lambda: make() if comm is None or comm.rank == 0 else None)
+    if comm is not None:  # a folder of another machine's own
+        from mpi4py import MPI
+
+        here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        first = here.Get_rank() == 0
+        here.Free()
+        on_all(comm, lambda: make() if first else None)
     return load_data(folder, comm=comm)

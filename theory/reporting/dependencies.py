@@ -281,7 +281,7 @@ class Sources:
             question = (*item, node in executed)
             if question not in self._found:
                 self._found[question] = frozenset(self._names(*question))
-            todo += self._found[question]
+            todo += [one for one in self._found[question] if one[0].file not in TOOLS]
         return {node for node, _ in seen}
 
     def _loose(self, name: str) -> list[str]:

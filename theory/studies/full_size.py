@@ -1,4 +1,4 @@
-"""All of RCV1's rows on ranks: what methods cost in seconds, bits and memory at the size of the real data.
+"""As many rows as RCV1-v2 has, on ranks: what methods cost in seconds, bits and memory at the size of the real data.
 
 Under ``mpirun -n 8`` each rank maps the rows of its worker alone; the minimum is certified over ranks.
 """
@@ -9,12 +9,14 @@ import math
 import resource
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..cluster import run
+from ..cluster.history import DIVERGED
 from ..cluster.machines import oversubscribed
 from ..compressors import QSGD, Bucketed, Identity, ScaledSign, TopK
 from ..core import require, setting
@@ -29,7 +31,7 @@ from ..reporting.progress import track
 from .mem_sgd import with_rate
 from .shared.panels import band, canvas
 from .shared.report import OURS, Study, Table
-from .shared.verdicts import Statement, at_most, below
+from .shared.verdicts import Statement, at_most_times, below
 
 PLAIN, BATCH, MEMORY, LEVELS, SIGN, DIFFERENCE = (
     "plain SGD", "mini-batch SGD", "Mem-SGD, top 10", "QSGD, 4 bits", "EF-sign", "EF21, top 1 %",
@@ -70,7 +72,7 @@ class Options(NamedTuple):
     passes: float = 2.0
     plain_passes: float = 0.5
     steps: int = 64
-    points: int = 16
+    points: int = 64
     seeds: int = 3
     rates: tuple = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
 
@@ -114,13 +116,16 @@ class Trained(NamedTuple):
     sent: np.ndarray
 
     def until(self, goal: float) -> np.ndarray:
-        """Seconds of each seed to ``goal``, log(f - f*) interpolated linearly; infinite if it does not get there."""
+        """Seconds of each seed to ``goal``, log(f - f*) interpolated linearly; infinite if it does not get there.
+
+        0 if the run began there, NaN if it got there before its second record after the start: nobody looked closely.
+        """
         found = []
         for gap, seconds in zip(self.gap.astype(float), self.seconds.astype(float), strict=True):
-            there = np.flatnonzero(gap <= goal)
-            pair = slice(there[0] - 1, there[0] + 1) if there.size and there[0] else slice(0)
-            known = bool(there.size) and bool(there[0])
-            found.append(np.interp(-math.log(goal), -np.log(gap[pair]), seconds[pair]) if known else math.inf)
+            there = int(np.argmax(gap <= goal)) if (gap <= goal).any() else -1
+            pair = slice(there - 1, there + 1)
+            between = np.interp(-math.log(goal), -np.log(gap[pair]), seconds[pair]) if there > 1 else math.nan
+            found.append({-1: math.inf, 0: 0.0}.get(there, between))
         return np.array(found)
 
 
@@ -132,15 +137,30 @@ class Held(NamedTuple):
     private: float
 
 
-def memory(shard: float) -> Held:
-    """What this process holds, files that are mapped included; ``shard`` are the MB of its rows."""
+def memory(problem: Any, comm: Any) -> list[Held]:
+    """What each rank holds, files that are mapped included, and its part of the rows."""
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    A: Any = problem.A
+    first, end = (problem.n * one // ranks for one in (rank, rank + 1))
+    dense = isinstance(A, np.ndarray)
+    shard = A[first:end].nbytes if dense else 12 * int(A.indptr[end] - A.indptr[first])
+    held, every = np.array(own_memory(1e-6 * shard)), np.empty((ranks, len(Held._fields)))
+    if comm is None:
+        every[0] = held
+    else:
+        comm.Allgather(held, every)
+    return [Held(*row) for row in every.tolist()]
+
+
+def own_memory(shard: float) -> Held:
+    """What this process holds; ``shard`` are the MB of its rows."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = (line.split() for line in status.read_text().splitlines())
-        told = {line[0]: float(line[1]) / 1e3 for line in lines if line and line[0] in ("VmHWM:", "RssAnon:")}
+        told = {line[0]: 1.024e-3 * float(line[1]) for line in lines if line and line[0] in ("VmHWM:", "RssAnon:")}
         return Held(shard, told["VmHWM:"], told.get("RssAnon:", math.nan))
-    unit = 1e6 if sys.platform == "darwin" else 1e3
-    return Held(shard, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, math.nan)
+    unit = 1e-6 if sys.platform == "darwin" else 1.024e-3
+    return Held(shard, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, math.nan)
 
 
 def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
@@ -161,33 +181,44 @@ def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
     }  # fmt: skip
 
 
-def train(problem: Any, name: str, entry: Any, least: float, options: Options, seed: int, comm: Any) -> Trained:
-    """One method: its step size by a short run of another seed, then all seeds."""
-    make, batch, whole = entry
-    unit = 1.0 / (lipschitz(problem, comm) if whole else max_lipschitz(problem))
-    passes = options.plain_passes if batch == 1 else options.passes
-    rounds = max(options.points, int(passes * problem.n / (options.workers * batch)))
-    rounds = options.steps if whole else rounds
+def train(problem: Any, least: float, options: Options, seed: int, comm: Any = None) -> list[Trained]:
+    """All methods: their step sizes, each by a short run of another seed; then seed by seed, the methods in turn."""
+    ways, workers = methods(problem.d, options), options.workers
+    smooth, most_smooth = lipschitz(problem, comm), max_lipschitz(problem)
 
-    def ended(rate: float, length: int, r: int) -> Any:
-        method = make(Constant(rate * unit) if whole else with_rate(rate * unit, problem.l2))
-        every = max(1, length // options.points)
-        how: dict[str, Any] = {"workers": options.workers, "seed": seed + r, "comm": comm}
-        return run(method, problem, steps=length, record_every=every, **how).history
+    def ended(name: str, rate: float, length: int, points: int, r: int) -> Any:
+        make, _, whole = ways[name]
+        method = make(Constant(rate / smooth) if whole else with_rate(rate / most_smooth, problem.l2))
+        every = max(1, length // points)
+        return run(method, problem, steps=length, record_every=every, workers=workers, seed=seed + r, comm=comm)
 
-    def last(rate: float) -> float:
-        f = ended(rate, max(1, rounds // TRIAL), options.seeds)["f"][-1]
-        return f if math.isfinite(f) else math.inf
+    def last(name: str, rate: float) -> float:
+        found = ended(name, rate, max(1, rounds[name] // TRIAL), 1, options.seeds)
+        return math.inf if found.status == DIVERGED else float(found.history["f"][-1])
 
-    rate = min(options.rates, key=last)
-    runs = [ended(rate, rounds, r) for r in range(options.seeds)]
-    records = max(history.size for history in runs)
-    gap, seconds = np.full((2, options.seeds, records), math.inf, np.float32)
-    for r, history in enumerate(runs):
-        f, size = history["f"], history.size
+    rounds: dict[str, int] = {}
+    rates: dict[str, float] = {}
+    runs: dict[str, list] = {name: [] for name in ways}
+    quiet = True if comm is not None and comm.Get_rank() else None
+    for name in track(ways, "step sizes", quiet=quiet):
+        passes = options.plain_passes if ways[name][1] == 1 else options.passes
+        rounds[name] = max(options.points, int(passes * problem.n / (workers * ways[name][1])))
+        rounds[name] = options.steps if ways[name][2] else rounds[name]
+        rates[name] = min(options.rates, key=partial(last, name))
+    for r, name in track([(r, name) for r in range(options.seeds) for name in ways], "full size", quiet=quiet):
+        runs[name].append(ended(name, rates[name], rounds[name], options.points, r))
+    return [_trained(name, rates[name], ways[name][1], rounds[name], runs[name], least) for name in ways]
+
+
+def _trained(name: str, rate: float, batch: int, rounds: int, runs: list, least: float) -> Trained:
+    records = max(one.history.size for one in runs)
+    gap, seconds = np.full((2, len(runs), records), math.inf, np.float32)
+    for r, one in enumerate(runs):
+        f, size = one.history["f"], one.history.size
         gap[r, :size] = np.where(np.isfinite(f), f - least, math.inf)
-        seconds[r, :size] = history["seconds"]
-    sent = np.mean([history["bits_up"] for history in runs if history.size == records], axis=0)
+        gap[r, size - 1 :] = math.inf if one.status == DIVERGED else gap[r, size - 1 :]
+        seconds[r, :size] = one.history["seconds"]
+    sent = np.mean([one.history["bits_up"] for one in runs if one.history.size == records], axis=0)
     return Trained(name, rate, batch, rounds, gap, seconds, sent)
 
 
@@ -195,7 +226,6 @@ def collect(quick: bool, seed: int, data: str | None, options: Options, comm: An
     """All methods on the ranks of ``comm``, or in this process."""
     if quick:
         options = options._replace(rows=4096, batch=8, steps=8, points=4, seeds=1, rates=(1.0, 16.0))
-    ranks = 1 if comm is None else comm.Get_size()
     begin = time.perf_counter()
     if data is None:
         source = full_size(options.rows, workers=options.workers, comm=comm)
@@ -207,22 +237,12 @@ def collect(quick: bool, seed: int, data: str | None, options: Options, comm: An
     begin = time.perf_counter()
     found = solve(problem, 1e-10, comm)
     solved = time.perf_counter() - begin
-    ways = methods(problem.d, options)
-    quiet = True if comm is not None and comm.Get_rank() else None
-    told = track(ways, "full size", quiet=quiet)
-    own = [train(problem, name, ways[name], found.fun, options, seed, comm) for name in told]
+    own = train(problem, found.fun, options, seed, comm)
     A: Any = problem.A
-    dense = isinstance(A, np.ndarray)
-    entries = A.size if dense else A.data.size
-    held = np.array(tuple(memory((8e-6 if dense else 12e-6) * entries / ranks)))
-    every = np.empty((ranks, held.size))
-    if comm is None:
-        every[0] = held
-    else:
-        comm.Allgather(held, every)
+    entries = A.size if isinstance(A, np.ndarray) else A.data.size
     return {
         "rows": own,
-        "held": [Held(*row) for row in every.tolist()],
+        "held": memory(problem, comm),
         "size": {"name": source.name, "n": problem.n, "d": problem.d, "entries": int(entries)},
         "least": {"f": found.fun, "gap": found.gap},
         "seconds": {"loaded": loaded, "solved": solved},
@@ -240,11 +260,17 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
     first, goal = rows[0].gap[0, 0], GOALS[0]
     spent = {name: row.until(goal) for name, row in by.items()}
 
+    compared = (BATCH, LEVELS, SIGN)
+    timed = not oversubscribed and not any(np.isnan(spent[name]).any() for name in compared)
+
     def pair(a: str, b: str) -> str:
         return f"f - f* {number(end[a].mean())} against {number(end[b].mean())}"
 
-    def times(name: str) -> str:
-        return f"{name} {number(spent[name].mean())} s" if np.isfinite(spent[name]).all() else f"{name} not always"
+    def to(row: Trained, goal: float) -> str:
+        found = row.until(goal)
+        if np.isnan(found).any():
+            return f"below {number(row.seconds[:, 1].mean())}"
+        return number(found.mean()) if np.isfinite(found).all() else "never" if np.isinf(found).all() else "not always"
 
     extra = VECTORS * 8e-6 * d + ALLOWED
     beyond = [one.most - one.shard for one in held]
@@ -252,7 +278,7 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
         Statement(
             "memory-as-plain",
             f"After {options.plain_passes:g} passes Mem-SGD with top-10 is at most a tenth above plain SGD.",
-            [at_most(np.log(end[MEMORY]), np.log(end[PLAIN]), math.log(1.1))],
+            [at_most_times(end[MEMORY], end[PLAIN], 1.1)],
             f"{pair(MEMORY, PLAIN)}. Plain SGD, whose messages have the {size['entries'] / size['n']:.0f} non-zeros of"
             f" a row, sent {number(total[PLAIN] / total[MEMORY])} times as many bits.",
             OURS,
@@ -260,16 +286,17 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
         Statement(
             "coded-as-batch",
             "With 4 bits, and with signs and a memory, mini-batches end at most a tenth higher than without.",
-            [at_most(np.log(end[name]), np.log(end[BATCH]), math.log(1.1)) for name in (LEVELS, SIGN)],
+            [at_most_times(end[name], end[BATCH], 1.1) for name in (LEVELS, SIGN)],
             f"QSGD: {pair(LEVELS, BATCH)}; EF-sign: {pair(SIGN, BATCH)}.",
             OURS,
         ),
         Statement(
             "seconds",
-            f"Where nothing but memory lies between the ranks, coding costs seconds: mini-batches come to {goal:g}"
-            " before QSGD and EF-sign.",
-            [below(spent[BATCH], spent[name]) for name in (LEVELS, SIGN)],
-            f"Seconds to f - f* = {goal:g}: {'; '.join(map(times, (BATCH, LEVELS, SIGN)))}.",
+            f"On one machine, where no network lies between the ranks, mini-batches come to {goal:g} before QSGD and"
+            " EF-sign.",
+            [below(spent[BATCH], spent[name]) for name in (LEVELS, SIGN)] if timed else [],
+            f"Seconds to f - f* = {goal:g}: {'; '.join(f'{name} {to(by[name], goal)}' for name in compared)}"
+            f"{'' if timed else '; the ranks shared cores, or it was too short to be timed'}.",
             OURS,
         ),
         Statement(
@@ -281,10 +308,6 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
             OURS,
         ),
     ]
-
-    def to(row: Trained, goal: float) -> str:
-        found = row.until(goal)
-        return number(found.mean()) if np.isfinite(found).all() else "never" if np.isinf(found).all() else "not always"
 
     cells = [
         (row.method, f"{row.rate:g}", f"{row.batch:,}", f"{row.rounds:,}", number(end[row.method].mean()),
@@ -313,10 +336,11 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
         f" l2 = 1/n, {options.workers} workers on {ranks} ranks{' that share cores' if oversubscribed else ''}, each"
         f" with its own rows. f* = {least['f']:.9f}, certified to {number(least['gap'])} in {seconds['solved']:.0f} s;"
         f" f(0) - f* = {number(first)}. Data were made or mapped, and checked, in {seconds['loaded']:.0f} s. Steps are"
-        f" gamma0/(1 + gamma0 l2 t), gamma0 a rate over max L_i; EF21 takes whole gradients and the constant step"
-        f" rate/L. Of {', '.join(f'{rate:g}' for rate in options.rates)} each has the rate with the lowest f after an"
-        f" {TRIAL}th of the steps of another seed. Means over {options.seeds} seed{'s' * (options.seeds > 1)}. Bits are"
-        " those of a worker's payload; seconds are those of the steps by the clock on the wall."
+        " gamma0/(1 + gamma0 l2 t), gamma0 a rate over max L_i; EF21 takes all rows of a worker, or all but one, and"
+        f" the constant step rate/L. Of {', '.join(f'{rate:g}' for rate in options.rates)} each has the rate with the"
+        f" lowest f after an {TRIAL}th of the steps of another seed. Means over {options.seeds}"
+        f" seed{'s' * (options.seeds > 1)}. Bits are those of a worker's payload; seconds are those of the steps by the"
+        " clock on the wall."
     )
 
     def draw() -> Any:
@@ -335,5 +359,5 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
         return figure
 
     alt = "f - f* against seconds and against bits that a worker sent, both logarithmic, for six methods"
-    title = "All of RCV1's rows on ranks"
+    title = f"Methods on {ranks} rank{'s' * (ranks > 1)}, at the size of RCV1-v2"
     return Study("full-size", title, setting, {"rows": rows, "held": held}, tables, said, draw, alt)

@@ -1,13 +1,15 @@
 """A thousand ranks, on paper that was checked: a model of a round, fitted on two ranks, and where compression pays.
 
-Under ``mpirun -n 2`` rounds are measured; some are fitted and the others tell the model's error.  More ranks, and other
-networks, are the model's alone.
+Under ``mpirun -n 2`` rounds are measured on two ranks, and some on one of them alone: that tells coding from computing.
+The model is fitted to a part of them, and the others tell its error.  More ranks, and other networks, are the model's
+alone.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +44,7 @@ class Options(NamedTuple):
     Parameters
     ----------
     dimensions, batches, workers : tuple of int
-        Of the rounds that are measured; the first and the last of each are fitted, the others held out.
+        Of the rounds that are measured, increasing; the first and the last of each are fitted, the others held out.
     nonzeros : int
         Of a row.
     models : tuple of tuple of int
@@ -60,10 +62,14 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        for name in ("dimensions", "batches", "workers"):
+        axes = ("dimensions", "batches", "workers")
+        for name in axes:
             numbers = getattr(self, name)
             good = len(numbers) >= 2 and all(isinstance(n, int) and n >= 1 for n in numbers)
-            require(good, name, numbers, "two integers or more, at least 1")
+            good = good and all(a < b for a, b in pairwise(numbers))
+            require(good, name, numbers, "two integers or more, at least 1 and increasing")
+        held = max(len(getattr(self, name)) for name in axes) > 2
+        require(held, "dimensions", self.dimensions, "three numbers, or three batches or workers: some are held out")
         require(all(n % 2 == 0 for n in self.workers), "workers", self.workers, "even numbers: two ranks share them")
         least_d = min(self.dimensions)
         require(1 <= self.nonzeros <= least_d, "nonzeros", self.nonzeros, f"from 1 to {least_d}")
@@ -178,16 +184,24 @@ def _rounds(quick: bool, seed: int, options: Options, ranks: int, comm: Any) -> 
     names = (FULL, LEVELS, SIGN, TOP)
     coding = {name: coding_of(name, seed, 3 if quick else TURNS) for name in names}
     found, ends = [], [{axis[0], axis[-1]} for axis in (options.dimensions, options.batches, options.workers)]
+    own = None if comm is None else comm.Split(comm.Get_rank())
     for d in track(options.dimensions, "coordinates", quiet=True if comm is not None and comm.Get_rank() else None):
         problem = sparse_rows(d, options.nonzeros)
-        for name in names:
-            for batch in options.batches:
-                for workers in options.workers:
-                    seconds, size = measured(method_of(name, d, batch), problem, workers, comm, 1 if quick else REPEATS)
-                    work = work_of(name, coding[name], d, batch, options.nonzeros, workers, ranks, size)
-                    fitted = all(x in end for x, end in zip((d, batch, workers), ends, strict=True))
+        for name, batch, workers in product(names, options.batches, options.workers):
+            fitted = all(x in end for x, end in zip((d, batch, workers), ends, strict=True))
+            for many, among in ((ranks, comm), (1, own))[: 1 + (fitted and ranks > 1)]:
+                if many == ranks or comm.Get_rank() == 0:
+                    method, repeats = method_of(name, d, batch), 1 if quick else REPEATS
+                    seconds, size = measured(method, problem, workers, among, repeats)
+                    work = work_of(name, coding[name], d, batch, options.nonzeros, workers, many, size)
                     found.append(Round(work, d, batch, workers, seconds, size, fitted))
+            if comm is not None:
+                wait(comm.Ibarrier())
     d, batch = options.dimensions[1], options.batches[-1]
-    alone = method_of(FULL, d, batch)
-    history = run(alone, sparse_rows(d, options.nonzeros), workers=1, steps=ALONE, record_every=1).history
-    return found, coding, np.diff(history["seconds"]).astype(np.float32)
+    alone, problem = method_of(FULL, d, batch), sparse_rows(d, options.nonzeros)
+    histories = [  # the first one warms up
+        run(alone, problem, workers=1, steps=ALONE, record_every=1).history for _ in range(2)
+    ]
+    if own is not None:
+        own.Free()
+    return found, coding, np.diff(histories[-1]["seconds"]).astype(np.float32)

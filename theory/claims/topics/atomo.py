@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...compressors import SpectralAtomo
@@ -102,12 +102,12 @@ def least_by_duality(g, budget: float) -> float:
         best = np.minimum(1.0, np.abs(g) / math.sqrt(m))
         return m * budget - float(np.sum(g**2 / best + m * best))
 
-    return -minimize_scalar(dual, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10}).fun
+    return -scipy.optimize.minimize_scalar(dual, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10}).fun
 
 
 def least_by_search(g, budget: float) -> float:
     """The least second moment, found by scipy.optimize."""
-    found = minimize(
+    found = scipy.optimize.minimize(
         lambda q: np.sum(g**2 / q),
         np.full(len(g), budget / len(g)),
         method="SLSQP",

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
@@ -201,7 +201,7 @@ def _(context):
 def _(context):
     def best(**given):
         bound = partial(context.subject, 704, second_moment=2.0, distance=3.0, **given)
-        return minimize_scalar(lambda u: float(bound(step=math.exp(u))), bounds=(-9, 3)).fun
+        return scipy.optimize.minimize_scalar(lambda u: float(bound(step=math.exp(u))), bounds=(-9, 3)).fun
 
     for limit in (3.0, 20.0):
         for batch in (2, 11, 64):  # the bound falls with the root of T

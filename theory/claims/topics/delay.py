@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...methods.asynchronous import AsyncSGD, arrivals
@@ -64,7 +64,7 @@ def _(context):
 def _(context):
     for delay in (1, 2, 4):
         best, edge = context.subject(delay), bounds.delay_limit(delay)
-        of = minimize_scalar(bounds.delay_factor, args=(delay,), bounds=(0.0, edge), method="bounded")
+        of = scipy.optimize.minimize_scalar(bounds.delay_factor, args=(delay,), bounds=(0.0, edge), method="bounded")
         yield identity(f"the fastest of all, tau={delay}", best, float(of.x), 1e-3)
         method, problem = late(delay, best), quadratic([1.0], covariance=0.0)
         x = np.ravel(context.iterates(method, problem, steps=160, x0=np.ones(1), seed=0))[-3:]
@@ -195,7 +195,7 @@ def growth(share: float, workers: int) -> float:
 )
 def _(context):
     for workers in (2, 4, 16):
-        edge = brentq(growth, 0.5 / workers, 2.0, args=(workers,))
+        edge = scipy.optimize.brentq(growth, 0.5 / workers, 2.0, args=(workers,))
         yield identity(f"where E x^2 neither grows nor shrinks, N={workers}", context.subject(workers), edge, 1e-6)
     known: dict[str, Any] = dict(workers=4, steps=30, x0=np.ones(1), replicas=context.samples(4000, 800))
     for share, side in ((0.7, upper), (1.4, lower)):

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import scipy.sparse.linalg as spla
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...compressors import Identity
@@ -46,9 +46,9 @@ def _(context):
     A, b, l2 = to_scipy(problem.A), problem.b, problem.l2
     weight, factor = context.subject
     shift = weight * problem.n * l2 or l2
-    dual = spla.LinearOperator((problem.n,) * 2, matvec=lambda v: A @ (A.T @ v) + shift * v, dtype=float)
+    dual = scipy.sparse.linalg.LinearOperator((problem.n,) * 2, matvec=lambda v: A @ (A.T @ v) + shift * v, dtype=float)
     most = 20_000 if weight else 5  # five show that the wrong system is wrong; many more hang on the last digit
-    alpha, failed = spla.cg(dual, b, rtol=1e-13, maxiter=most)
+    alpha, failed = scipy.sparse.linalg.cg(dual, b, rtol=1e-13, maxiter=most)
     yield identity("f*", float(best.fun), factor * bounds.ridge_minimum(float(b @ alpha), l2=l2), DIGITS)
     yield f"{problem.name}, n={problem.n}, d={problem.d}; the certificate of the primal minimum is {best.gap:.1e}"
     if failed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...methods import (
@@ -115,7 +115,9 @@ def searched(context, aggregate, workers, bad, d=2) -> float:
     for far in np.geomspace(1.0, 1e3, context.samples(24, 6)):
         start = rng.standard_normal((workers, d))
         start[:bad] *= far
-        best = max(best, -minimize(negative, start.ravel(), method="Powell", options={"maxfev": 1500}).fun)
+        best = max(
+            best, -scipy.optimize.minimize(negative, start.ravel(), method="Powell", options={"maxfev": 1500}).fun
+        )
     return best
 
 

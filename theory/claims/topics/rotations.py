@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 import numpy as np
-from scipy.linalg import hadamard
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...compressors import LloydMax, Rotated, ScaledSign, Sign, compress, eden, encode
@@ -36,7 +36,7 @@ def without_signs():
     """The best scaled signs after Hadamard's matrix alone."""
 
     def restored(v, rng, samples):
-        H = hadamard(v.size) / math.sqrt(v.size)
+        H = scipy.linalg.hadamard(v.size) / math.sqrt(v.size)
         x = H @ v
         return np.tile(H @ np.where(x < 0.0, -1.0, 1.0) * np.abs(x).mean(), (samples, 1))
 
@@ -111,7 +111,7 @@ def _(context):
         yield identity(f"error of the worst message, e_i + e_j, d={d}", error.max(), half, 1e-9)
     error, _ = sampled(context, context.subject(), spike(64), 16, "spike")
     yield identity("error of the worst message, one spike, d=64", error.max(), 0.0)
-    row, three = hadamard(64)[37] / 1.0, np.eye(64)[:3].sum(axis=0)
+    row, three = scipy.linalg.hadamard(64)[37] / 1.0, np.eye(64)[:3].sum(axis=0)
     for name, v in (("a row of H", row), ("three equal entries", three), *_vectors(context, 64)[1:]):
         error, _ = sampled(context, context.subject(), v, samples, name)
         yield upper(f"error, {name}, d=64", certain(error), 1.0 - bounds.hadamard_sign_contraction(64))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...compressors import Identity
@@ -73,7 +73,9 @@ def _(context):
         label = f"Huber, the noise's deviation {noise:g}, N={workers}, T={T}"
         yield upper(label, found if noise else float(found[0]), bounds.sgd_smooth_convex(T, **known, form="paper"))
     general = partial(bounds.sgd_smooth_convex_with_step, T, lipschitz=1.0, variance=sigma**2 / workers, distance=1.0)
-    best = minimize_scalar(lambda eta: general(step=eta), bounds=(0.1, 0.99), method="bounded", options={"xatol": 1e-9})
+    best = scipy.optimize.minimize_scalar(
+        lambda eta: general(step=eta), bounds=(0.1, 0.99), method="bounded", options={"xatol": 1e-9}
+    )
     yield identity("the best step, searched", float(best.x), step, tolerance=1e-6)
     yield identity(
         "the least bound, searched", float(best.fun), bounds.sgd_smooth_convex(T, **known, form="paper"), 1e-9
