@@ -74,7 +74,7 @@ def job(comm, compressor, d: int, turns: int) -> dict:
 
 if __name__ == "__main__":
     world, turns = MPI.COMM_WORLD, int(sys.argv[1])
-    with mpi.abort_on_error(world):
+    with th.abort_on_error(world):
         kinds = (th.Bucketed(th.QSGD(7), 512), th.Identity())
         found = [job(world, c, 47_236, turns) for c in kinds]
         if world.Get_rank() == 0:

@@ -404,6 +404,7 @@ def test_options_outside_their_domain(study, bad, named):
 
 
 @pytest.mark.slow
+@pytest.mark.kept
 @pytest.mark.parametrize("study", ["network-adaptive", "network-compressors", "network-cr-psgd", "network-questions"])
 def test_quick_forms_report_and_draw(study, tmp_path):
     """The quick form measures on digits alone; its record gives the report, the page and the figure."""
