@@ -68,6 +68,11 @@ def test_what_is_found_needs_none_of_what_compiles(package):
         assert answers == FIRST and not any(compiled.values()) and ("all" in out.splitlines()) == imported, err
 
 
+def test_a_profiler_compiles_nothing_again(package):
+    """Numba changes the flags of functions that are called while one runs."""
+    assert package.run(first="import cProfile; cProfile.Profile().enable()").again == set()
+
+
 EDITS = {
     "a helper deep in a chain": ([("deep", "x + 1", "x + 2")], {"chain": 50}),
     "a constant in another module": ([("constants", "2", "3")], {"scaled": 9, "derived": 72, "default": 9}),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import inspect
 import sys
 import types as python
 from collections.abc import Callable, Iterable
@@ -65,6 +66,7 @@ def _is_inside(thing: Any) -> bool:
 
 
 HAS_DOCSTRING = 0x4000000  # of a code object's flags, from Python 3.13 on; before, the first constant of a function
+SHAPING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR  # Numba clears others under a profiler
 
 
 def code_text(code: python.CodeType) -> str:
@@ -73,7 +75,8 @@ def code_text(code: python.CodeType) -> str:
     if sys.version_info >= (3, 13):
         documented = bool(code.co_flags & HAS_DOCSTRING)
     else:  # code objects of comprehensions have no place for a docstring
-        documented = code.co_flags & 3 == 3 and not code.co_name.startswith("<") and isinstance(constants[0], str)
+        function = code.co_flags & inspect.CO_NEWLOCALS and not code.co_name.startswith("<")
+        documented = bool(function) and isinstance(constants[0], str)
     if documented:
         constants[0] = None
     return repr(
@@ -81,7 +84,7 @@ def code_text(code: python.CodeType) -> str:
             code.co_code.hex(),
             [_constant(value) for value in constants],
             (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
-            (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~HAS_DOCSTRING),
+            (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & SHAPING),
             getattr(code, "co_exceptiontable", b"").hex(),
         )
     )
