@@ -55,8 +55,7 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
     5.0
     """
     low, high = math.log(1e-14), math.log(2.0 + shift * k / d)  # of alpha - 4; above `high` the shift is too small
-    for _ in range(200):
-        middle = 0.5 * (low + high)
+    while low < (middle := 0.5 * (low + high)) < high:  # until they are neighbours
         if mem_sgd_shift(d, k, 4.0 + math.exp(middle)) <= shift:
             low = middle
         else:

@@ -95,9 +95,8 @@ class Theorem(NamedTuple):
         if self.function == "sgd_average":
             schedule = InverseTime(arguments.pop("c"), arguments["mu"], arguments["shift"])
             average = Polynomial(arguments.pop("shift"), 2.0)
-            etas = [step_size(schedule, t) for t in range(steps)]
-            weights = [averaging_weight(average, t) for t in range(steps)]
-            return float(bounds.sgd_average(etas, weights, **arguments))
+            times: Any = np.arange(steps)
+            return float(bounds.sgd_average(step_size(schedule, times), averaging_weight(average, times), **arguments))
         return float(getattr(bounds, self.function)(steps, **arguments))
 
     def speaks_from(self, trivial: float, known: int) -> int | None:
@@ -146,13 +145,13 @@ def theorem_for(
             "lipschitz": constants.smoothness,
             "d": constants.d,
             "k": kept,
-            "second_moment": averaged_second_moment(**noise, workers=1, batch=batch),
-            "averaged_second_moment": averaged_second_moment(**noise, workers=workers, batch=batch),
+            "second_moment": float(averaged_second_moment(**noise, workers=1, batch=batch)),
+            "averaged_second_moment": float(averaged_second_moment(**noise, workers=workers, batch=batch)),
         }
         if shift <= 1.0:
             return Theorem("", {}, f"Mem-SGD's Theorem 2.4 asks for a shift above 1, not {shift:g}")
         return Theorem("mem_sgd", arguments, "bounds.mem_sgd: Mem-SGD's Theorem 2.4, for workers that average")
-    moment = averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor)
+    moment = float(averaged_second_moment(**noise, workers=workers, batch=batch, omega=factor))
     reason = "bounds.sgd_average" + (f" with the variance factor omega = {factor:.3g}" if factor > 0 else "")
     return Theorem("sgd_average", common | {"c": c, "second_moment": moment}, reason)
 
