@@ -32,14 +32,16 @@ ROWS = """
 import sys
 import numpy as np
 import scipy.sparse as sp
+from benchmarks import replicas
 from benchmarks.__main__ import BENCHMARKS, Given
 from theory.data.dataset import make_dataset
 rng = np.random.default_rng(0)
 X = sp.random(2000, 60, 0.1, format="csr", random_state=rng)
+replicas.REPLICAS = 100
 given = Given(make_dataset(X, np.where(rng.random(2000) < 0.5, 1.0, -1.0), "small"), None, 1)
 for name in sys.argv[1:]:
     rows = list(BENCHMARKS[name](given))
-    assert all(np.isfinite(row.values).all() for row in rows), name
+    assert all("not installed" in row.what or (row.values > 0.0).all() for row in rows), name
     print(name, len(rows))
 """
 ON_RANKS = {"exchange": 2, "overlap": 3, "gossip": 2, "flagship": 2}  # jobs, which have tests of their own
