@@ -20,6 +20,7 @@ from pathlib import Path
 
 NOTEBOOKS = Path(__file__).resolve().parent
 FOLDER = NOTEBOOKS.parent / "lectures"
+QUIET = ["--log-level=ERROR"]  # of a kernel, which warns of how it is reached
 SOLUTION = "solution"
 LINK = re.compile(r"\]\((README|notation|\d\d-[\w-]+)\.md((?:#[^)]*)?)\)")
 

@@ -27,7 +27,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
-from prepare import FOLDER, NOTEBOOKS, SOLUTION, with_links, words
+from prepare import FOLDER, NOTEBOOKS, QUIET, SOLUTION, with_links, words
 from prepare import write as write_lectures
 
 HEADING, EXERCISE = "## Exercises", "### Exercise "
@@ -348,7 +348,8 @@ def run(path: Path) -> float:
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         place = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
+        options = {"kernel_name": "python3", "resources": place, "extra_arguments": QUIET}
+        nbclient.NotebookClient(notebook, timeout=600, **options).execute()
     return time.perf_counter() - begin
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from prepare import FOLDER, NOTEBOOKS, convert
+from prepare import FOLDER, NOTEBOOKS, QUIET, convert
 from sheets import HEADING, is_solution, lectures, read
 
 REVEAL = NOTEBOOKS / "reveal"
@@ -204,7 +204,8 @@ def executed(notebook):
 
     with tempfile.TemporaryDirectory() as folder:
         place = {"metadata": {"path": folder}}
-        return nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=place).execute()
+        options = {"kernel_name": "python3", "resources": place, "extra_arguments": QUIET}
+        return nbclient.NotebookClient(notebook, timeout=1200, **options).execute()
 
 
 def main(*words: str) -> int:
