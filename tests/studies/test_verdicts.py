@@ -126,6 +126,10 @@ def test_intervals_numbers_and_times():
     assert below(Interval(1.0, 0.9, 1.3), Interval(2.0, 1.2, 3.0)) == "undecided"
     assert faster(1.0, 1.2) == "holds" and faster(1.2, 1.0) == "fails" and faster(1.0, 1.0) == "undecided"
     assert faster(1.0, math.inf) == "holds"
+    slow = np.array([1.3, 1.4, 1.2])  # by seed: the interval of the ratio must leave a tenth out
+    assert faster([1.0, 1.1, 0.9], slow) == "holds" and faster(slow, [1.0, 1.1, 0.9]) == "fails"
+    assert faster([1.0, 1.4, 0.9], slow) == faster(slow, 0.95 * slow) == faster([1.0], [9.0]) == "undecided"
+    assert faster(slow, [math.inf] * 3) == "holds" and faster([math.inf] * 3, slow) == "fails"
     with pytest.raises(ValueError, match=r"theirs: got \(2,\), allowed: as many seeds as mine"):
         at_most([1.0, 2.0, 3.0], [1.0, 2.0])
 

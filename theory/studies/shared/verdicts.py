@@ -209,14 +209,21 @@ def diverges(values) -> str:
     return HOLDS if lost.all() else OPEN if lost.any() else FAILS
 
 
-def faster(mine: float, theirs: float, factor: float = TIMES) -> str:
+def faster(mine, theirs, factor: float = TIMES) -> str:
     """Whether one measured time is shorter than another; "undecided" if they differ by less than a factor.
+
+    Times by seed, of which each is a count times one measurement, by the interval of the log of their ratio.
 
     Examples
     --------
     >>> faster(1.0, 2.0), faster(2.0, 1.0), faster(1.0, 1.05)
     ('holds', 'fails', 'undecided')
+    >>> faster([1.0, 1.2], [2.0, 2.4]), faster([1.0, 2.0], [2.0, 1.0]), faster([1.0, 1.0], [1.05, 1.05])
+    ('holds', 'undecided', 'undecided')
     """
+    if np.ndim(mine) > 0:
+        less, more = (at_most_times(*pair, 1.0 / factor) == HOLDS for pair in ((mine, theirs), (theirs, mine)))
+        return HOLDS if less else FAILS if more else OPEN
     return HOLDS if mine * factor < theirs else FAILS if mine > factor * theirs else OPEN
 
 
