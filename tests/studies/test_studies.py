@@ -70,6 +70,18 @@ def test_ranks_that_cannot_share_the_workers_are_said_so():
         assert statement.verdict == "undecided" and told in statement.numbers
 
 
+def test_signs_with_one_scale_and_with_two_are_judged_by_their_own_times():
+    seconds = {"FULL": 1.0, "FOUR": 2.0, "EIGHT": 3.0, "SIGN": 3.3, "TWO_SCALES": 1.5}
+    rows = [
+        epoch_seconds.Epoch(getattr(epoch_seconds, name), 2, False, 4.0, 0.1, 0.1, 0.5, total, 0.5)
+        for name, total in seconds.items()
+    ]
+    said = {one.id: one.verdict for one in epoch_seconds.statements(rows, 2)}
+    kinds = ("below-sign-4", "below-sign-8", "near-sign-8")
+    assert [said[kind] for kind in kinds] == ["holds", "undecided", "holds"]
+    assert [said[f"{kind}-two-scales"] for kind in kinds] == ["fails", "fails", "fails"]
+
+
 # --- bits to accuracy -------------------------------------------------------------------------------------------------
 
 

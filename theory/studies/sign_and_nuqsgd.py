@@ -1,7 +1,8 @@
 """EF-SignSGD against NUQSGD with 4 and 8 bits: bits per bucket, time of a round, loss against bits, held-out accuracy.
 
-EF-SignSGD stores the error of its signs in a memory; NUQSGD is unbiased and has no memory.  Both have momentum 0.9
-and weight decay (the l2 term, part of what is sent), as in the runs of the NUQSGD paper.
+EF-SignSGD stores the error of its signs in a memory, with one scale a bucket, as it is published, or with two, those of
+1-bit SGD, which take the bits that the NUQSGD paper counts; NUQSGD is unbiased and has no memory.  All have momentum
+0.9 and weight decay (the l2 term, part of what is sent), as in the runs of that paper.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .shared.step_search import Way, reached
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
 SIGN, FOUR, EIGHT = f"EF-sign, {SMALL}", f"NUQSGD 4 bits, {LARGE}", f"NUQSGD 8 bits, {LARGE}"
-TWO_SCALES = f"EF-sign, two scales, {SMALL}"  # as the paper counts; its messages alone
+TWO_SCALES = f"EF-sign, two scales, {SMALL}"  # as the paper counts
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
 WORKERS, BATCH = 8, 32
 STEPS = (16.0, 4.0, 1.0, 0.25, 0.0625)  # in units of (1 - momentum)/L: the best one of each method is used
@@ -39,7 +40,7 @@ SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
 
 
 class Training(NamedTuple):
-    """One method on one problem with one step size, means over seeds.
+    """One method on one problem with one step size.
 
     Attributes
     ----------
@@ -48,12 +49,9 @@ class Training(NamedTuple):
         Times (1 - momentum)/L.
     bits : float
         Payload bits per coordinate and message.
-    loss, spread : float
-        f - f* on the training part, mean over the last quarter of the run; standard deviation over the seeds.
-    accuracy, apart : float
-        On the held-out part, at the end; standard deviation over the seeds.
-    rounds : float
-        Rounds until f - f* is at the target fraction of f(0) - f*; infinite if never.
+    loss, accuracy, rounds : ndarray, shape (seeds,)
+        f - f* on the training part, mean over the last quarter of the run; accuracy on the held-out part, at the end;
+        rounds until f - f* is at the target fraction of f(0) - f*, infinite if never.
     gradient, coding, whole : float
         Milliseconds of a round in the simulator: gradients of all workers, quantizing and memory, everything; the least
         mean between two records, since other load only adds.
@@ -63,11 +61,9 @@ class Training(NamedTuple):
     method: str
     step: float
     bits: float
-    loss: float
-    spread: float
-    accuracy: float
-    apart: float
-    rounds: float
+    loss: np.ndarray
+    accuracy: np.ndarray
+    rounds: np.ndarray
     gradient: float
     coding: float
     whole: float
@@ -79,15 +75,16 @@ def methods(quick: bool = False) -> dict[str, Way]:
     Examples
     --------
     >>> list(methods(quick=True))
-    ['float32', 'EF-sign, 64', 'NUQSGD 4 bits, 8192', 'NUQSGD 8 bits, 8192']
+    ['float32', 'EF-sign, 64', 'EF-sign, two scales, 64', 'NUQSGD 4 bits, 8192', 'NUQSGD 8 bits, 8192']
     """
     ways = {"float32": Way("float32", Identity())}
     for size in (SMALL, LARGE):
         ways[f"EF-sign, {size}"] = Way("sign", Bucketed(ScaledSign(), size), ErrorFeedback())
+    ways[TWO_SCALES] = Way("1-bit SGD", Bucketed(TwoScaleSign(), SMALL), ErrorFeedback())
     for bits, s in LEVELS.items():
         for size in (SMALL, LARGE):
             ways[f"NUQSGD {bits} bits, {size}"] = Way("NUQSGD", Bucketed(NUQSGD(s), size))
-    return {name: ways[name] for name in ("float32", SIGN, FOUR, EIGHT)} if quick else ways
+    return {name: ways[name] for name in ("float32", SIGN, TWO_SCALES, FOUR, EIGHT)} if quick else ways
 
 
 def coded(ways: dict[str, Way]) -> dict[str, Way]:
@@ -175,24 +172,20 @@ def train(
     def row_of(method, step, runs, width):
         history = [done.history for done, _ in runs]
         gaps = np.array([h["f"] for h in history]) - optimum
-        late = gaps[:, -max(1, records // 4) :].mean(axis=1)
-        held = [accuracy(test, done.last) for done, _ in runs]
-        gap, at = gaps.mean(axis=0), history[0]["step"]
+        at = history[0]["step"]
         spent = [
             1e3 * min(np.min(np.diff(h[f"seconds{what}"]) / np.diff(at)) for h in history)
             for what in ("_gradient", "_coding", "")
         ]
-        curves[method, step] = width * problem.d * at, gap
+        curves[method, step] = width * problem.d * at, gaps.mean(axis=0)
         return Training(
             name,
             method,
             step,
             width,
-            late.mean(),
-            late.std(),
-            float(np.mean(held)),
-            float(np.std(held)),
-            reached(at, gap, share * (start - optimum)),
+            gaps[:, -max(1, records // 4) :].mean(axis=1),
+            np.array([accuracy(test, done.last) for done, _ in runs]),
+            np.array([reached(at, gap, share * (start - optimum)) for gap in gaps]),
             *spent,
         )
 
@@ -214,14 +207,13 @@ def train(
 
 
 def best(trained, what: str = "loss") -> dict[tuple[str, str], Training]:
-    """For each problem and method, the run with the best step size: the lowest loss, or the fewest ``rounds``."""
+    """For each problem and method, the runs with the best step size: the least mean of ``loss``, or of ``rounds``."""
     found: dict[tuple[str, str], Training] = {}
+    least: dict[tuple[str, str], float] = {}
     for row in trained:
-        place = row.problem, row.method
-        if math.isnan(getattr(row, what)):  # diverged
-            row = row._replace(**{what: math.inf})
-        if place not in found or getattr(row, what) < getattr(found[place], what):
-            found[place] = row
+        place, mean = (row.problem, row.method), float(np.nan_to_num(getattr(row, what).mean(), nan=math.inf))
+        if mean < least.get(place, math.inf) or place not in found:
+            found[place], least[place] = row, mean
     return found
 
 
@@ -247,8 +239,7 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
         trained += found
         curves[name] = {row.method: seen[row.method, row.step] for row in best(found).values()}
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
-    two = Way("sign", Bucketed(TwoScaleSign(), SMALL), ErrorFeedback())
-    every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio), TWO_SCALES: two}
+    every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
     sent = [row for name, v in vectors.items() for row in measure_messages(name, v, every, seed, 3 if quick else TURNS)]
     lengths = {name: v.size for name, v in vectors.items()}
     return {

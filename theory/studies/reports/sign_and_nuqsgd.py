@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from ...plots.text import number
 from ..nuqsgd import L2, MOMENTUM
 from ..shared.messages import Message, round_seconds
 from ..shared.panels import canvas
-from ..shared.report import Study, Table, line
-from ..shared.verdicts import Compare, Spread, Statement, below, faster
+from ..shared.report import OURS, Study, Table, line
+from ..shared.verdicts import Compare, Statement, below, faster
 from ..sign_and_nuqsgd import (
     BATCH,
     BEST_RATIO,
@@ -22,7 +23,6 @@ from ..sign_and_nuqsgd import (
     FOUR,
     LARGE,
     LEVELS,
-    SEEDS,
     SIGN,
     SMALL,
     STEPS,
@@ -33,13 +33,13 @@ from ..sign_and_nuqsgd import (
 
 COMMON = 1.0  # the step size at which methods are compared with one for all
 BANDWIDTHS = (1e9, 1e10, 1e11)  # bits per second
-PAIR = [(FOUR, SIGN)]
+SIGNS = {SIGN: ("", ""), TWO_SCALES: ("-two-scales", " with two scales")}  # ends of an id, words of a statement
 PRINTED = 128  # bits of a bucket of 64 in the paper
 CLOSE = 1.25  # the factor for "close"
 
 
-def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], float]:
-    """Rounds until the goal times coding and exchange of one, by problem, method and bandwidth."""
+def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], np.ndarray]:
+    """Rounds until the goal, seed by seed, times coding and exchange of one, by problem, method and bandwidth."""
     message = {(row.input, row.method): row for row in sent}
     return {
         (*place, b): row.rounds * round_seconds(message[place], WORKERS, b)
@@ -76,8 +76,8 @@ def message_statements(sent) -> list[Statement]:
             f"EF-SignSGD's messages with two scales have {PRINTED} bits for each bucket of {SMALL} values, as the "
             "paper counts (32 for each scaling factor, 64 for the signs).",
             [two == PRINTED],
-            f"A bucket of {SMALL} takes {two} bits, {two / SMALL:g} a value, with two scales, and {whole} with one, as "
-            "in the runs here. What the paper's implementation sent is not judged.",
+            f"A bucket of {SMALL} takes {two} bits, {two / SMALL:g} a value, with two scales, and {whole} with one. "
+            "What the paper's implementation sent is not judged.",
             bears_on=("nuqsgd/figure-18-bits-of-ef-signsgd",),
         ),
         Statement(
@@ -90,87 +90,91 @@ def message_statements(sent) -> list[Statement]:
             bears_on=("lecture/slide-what-a-worker-sends",),
         ),
     ]
-    for id, other, text, rule in (
+    rounds = (
         ("round-4", FOUR, "takes longer than one of 4-bit NUQSGD", ""),
         ("round-8", EIGHT, "takes about as long as one of 8-bit NUQSGD", f" (within a factor of {CLOSE:g})"),
-    ):
-        pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (SIGN, other)] for b in BANDWIDTHS}
-        at = crossing(first[SIGN], first[other], WORKERS)
+    )
+    for (id, other, text, rule), (sign, (end, scales)) in product(rounds, SIGNS.items()):
+        pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (sign, other)] for b in BANDWIDTHS}
+        at = crossing(first[sign], first[other], WORKERS)
         numbers = _over((f"{_giga(b)} Gbit/s", mine / theirs) for b, (mine, theirs) in pairs.items())
         numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
         said.append(
             Statement(
-                id,
-                f"With {WORKERS} workers a round of EF-SignSGD {text}{rule}.",
+                id + end,
+                f"With {WORKERS} workers a round of EF-SignSGD{scales} {text}{rule}.",
                 [1 / CLOSE <= a / b <= CLOSE if rule else faster(b, a) for a, b in pairs.values()],
-                f"Time over time, {SIGN} and {other}, d = {sent[0].d:,}: {numbers}",
+                f"Time over time, {sign} and {other}, d = {sent[0].d:,}: {numbers}",
                 bears_on=("nuqsgd/figure-18-time-of-an-epoch",),
             )
         )
     return said
 
 
-def training_statements(sent, trained, seeds: int) -> list[Statement]:
+def training_statements(sent, trained) -> list[Statement]:
     """The statements of the paper on bits, seconds, loss and accuracy."""
-    said, whole, two = [], bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
-    fastest, spent = best(trained, "rounds"), seconds_to_goal(sent, trained)
+    said, spent = [], seconds_to_goal(sent, trained)
     problems = list(dict.fromkeys(row.problem for row in trained))
-    end, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
-    for id, other, how, about in (("packed", FOUR, "packed", ()), ("coded", CODED, "with entropy coding", coding)):
-        times = {(p, b): (spent[p, SIGN, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
-        text = _over((f"{p}, {_giga(b)} Gbit/s", theirs / mine) for (p, b), (theirs, mine) in times.items())
-        said.append(
+    bits = {place: row.rounds * row.bits for place, row in best(trained, "rounds").items()}
+
+    def fewer(mine: str, theirs: str) -> tuple[list[str], str]:
+        """Verdicts on the bits of the first, and the second's over them."""
+        pairs = {p: (bits[p, mine], bits[p, theirs]) for p in problems}
+        ratios = _over((p, float(b.mean()) / float(a.mean())) for p, (a, b) in pairs.items())
+        return [below(*pair) for pair in pairs.values()], f"Bits over bits, {theirs} and {mine}: {ratios}."
+
+    whole, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
+    codes = (("packed", FOUR, "packed", ()), ("coded", CODED, "with entropy coding", coding))
+    for (id, other, how, about), (sign, (end, scales)) in product(codes, SIGNS.items()):
+        times = {(p, b): (spent[p, sign, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
+        pairs = ((f"{p}, {_giga(b)} Gbit/s", float(a.mean()) / float(m.mean())) for (p, b), (a, m) in times.items())
+        said += [
             Statement(
-                f"{id}-end-to-end",
-                f"NUQSGD, {how}, beats EF-SignSGD end to end.",
+                f"{id}-end-to-end{end}",
+                f"NUQSGD, {how}, beats EF-SignSGD{scales} end to end.",
                 [faster(mine, theirs) for theirs, mine in times.values()],
-                f"Seconds of coding and exchange to one loss, {SIGN} over {other}: {text}.",
-                bears_on=end + about,
-            )
-        )
-        sums = {(p, m): fastest[p, m].rounds * fastest[p, m].bits for p in problems for m in (SIGN, other)}
-        ratio = {p: sums[p, SIGN] / sums[p, other] for p in problems}
-        text = _over(ratio.items())
-        if other == FOUR:
-            text += f"; with two scales in as many rounds, {_over((p, r * two / whole) for p, r in ratio.items())}"
-        said.append(
+                f"Seconds of coding and exchange to one loss, {sign} over {other}: {_over(pairs)}.",
+                bears_on=whole + about,
+            ),
             Statement(
-                f"{id}-fewer-bits",
-                f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD.",
-                [r > 1.0 for r in ratio.values()],
-                f"Bits over bits, {SIGN} and {other}: {text}.",
-                bears_on=about or end,
-            )
+                f"{id}-fewer-bits{end}",
+                f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD{scales}.",
+                *fewer(other, sign),
+                bears_on=about or whole,
+            ),
+        ]
+    said.append(
+        Statement(
+            "two-scales-fewer-bits",
+            "EF-SignSGD takes fewer bits to the same loss with two scales than with one.",
+            *fewer(TWO_SCALES, SIGN),
+            OURS,
         )
+    )
     for id, step, how in (
         ("common", COMMON, "with one step size for all"),
         ("best", None, "each with its best step size"),
     ):
         rows = {(r.problem, r.method): r for r in trained if r.step == step} if step else best(trained)
-        chosen = [rows[p, method] for p in problems for method in (FOUR, SIGN)]
-        lower = Compare(
-            lambda r: Spread(r.loss, r.spread, seeds), PAIR, below, ("problem",), show=lambda r: number(r.loss)
-        )
-        higher = Compare(
-            lambda r: Spread(-r.accuracy, r.apart, seeds),
-            PAIR,
-            below,
-            ("problem",),
-            show=lambda r: f"{100 * r.accuracy:.1f}",
-        )
-        said += [
-            Statement(
-                f"lower-loss-{id}",
-                f"NUQSGD trains to a lower loss than EF-SignSGD in as many rounds, {how} (f - f* of {FOUR} "
-                f"and {SIGN}).",
-                lower(chosen),
-            ),
-            Statement(
-                f"higher-accuracy-{id}",
-                f"NUQSGD has a higher held-out accuracy than EF-SignSGD, {how} (in per cent).",
-                higher(chosen),
-            ),
-        ]
+        for sign, (end, scales) in SIGNS.items():
+            chosen, pair = [rows[p, method] for p in problems for method in (FOUR, sign)], [(FOUR, sign)]
+            lower = Compare(lambda r: r.loss, pair, below, ("problem",), show=lambda r: number(r.loss.mean()))
+            higher = Compare(
+                lambda r: -r.accuracy, pair, below, ("problem",), show=lambda r: f"{100 * r.accuracy.mean():.1f}"
+            )
+            said += [
+                Statement(
+                    f"lower-loss-{id}{end}",
+                    f"NUQSGD trains to a lower loss than EF-SignSGD{scales} in as many rounds, {how} (f - f* of {FOUR} "
+                    f"and {sign}).",
+                    lower(chosen),
+                ),
+                Statement(
+                    f"higher-accuracy-{id}{end}",
+                    f"NUQSGD has a higher held-out accuracy than EF-SignSGD{scales}, {how} (in per cent).",
+                    higher(chosen),
+                ),
+            ]
     names = list(dict.fromkeys(row.input for row in sent))
     error = {(row.input, row.method): row.error for row in sent}
     text = "; ".join(
@@ -189,9 +193,9 @@ def training_statements(sent, trained, seeds: int) -> list[Statement]:
     return said
 
 
-def statements(sent, trained, seeds: int = SEEDS) -> list[Statement]:
+def statements(sent, trained) -> list[Statement]:
     """The statements of the paper on the two, with verdicts."""
-    return [*message_statements(sent), *training_statements(sent, trained, seeds)]
+    return [*message_statements(sent), *training_statements(sent, trained)]
 
 
 def bits_of_bucket(sent, method: str) -> int:
@@ -205,6 +209,7 @@ def draw(sent, curves):
     shown = {
         "float32": ("#7F7F7F", ":", "x"),
         SIGN: ("#D55E00", "-", "o"),
+        TWO_SCALES: ("#000000", "-.", "v"),
         f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
         f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
         FOUR: ("#0072B2", "-", "s"),
@@ -277,15 +282,15 @@ def _tables(sent, trained) -> list[Table]:
     )
     d = {row.input: row.d for row in sent}
     for (problem, method), row in best(trained).items():
-        losses = [f"{number(r.loss)} ± {number(r.spread)}" for r in (by_step[problem, method, s] for s in STEPS)]
-        taken, width = fastest[problem, method].rounds, fastest[problem, method].bits
+        losses = [_with_deviation(by_step[problem, method, s].loss) for s in STEPS]
+        taken, width = fastest[problem, method].rounds.mean(), fastest[problem, method].bits
         there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
         cells.append(
             (
                 f"{problem}: {method}",
                 number(row.bits),
                 *losses,
-                f"{100 * row.accuracy:.1f} ± {100 * row.apart:.1f} %",
+                f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %",
                 *there,
             )
         )
@@ -293,9 +298,15 @@ def _tables(sent, trained) -> list[Table]:
             spent.append((f"{problem}: {method}", *map(number, (row.gradient, row.coding, row.whole))))
     names = (f"f - f*, {number(s * (1 - MOMENTUM))}/L" for s in STEPS)
     head = ("problem: method", "bits", *names, "held out", "rounds", "payload")
-    tables.append(Table("Training", head, cells))
+    tables.append(Table("Training, by step size", head, cells))  # "training" is the key of the rows
     head = ("problem: method", "gradients", "coding", "all")
     return [*tables, Table("A round of all workers in the simulator, milliseconds", head, spent)]
+
+
+def _with_deviation(values) -> str:
+    """Mean and standard deviation over the seeds, without a warning where a run diverged."""
+    with np.errstate(invalid="ignore"):
+        return f"{number(values.mean())} ± {number(values.std())}"
 
 
 def _edges(trained) -> str:
@@ -310,8 +321,7 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
     d = lengths
     setting = (
         "EF-sign: the signs of a bucket times its mean magnitude, with error feedback; with two scales, entries below "
-        "0 become their mean, the others theirs (messages only: not trained, and not timed where a - stands). NUQSGD: "
-        "levels 0, 2^-s, ..., "
+        "0 become their mean, the others theirs, the quantizer of 1-bit SGD. NUQSGD: levels 0, 2^-s, ..., "
         f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
         f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
         f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "
@@ -322,7 +332,8 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         f"{seeds} seeds, steps {', '.join(number(s * (1 - MOMENTUM)) for s in STEPS)} over L, of which the best one "
         f"is an edge of the grid {_edges(trained)}; one for all is {number(COMMON * (1 - MOMENTUM))}/L. f - f* is the "
         "mean over the last quarter, held-out accuracy that of the step size with the lowest one. Rounds "
-        f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), with the fastest step size. The "
+        f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), means over the seeds with the "
+        "fastest step size. The "
         "simulator counts bits without packing them; its times are the least between two records. Coded messages "
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
     )
@@ -332,7 +343,7 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         setting,
         {"messages": sent, "training": trained},
         _tables(sent, trained),
-        statements(sent, trained, seeds),
+        statements(sent, trained),
         lambda: draw(sent, curves),
         "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
         "each method; right: milliseconds of coding and exchange of a round against the bandwidth",
