@@ -88,7 +88,7 @@ def tables(found: dict) -> list[list[tuple[str, ...]]]:
     for n, nnz, seconds in found["epochs"]:
         ratios, middle = np.array(seconds) / nnz / (np.array(last[2]) / last[1]), float(np.median(seconds))
         near = "met" if abs(np.median(ratios) - 1.0) <= NEAR else "**not met**"
-        told_ = (f"{n:,}", f"{nnz:,}", f"{middle:.3g} s", f"{1e9 * middle / nnz:.2f} ns", f"{np.median(ratios):.2f}")
+        told_ = (f"{n:,}", f"{nnz:,}", f"{middle:.3g} s", f"{1e9 * middle / nnz:.2f} ns", f"{np.median(ratios):.3f}")
         second.append((*told_, f"{ratios.min():.2f} to {ratios.max():.2f}", near))
     third = [
         ("ranks", "its rows, MB", "a rank held at most", "beside its rows", "of no file, at the end", "allowed", "")

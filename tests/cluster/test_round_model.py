@@ -91,7 +91,7 @@ def test_numbers_of_ranks_are_told_with_their_gaps():
 def of_study(off, ranks=(1, 2)):
     """The study's rounds, with times of a model; those that are held out are longer by a factor, method by method."""
     options = scale.Options(models=((1000, 10, 8),), ranks=(8, 16, 32, 64))
-    coding = {name: scale.Coded(0.0 if name == scale.FULL else 1e-9, 2e-9, 4.0) for name in off}
+    coding = {name: scale.Coded(*(0.0, 0.0) if name == scale.FULL else (1e-9, 2e-9), 4.0) for name in off}
     true, rounds = RoundModel(TERMS, dict.fromkeys(coding, 1.0), TIMES), []
     for d, batch, workers, many in product(options.dimensions, options.batches, options.workers, ranks):
         for name, coded in coding.items():
@@ -130,6 +130,12 @@ def test_how_far_the_model_misjudges_a_method_is_the_error_of_a_ratio():
     rounds, coding, _ = of_study({scale.FULL: 1.6, scale.SIGN: 1.6})
     model = RoundModel(TERMS, dict.fromkeys(coding, 1.0), TIMES)
     held = [one for one in rounds if not one.fitted]
-    assert pages.misjudged(model, held) == pytest.approx(1.0)
+    assert pages.misjudged(model, held, scale.SIGN) == pytest.approx(1.0)
     rounds, _, _ = of_study({scale.FULL: 1.0, scale.SIGN: 1.6})
-    assert pages.misjudged(model, [one for one in rounds if not one.fitted]) == pytest.approx(1.6)
+    assert pages.misjudged(model, [one for one in rounds if not one.fitted], scale.SIGN) == pytest.approx(1.6)
+
+
+@pytest.mark.parametrize("ranks, encoded, decoded", [(1, 8, 0), (2, 4, 4), (8, 1, 7)])
+def test_a_rank_decodes_what_others_sent(ranks, encoded, decoded):
+    work = scale.work_of(scale.SIGN, scale.Coded(1.0, 100.0, 4.0), 10, 1, 5, 8, ranks, 40.0)
+    assert work.coding == 10 * (encoded + 100 * decoded) and work.own == 10 * encoded

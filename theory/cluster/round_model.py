@@ -1,6 +1,6 @@
 """Seconds of a round as a sum of terms: computing, coding, the slowest rank, and the wire; fitted to measured rounds.
 
-A rank computes the gradients of its workers, encodes their messages, and decodes those of all.  Then it waits for the
+A rank computes the gradients of its workers, encodes their messages and decodes those of others.  Then it waits for the
 slowest.  Delays, such as those of a processor that does something else, come by chance: a piece of work is as long as
 one that was timed often, or late by what one of these was, and twice as long a piece of work has twice the chances.  A
 round is late by the largest delay of all ranks.  The exchange is that of :mod:`theory.cluster.cost_model`.
@@ -179,8 +179,8 @@ def fit_rounds(works: Sequence[Work], seconds: ArrayLike, times: ArrayLike) -> R
     A = A / scale
     seen = A[:, np.isfinite(scale)] / measured[:, None]
     rank = int(np.linalg.matrix_rank(seen / np.linalg.norm(seen, axis=0), tol=APART))
-    apart_from = "rounds that tell all terms apart, such as of two numbers of ranks"
-    require(rank == seen.shape[1], "works", f"rounds that tell {rank} of {seen.shape[1]} terms apart", apart_from)
+    wanted = "rounds that tell all terms apart, such as of two numbers of ranks"
+    require(rank == seen.shape[1], "works", f"rounds that tell {rank} of {seen.shape[1]} terms apart", wanted)
 
     def apart(c: np.ndarray) -> np.ndarray:
         own = A[:, : -len(SENT)] @ c[: -len(SENT)]

@@ -128,7 +128,7 @@ class Stored(NullCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Find the machine code for a signature, or None.
 
-        Numba imports all that it can compile, a fifth of a second and 20 MB, for a kernel that is not found only.
+        Numba imports all that it can compile, a fifth of a second and 20 MB, only for a kernel that is not found.
         """
         runtime.initialize(target_context)  # the functions that stored code calls
         is_external = _mentions_external(signature)
@@ -157,8 +157,10 @@ class Stored(NullCache):
                 continue
             if state_of(reached(roots, node.__wrapped__)) != stored[0]["state"]:  # a constant was assigned since then
                 continue
-            if not all(map(llvm.address_of_symbol, stored[0]["symbols"])):  # LLVM would end the process
+            if not _known(stored[0]["symbols"]):  # LLVM would end the process
                 target_context.refresh()
+                if not _known(stored[0]["symbols"]):
+                    continue
             try:
                 result = self._rebuild(target_context, pickle.loads(stored[1]))
             except Exception as error:  # of the versions named in the folder, yet it does not load
@@ -191,6 +193,10 @@ class Stored(NullCache):
         header = {"choices": sorted(choices), "state": state, "symbols": _symbols(result.library)}
         if write(folder / f"{key}-{state}", header, content):
             _prune(folder, key)
+
+
+def _known(symbols: list[str]) -> bool:
+    return all(map(llvm.address_of_symbol, symbols))
 
 
 def _symbols(library: Any) -> list[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from ..core.private_files import private_folder
 from . import twin
@@ -33,8 +36,8 @@ def full_size(
     workers : int
         Shards, each with checksums of its own.
     comm : mpi4py communicator, optional
-        Rank 0 generates, and then one rank of each machine that does not see its folder; each rank maps and checks the
-        rows of its workers.
+        Rank 0 generates, and then, in turn, one rank of each machine that does not see a folder with them; each rank
+        maps and checks the rows of its workers.
     progress : callable, optional
         Called with the part that is generated, from 0 to 1.
 
@@ -60,8 +63,8 @@ def full_size(
         raise DataError("there is no cache folder for data of full size: set THEORY_CACHE to a folder of yours")
     folder = root / f"{NAME}-{twin.VERSION}-{twin.SEED}-{rows}-{workers}"
 
-    def make() -> None:
-        if is_shard_folder(folder):
+    def make(rank: int) -> None:
+        if (comm is not None and comm.rank != rank) or is_shard_folder(folder):
             return
         if (why := private_folder(root)) is not None:
             raise DataError(f"{root} {why}; set THEORY_CACHE to a folder of yours")
@@ -71,12 +74,16 @@ def full_size(
             if not is_shard_folder(folder):  # another process was faster
                 raise
 
-    on_all(comm, lambda: make() if comm is None or comm.rank == 0 else None)
-    if comm is not None:  # a folder of another machine's own
-        from mpi4py import MPI
-
-        here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        first = here.Get_rank() == 0
-        here.Free()
-        on_all(comm, lambda: make() if first else None)
+    for rank in [0] if comm is None else _first_of_machines(comm):  # in turn: some may share a folder
+        on_all(comm, partial(make, rank))
     return load_data(folder, comm=comm)
+
+
+def _first_of_machines(comm: Any) -> list[int]:
+    """The first rank of each machine."""
+    from mpi4py import MPI
+
+    here, first = comm.Split_type(MPI.COMM_TYPE_SHARED), np.empty(comm.size, bool)
+    comm.Allgather(np.array([here.Get_rank() == 0]), first)
+    here.Free()
+    return np.flatnonzero(first).tolist()

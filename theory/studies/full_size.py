@@ -268,7 +268,7 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
 
     def to(row: Trained, goal: float) -> str:
         found = row.until(goal)
-        if np.isnan(found).any():
+        if np.isnan(found).all():
             return f"below {number(row.seconds[:, 1].mean())}"
         return number(found.mean()) if np.isfinite(found).all() else "never" if np.isinf(found).all() else "not always"
 
@@ -340,7 +340,7 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
         f" the constant step rate/L. Of {', '.join(f'{rate:g}' for rate in options.rates)} each has the rate with the"
         f" lowest f after an {TRIAL}th of the steps of another seed. Means over {options.seeds}"
         f" seed{'s' * (options.seeds > 1)}. Bits are those of a worker's payload; seconds are those of the steps by the"
-        " clock on the wall."
+        " clock on the wall, those to a goal until f is first below it."
     )
 
     def draw() -> Any:

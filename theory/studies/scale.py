@@ -34,7 +34,7 @@ PAGE = "scale.md"
 ROWS = 2048
 LONG = 262_144  # coordinates of the message whose coding is timed
 SPELL, MOST_ROUNDS, REPEATS = 0.15, 2000, 5  # seconds of a run, its most rounds, runs of which the median counts
-ALONE = 2000  # rounds of one rank whose times are kept
+FIRST, ALONE = 20, 2000  # rounds of one rank that warm up, and those whose times are kept
 
 
 @setting
@@ -124,9 +124,9 @@ def coding_of(name: str, seed: int, turns: int) -> Coded:
 
 
 def work_of(name: str, coded: Coded, d: int, batch: int, nonzeros: int, workers: int, ranks: int, size: float) -> Work:
-    """What a rank does in a round."""
+    """What a rank does in a round; it has the symbols of its own messages, and decodes those of others."""
     here = workers // ranks
-    coding = d * (here * coded.encode + workers * coded.decode)
+    coding = d * (here * coded.encode + (workers - here) * coded.decode)
     moved = exchanged(method_of(name, d), d, ranks=ranks, workers=workers, message_bytes=size)
     return Work(name, ranks, here * batch * nonzeros, here * d, d, coding, *moved)
 
@@ -199,9 +199,7 @@ def _rounds(quick: bool, seed: int, options: Options, ranks: int, comm: Any) -> 
                 wait(comm.Ibarrier())
     d, batch = options.dimensions[1], options.batches[-1]
     alone, problem = method_of(FULL, d, batch), sparse_rows(d, options.nonzeros)
-    histories = [  # the first one warms up
-        run(alone, problem, workers=1, steps=ALONE, record_every=1).history for _ in range(2)
-    ]
+    history = run(alone, problem, workers=1, steps=FIRST + ALONE, record_every=1).history
     if own is not None:
         own.Free()
-    return found, coding, np.diff(histories[-1]["seconds"]).astype(np.float32)
+    return found, coding, np.diff(history["seconds"])[FIRST:].astype(np.float32)

@@ -55,11 +55,11 @@ def modelled(model: RoundModel, coding: dict[str, Coded], options: Options) -> l
     return found
 
 
-def misjudged(model: RoundModel, rounds: list[Round]) -> float:
+def misjudged(model: RoundModel, rounds: list[Round], method: str) -> float:
     """How far the model errs in how long a method's round is beside one of full precision: a factor, of nine in ten."""
     off = {(one.work.method, one[1:4]): model.total(one.work) / one.seconds for one in rounds}
-    apart = [abs(math.log(ratio / off[FULL, where])) for (name, where), ratio in off.items() if name != FULL]
-    return math.exp(float(np.quantile(apart, 0.9)))
+    logs = [abs(math.log(ratio / off[FULL, where])) for (name, where), ratio in off.items() if name == method]
+    return math.exp(float(np.quantile(logs, 0.9)))
 
 
 def shortens(rows: list[Modelled], network: str, d: int, method: str, factor: float) -> dict[int, str]:
@@ -88,13 +88,13 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
     model = fit_rounds([one.work for one in fitted], [one.seconds for one in fitted], times)
     own, other = np.abs(errors(model, fitted)), np.abs(errors(model, held))
     each = {name: errors(model, [one for one in held if one.work.method == name]) for name in coding}
-    rows, factor = modelled(model, coding, options), misjudged(model, held)
-    sent = [name for name in coding if name != FULL]
+    rows, sent = modelled(model, coding, options), [name for name in coding if name != FULL]
+    factors = {name: misjudged(model, held, name) for name in sent}
     slow, fast = next(iter(NETWORKS)), list(NETWORKS)[-1]
     first, last = options.ranks[0], options.ranks[-1]
     ds, tested = [one[0] for one in options.models], ranks > 1 and not oversubscribed
     verdicts = {
-        (network, d, name): shortens(rows, network, d, name, factor)
+        (network, d, name): shortens(rows, network, d, name, factors[name])
         for network, d, name in product(NETWORKS, ds, sent)
     }  # fmt: skip
 
@@ -112,7 +112,11 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
             return f"{network}: nowhere"
         return f"{network}: {'; '.join(f'{name}, d = {d:,}: {text}' for (d, name), text in told.items())}"
 
-    shorter = f"Shorter by more than a factor of {factor:.2f}, by which the model misjudges one in ten"
+    listed = ", ".join(f"{factor:.2f} for {name}" for name, factor in factors.items())
+    shorter = (
+        f"Numbers of ranks on which a round is shorter by more than the model errs (a factor of {listed}; one ratio in"
+        " ten is further off)"
+    )
     said = [
         Statement(
             "error",
@@ -133,7 +137,7 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
         ),
         Statement(
             "stops",
-            f"By the model, with {last:,} ranks none of the three shortens a round.",
+            f"By the model, with {last:,} ranks none of the three compressed methods shortens a round.",
             trials(NETWORKS, [last], opposite),
             "Messages are gathered, so that each rank receives and decodes those of all, where full precision is added"
             f" on the way. {shorter}: {'. '.join(map(where, NETWORKS))}.",
@@ -141,7 +145,7 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
         ),
         Statement(
             "fast-network",
-            f"By the model, on {fast} none of the three shortens a round of any number of ranks.",
+            f"By the model, on {fast} none of the three compressed methods shortens a round of any number of ranks.",
             trials([fast], options.ranks, opposite),
             f"{shorter}: {where(fast)}.",
             OURS,
@@ -202,7 +206,7 @@ def report(rounds: list, coding: dict, times: Any, ranks: int, oversubscribed: b
         f" {list(options.batches)}, {list(options.workers)} workers; the median of runs. The model is fitted to those"
         f" that have the least or the most of all three{', which are measured on one rank, too' * (ranks > 1)}:"
         f" {len(fitted)} of {len(rounds)}. Its terms: computing (a round, a non-zero, a coordinate of a worker, a"
-        " coordinate), coding (an own message encoded, those of all decoded, times a factor), waiting (the largest of"
+        " coordinate), coding (own messages encoded, those of others decoded, times a factor), waiting (the largest of"
         " all ranks' delays, drawn from those that were measured), wire (start-ups, bytes, bytes added). It is the sum"
         " that is checked, not each term. For more ranks the wire has the assumed numbers of a network; each rank has"
         f" one worker and a core, and is late as one core of this machine was in {timed.size:,} rounds of"
