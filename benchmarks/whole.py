@@ -172,7 +172,7 @@ def draw(found):
             axes.axhline(target, color="0.6", linewidth=0.7, zorder=0)
         axes.set(xscale="log", yscale="log", xlabel="seconds of one processor", ylabel="(f - f*) / (f(0) - f*)")
         axes.set_ylim(1e-5, 1.2)
-        axes.legend(loc="lower left", ncols=2)
+        axes.legend(loc="lower right")
     return figure
 
 
