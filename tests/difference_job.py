@@ -25,6 +25,8 @@ METHODS = {
     "EF-BV": th.EFBV(th.RandK(9, unbiased=True), th.Constant(0.1), **APART),
     "CLAG": th.CLAG(th.TopK(20), STEP, trigger=9.0, **ALL),
     "LAG": th.CLAG(step=STEP, trigger=4.0, **ALL),
+    "Signum": th.Signum(th.Constant(5e-3)),
+    "Signum, vote": th.Signum(th.Constant(2e-3), aggregation="majority"),
 }
 
 

@@ -49,6 +49,7 @@ def test_a_method_may_have_the_hyphens_of_its_paper():
     assert written_method("ef21-sgdm(topk(k=3), momentum=0.2)", 100, 1) == plain
     assert isinstance(plain.method, th.EF21SGDM) and find("EF-BV(topk(k=3))").family == "written-other"
     assert written_method("lag(trigger=4.0)", 100, 1).method.trigger == 4.0
+    assert written_method("signum(aggregation='majority')", 100, 1).method.aggregation == "majority"
     assert written_method("async-sgd(times=pareto(2.0))", 100, 1).method.times == th.Pareto(2.0)
     assert written_method("fedavg(clients=4, server=krum(1))", 100, 1).method.server == th.Krum(1)
 

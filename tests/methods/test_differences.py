@@ -84,8 +84,22 @@ def lazily(k, zeta):
     return by_hand
 
 
+def signs(a, vote):
+    def by_hand(x):
+        m = gradients(x)
+        for _ in range(STEPS):
+            mean = np.where(m < 0.0, -1.0, 1.0).mean(axis=0)
+            x = x - STEP * (np.where(mean < 0.0, -1.0, 1.0) if vote else mean)
+            m = (1.0 - a) * m + a * gradients(x)
+        return x
+
+    return by_hand
+
+
 SPLIT = {"shards": "contiguous"}
 CASES = {
+    "Signum": (th.Signum(th.Constant(STEP), 0.3, **SPLIT), signs(0.3, vote=False)),
+    "Signum, vote": (th.Signum(th.Constant(STEP), 0.3, "majority", **SPLIT), signs(0.3, vote=True)),
     "EF21-SGDM": (th.EF21SGDM(th.TopK(2), th.Constant(STEP), momentum=0.3, **SPLIT), momentum(0.3)),
     "EF21-SGDM, 1": (th.EF21SGDM(th.TopK(2), th.Constant(STEP), momentum=1.0, **SPLIT), momentum(1.0)),
     "EF21-P": (th.EF21P(th.TopK(3), th.Constant(STEP), **SPLIT), model_compressed),
@@ -103,7 +117,7 @@ def run(method, steps=STEPS, **options):
 @pytest.mark.parametrize("name", CASES)
 def test_each_is_its_algorithm(name):
     method, by_hand = CASES[name]
-    np.testing.assert_allclose(run(method).x, by_hand(np.ones(D)), rtol=1e-10)
+    np.testing.assert_allclose(run(method).x, by_hand(np.ones(D)), rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", CASES)

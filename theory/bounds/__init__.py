@@ -64,6 +64,7 @@ from .sgd_averages import *
 from .sgd_smooth import *
 from .sgd_steps import *
 from .sign import *
+from .sign_momentum import *
 from .sketch import *
 from .sketched_memory import *
 from .sparsification import *

@@ -198,7 +198,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
     Statement: A majority vote takes 2 d bits for each worker, d up and d down, whatever the number of workers.
     Kind: identity.
     Latex: 2\,d\,N
-    Source: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD", ICML 2018, Algorithm 1.
+    Source: [bernstein2018signsgd], Algorithm 1, with its majority vote, from memory.
 
     Returns
     -------

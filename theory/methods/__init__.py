@@ -41,6 +41,7 @@ from .sampling import Split
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
+from .signum import Signum
 from .splits import split
 from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
 from .theory_steps import NoTheoremError, TheoryStep, theory_step
@@ -119,6 +120,7 @@ __all__ = [
     "Scaling",
     "Sharded",
     "SignFlip",
+    "Signum",
     "Split",
     "Star",
     "TheoryStep",
