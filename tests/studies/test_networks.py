@@ -403,9 +403,12 @@ def test_options_outside_their_domain(study, bad, named):
         StudyConfiguration.from_dict({"study": study} | bad)
 
 
+QUICK = ("network-adaptive", "network-compressors", "network-cr-psgd", "network-differences", "network-questions")
+
+
 @pytest.mark.slow
 @pytest.mark.kept
-@pytest.mark.parametrize("study", ["network-adaptive", "network-compressors", "network-cr-psgd", "network-questions"])
+@pytest.mark.parametrize("study", QUICK)
 def test_quick_forms_report_and_draw(study, tmp_path):
     """The quick form measures on digits alone; its record gives the report, the page and the figure."""
     found = collect(study, quick=True)

@@ -30,8 +30,9 @@ SIGN = Sign()
 class Signum(NamedTuple):
     """Descent along the signs of running means of gradients, one bit for each coordinate.
 
-    Every step has the same length in every coordinate, so a constant step size ends at a distance from the minimum
-    that is in proportion to it.  Between two steps a worker stores m_i (``memory_bytes``).
+    Steps do not shrink with the gradient, so a constant step size ends at a distance from the minimum that is in
+    proportion to it; and where workers' data differ, votes can cancel or err far from it.  Between two steps a worker
+    stores m_i (``memory_bytes``).
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class Signum(NamedTuple):
     Notes
     -----
     Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD: compressed optimisation for non-convex problems" (ICML
-    2018), section 3, from m_i = the first gradient; :func:`theory.bounds.sign_momentum_gradient` is its rate.
+    2018), from m_i = the first gradient; :func:`theory.bounds.sign_momentum_gradient` is its rate.
 
     Examples
     --------

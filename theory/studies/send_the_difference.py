@@ -2,7 +2,8 @@
 
 Logistic regression with all rows of a worker in each gradient, so that compression alone makes noise; and two methods
 with batches.  Each method has 1, 4, 16 or 64 times the step of its theorem (with batches, of the one for all rows),
-whichever sends the fewest bits; longer ones only where 64 times was the best.
+whichever sends the fewest bits; longer ones only where 64 times was the best.  DIANA also has the best of several rates
+at which its shifts learn.
 """
 
 from __future__ import annotations
@@ -14,27 +15,34 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from .. import bounds
 from ..cluster import NETWORKS, run
 from ..compressors import Identity, PermK, RandK, TopK
-from ..compressors.closed_forms import delta
+from ..compressors.closed_forms import delta, omega
 from ..core import require, setting
 from ..data import Dataset, load_data, make_dataset, rcv1_topics
 from ..measure.crossings import reached
 from ..measure.diversity_estimates import diversity
 from ..methods import (
+    CLAG,
     DASHA,
     DCGD,
     DIANA,
     EF21,
     EF21BC,
+    EF21P,
     EF21SGDM,
+    EFBV,
     MARINA,
+    QSVRG,
+    VRMARINA,
     ErrorFeedback,
     LocalSGD,
     ParallelSGD,
     ProxSkip,
+    Signum,
     theory_step,
 )
 from ..methods.constants_of_workers import worker_constants
@@ -56,7 +64,12 @@ LOCAL = 8  # steps between two exchanges of local SGD
 BATCHES = 16  # a batch has a shard's rows over this number
 GROWN = 10.0  # a run ends where f is so many times f(0)
 NETWORK = "1 Gbit/s"
-EXACT = ("GD", "EF", "EF21", "EF21-SGDM", "EF21-BC", "local SGD")  # seeds change nothing but rounding
+ALPHAS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the longest alpha of DIANA's theorem, 1/(1 + omega)
+SEARCHED = "DIANA, alpha searched"
+EXACT = (  # seeds change nothing but rounding
+    *("GD", "EF", "EF21", "EF21-SGDM", "EF21-P", "EF21-BC"),
+    *("CLAG", "LAG", "local SGD", "Signum"),
+)
 
 
 @setting
@@ -109,7 +122,8 @@ class Shards(NamedTuple):
 class Outcome(NamedTuple):
     """One method with its best step, seed by seed: at the end, and until f - f* is GOAL of f(0) - f*.
 
-    ``step`` is the theorem's, times L; ``predicted`` bits for a factor e by the rate eta mu, or NaN.
+    ``step`` is the theorem's, times L; ``predicted`` bits for a factor e by the rate eta mu, or NaN; ``alpha`` is
+    DIANA's, over the theorem's, where it was searched, or NaN.
     """
 
     order: str
@@ -125,6 +139,7 @@ class Outcome(NamedTuple):
     down: list
     seconds: list
     by_theorem: float
+    alpha: float
 
 
 class Curve(NamedTuple):
@@ -151,31 +166,58 @@ def texts(options: Options, topics: str | None) -> dict[str, Dataset]:
     return {name: make_dataset(some.X[order], y[order], some.name) for name, order in orders.items()}
 
 
-def ways(problem, workers: int, options: Options) -> dict[str, tuple[Any, float | None]]:
+def ways(problem, workers: int, options: Options, gap: float) -> dict[str, tuple[Any, float | None]]:
     """The methods; each with the step of the theorem, where none of the package covers it as it runs here."""
     d, n, L = problem.d, problem.n // workers, lipschitz(problem)
     k, one = max(1, round(options.share * d)), Constant(1.0 / L)
     top, rand = TopK(k), RandK(k, unbiased=True)
     how: dict[str, Any] = {"shards": "contiguous", "sampling": "shuffle"}
-    whole = how | {"batch": n}
-    noisy = how | {"batch": n // BATCHES}
+    whole, noisy = how | {"batch": n}, how | {"batch": n // BATCHES}
     ef = bounds.exact_feedback_step(delta(top, d), mu=problem.l2, lipschitz=L)  # one worker's
+    drawn = noisy | {"sampling": "iid"}  # as the theorems on batches assume
+    reduced, epochs = VRMARINA(rand, one, **drawn), QSVRG(rand, one, inner=2 * BATCHES, **drawn)
     return {
         "GD": (ParallelSGD(Identity(), step=one, **whole), 1.0 / L),
         "DCGD": (DCGD(rand, one, **whole), None),
         "EF": (ParallelSGD(top, step=one, feedback=ErrorFeedback(), **whole), ef),
         "EF21": (EF21(top, one, **whole), None),
         "EF21-SGDM": (EF21SGDM(top, one, **whole), None),
+        "EF21-P": (EF21P(top, one, **whole), None),
         "EF21-BC": (EF21BC(top, one, down=top, **whole), None),
+        "EF-BV": (EFBV(rand, one, **whole), None),
+        "CLAG": (CLAG(top, one, **whole), None),
+        "LAG": (CLAG(step=one, **whole), None),
         "DIANA": (DIANA(rand, one, **whole), None),
+        SEARCHED: (DIANA(rand, one, **whole), None),
         "MARINA": (MARINA(rand, one, **whole), None),
         "MARINA, PermK": (MARINA(PermK(), one, **whole), None),
+        "MARINA, shared rand-k": (MARINA(rand._replace(shared=True), one, **whole), None),
         "DASHA": (DASHA(rand, one, **whole), None),
         "ProxSkip": (ProxSkip(one, **whole), None),
         "local SGD": (LocalSGD(Identity(), step=one, local_steps=LOCAL, **whole), 0.25 / L),  # its longest, shared data
+        "Signum": (Signum(one, **whole), step_of_signs(Signum(one, **whole), problem, workers, options.steps, gap)),
         "EF21, batches": (EF21(top, one, **noisy), None),
         "EF21-SGDM, batches": (EF21SGDM(top, one, **noisy), None),
+        "VR-MARINA, batches": (reduced, theorem_step(reduced, problem, workers)),
+        "QSVRG, batches": (epochs, theorem_step(epochs, problem, workers)),
     }
+
+
+def theorem_step(method, problem, workers: int) -> float:
+    """The constant step of the method's theorem."""
+    step: Any = theory_step(method, problem, workers).step
+    return step.eta
+
+
+def step_of_signs(method, problem, workers: int, steps: int, gap: float) -> float:
+    """The constant step with the least bound for this number of steps."""
+    f = worker_constants(method, problem, workers)
+    known = {"d": problem.d, "gap": gap, "lipschitz": f.lipschitz, "workers_lipschitz": f.mean}
+
+    def bound(log: float) -> float:
+        return bounds.sign_momentum_gradient(steps, step=math.exp(log), momentum=method.momentum, **known)
+
+    return math.exp(minimize_scalar(bound).x)
 
 
 def measure(problem, best, order: str, workers: int, options: Options, seed: int) -> tuple[list[Outcome], list[Curve]]:
@@ -208,26 +250,39 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
         ends = [float(v[-1]) if fine else math.inf for v in (gap, gradient)]
         return (*ends, *costs), (h["bits_up"], gap, gradient), h["bits_up"][-1] / h["step"][-1]
 
+    other = seed + options.seeds  # by which the step is chosen
+
+    def cost(found: tuple) -> tuple[float, float]:
+        """Bits to the goal, then f - f* at the end."""
+        return found[0][3], found[0][0]
+
+    def tried_steps(pool, method, unit: float) -> dict[float, tuple]:
+        tried = dict(zip(TIMES, pool.map(trial, repeat(method), [t * unit for t in TIMES], repeat(other)), strict=True))
+        while (best := min(tried, key=lambda t: cost(tried[t]))) == max(tried) < LONGEST:
+            tried[4.0 * best] = trial(method, 4.0 * best * unit, other)
+        return tried
+
     rows, curves = [], []
-    for name, (method, known) in track(ways(problem, workers, options).items(), f"{order}, {workers} workers"):
+    for name, (method, known) in track(ways(problem, workers, options, first).items(), f"{order}, {workers} workers"):
         whole = method._replace(batch=problem.n // workers)  # no theorem covers batches that are shuffled
-        step: Any = Constant(known) if known else theory_step(whole, problem, workers).step
-        unit = step.eta
-        other = seed + options.seeds  # by which the step is chosen
+        unit = known or theorem_step(whole, problem, workers)
+        variants = {math.nan: method}  # by alpha
+        if name == SEARCHED:
+            longest = 1.0 / (1.0 + omega(method.compressor, problem.d))
+            variants = {a: method._replace(alpha=a * longest) for a in ALPHAS}
         with ThreadPoolExecutor(2) as pool:  # kernels release the GIL
-            by_step = pool.map(trial, repeat(method), [times * unit for times in TIMES], repeat(other))
-            tried = dict(zip(TIMES, by_step, strict=True))
-            while (times := min(tried, key=lambda t: (tried[t][0][3], tried[t][0][0]))) == max(tried) < LONGEST:
-                tried[4.0 * times] = trial(method, 4.0 * times * unit, other)
+            searched = [(alpha, made, tried_steps(pool, made, unit)) for alpha, made in variants.items()]
+            alpha, method, tried = min(searched, key=lambda one: min(map(cost, one[2].values())))
+            times = min(tried, key=lambda times: cost(tried[times]))
             all_seeds = range(seed, seed + options.seeds)
             if name in EXACT:
                 found = [tried[times]] * options.seeds
             else:
                 found = list(pool.map(trial, repeat(method), repeat(times * unit), all_seeds))
         values = [[float(f"{v:.6g}") for v in column] for column in zip(*(one[0] for one in found), strict=True)]
-        covered = known is None and name != "DCGD" and "batches" not in name or name == "GD"
+        covered = known is None and name not in ("DCGD", SEARCHED) and "batches" not in name or name == "GD"
         predicted = tried[1.0][2] / (unit * problem.l2) if covered else math.nan
-        fields: Any = (order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0])
+        fields: Any = (order, workers, name, unit * L, times, predicted, *values, tried[1.0][0][0], alpha)
         rows.append(Outcome(*fields))
         curves.append(Curve(order, workers, name, *(np.asarray(v[::3], np.float32) for v in found[0][1])))
     return rows, curves

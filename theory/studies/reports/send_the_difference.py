@@ -8,12 +8,14 @@ import numpy as np
 
 from ...plots.text import bits, number
 from ..send_the_difference import (
+    ALPHAS,
     BATCHES,
     GOAL,
     L2,
     LOCAL,
     LONGEST,
     NETWORK,
+    SEARCHED,
     TIMES,
     Curve,
     Options,
@@ -43,7 +45,12 @@ PAIRS = (  # id, metric, the method that is said to be better, the others, text
     ("marina-diana", UP, "MARINA", ("DIANA",), "MARINA sends fewer bits than DIANA, with the same rand-k."),
     ("perm-k", UP, "MARINA, PermK", ("MARINA",), "MARINA sends fewer bits with PermK than with rand-k."),
     ("dasha-marina", UP, "DASHA", ("MARINA",), "DASHA sends fewer bits than MARINA."),
+    ("shared", UP, "MARINA", ("MARINA, shared rand-k",), "MARINA sends fewer bits if workers draw coordinates apart."),
+    ("lazy", UP, "CLAG", ("EF21",), "Workers that are silent now and then (CLAG) send fewer bits than with EF21."),
+    ("reduced", ENDS, "VR-MARINA, batches", ("EF21, batches",), f"With batches VR-MARINA {AFTER} EF21."),
     ("top-k-rand-k", UP, "EF21", ("DIANA",), "EF21 with top-k sends fewer bits than DIANA with rand-k."),
+    ("alpha", UP, SEARCHED, ("DIANA",), "DIANA sends fewer bits with the best alpha than with its theorem's."),
+    ("signs", ENDS, "EF21", ("Signum",), f"EF21 {AFTER} signs of momenta."),
     ("local", ENDS, "ProxSkip", ("local SGD",), f"ProxSkip {AFTER} local SGD."),
     ("rounds", ROUNDS, "ProxSkip", ("GD",), "ProxSkip communicates in fewer rounds than GD."),
     ("fewer-bits", UP, "", DIFFERENCES, "A worker sends fewer bits than with GD."),
@@ -116,6 +123,20 @@ def least(rows: list[Outcome]) -> Table:
     return Table(f"Who is first at {GOAL:g} of f(0) - f*", head, body)
 
 
+def alphas(rows: list[Outcome]) -> Table:
+    """What a search for the rate of DIANA's shifts gains."""
+    body = []
+    by_name = {(row.order, row.workers, row.method): row for row in rows}
+    for (order, workers, name), row in by_name.items():
+        if name == SEARCHED:
+            theirs = by_name[order, workers, "DIANA"]
+            alpha = f"{row.alpha:g}{'*' if row.alpha in (ALPHAS[0], ALPHAS[-1]) else ''}"
+            both = (f"{_cell(one.up, bits)} ({one.times:g})" for one in (row, theirs))
+            body.append((order, str(workers), alpha, *both))
+    head = ("rows by", "workers", "best alpha (1 + omega)", "bits sent with it (times)", "with alpha = 1/(1 + omega)")
+    return Table("DIANA's shifts: the rate at which they learn, searched", head, body)
+
+
 def report(rows, curves, shards, source: str, options) -> Study:
     """The study of these runs."""
     rows, curves, options = [Outcome(*r) for r in rows], [Curve(*c) for c in curves], Options(*options)
@@ -143,6 +164,7 @@ def report(rows, curves, shards, source: str, options) -> Study:
     title = f"At the end, and until f - f* is {GOAL:g} of that at 0"
     tables = [
         least(rows),
+        alphas(rows),
         Table("How the shards differ", head, differ),
         Table(title, (*columns, "rounds", "sent", "received", "seconds"), results),
     ]
@@ -152,14 +174,19 @@ def report(rows, curves, shards, source: str, options) -> Study:
         f"Logistic regression (l2 = {L2:g}) on {options.rows:,} documents of {source}, their {options.features:,} most"
         f" frequent words; {options.steps} gradients of each worker, of all its rows, or (batches) of 1/{BATCHES} of"
         f" them; top-k and unbiased rand-k of {100 * options.share:g} %; local SGD has {LOCAL} local steps, EF21-SGDM"
-        f" the momentum 0.1. Each method has {grid} times the step of its theorem, chosen with a seed of its own by the"
-        f" bits to the accuracy, then by f - f* at the end; where {TIMES[-1]:g} was best it went on, up to {longest:g};"
-        " * marks an end of the search. GD has 1/L, error feedback the step for one worker, local SGD 1/(4 L) of data"
-        " that do not differ: no theorem of the package covers these two here. f - f* and ‖∇f‖² are relative to those"
+        f" the momentum 0.1, CLAG and LAG the trigger 1, QSVRG epochs of {2 * BATCHES} steps. Each method has {grid}"
+        " times the step of its theorem, chosen with a seed of its own by the bits to the accuracy, then by f - f* at"
+        f" the end; where {TIMES[-1]:g} was best it went on, up to {longest:g}; * marks an end of the search. GD has"
+        " 1/L, error feedback the step for one worker, local SGD 1/(4 L) of data"
+        " that do not differ: no theorem of the package covers these two here. Signum has the momentum 0.1 and, as the"
+        " theorem's step, the one with the least bound for this number of steps. DIANA's alpha is searched over"
+        f" {', '.join(f'{a:g}' for a in ALPHAS)} times 1/(1 + omega), each with the step of the theorem times"
+        " numbers as above; above 1 no theorem covers it. f - f* and ‖∇f‖² are relative to those"
         f" at 0, means over {options.seeds} seeds; where nothing is random all have the same values. zeta² is the mean"
         " of ‖∇f_i - ∇f‖² over ‖∇f(0)‖². A worker receives what all others send; GD's sums, and the message of"
         f" EF21-BC's server, arrive once. Seconds: two start-ups a round and all bytes of a worker's line at {NETWORK},"
-        " a model, without gradients and coding. The network on digits is left out: no L of it is known, so no step."
+        " a model, without gradients and coding. For a network on digits, of which no L is known, see"
+        " `network-differences`."
     )
 
     def draw():
