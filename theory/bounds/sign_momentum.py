@@ -43,8 +43,9 @@ def sign_momentum_gradient(
     f| or more, and against it; in each coordinate the deviations of the grad f_i from their mean cancel, so half of
     their sum is against it. E||m_i - grad f_i|| <= e_t: m_i errs by sums of what the gradient changed, at most L_i eta
     sqrt(d) a step, and of noise that is uncorrelated. At a = 1 half of the term of the noise is enough.
-    Source: derived. The method is [bernstein2018signsgd], Signum, from memory; that momentum remedies signs under weak
-    assumptions on the noise is [sun2023momentum], of which the abstract was read and no theorem.
+    Source: derived. The method is [bernstein2018signsgd], Signum, from memory. That momentum makes signs converge, as
+    T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and before them Sun, Wang, Li,
+    Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023): of both the abstract was read.
     workers_lipschitz: L~, the mean of the L_i.
     momentum: a, the weight of a new gradient; 1 is sign descent.
     variance: sigma^2 of one worker's gradient.
