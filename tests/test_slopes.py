@@ -517,6 +517,7 @@ def slope_on_ranks(row: Row, comm, seeds: int = SEEDS):
     return loglog_slope(result.history["step"], np.array(values), window=(row.window * steps, math.inf))
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 def test_slope_from_two_ranks_in_short():
     printed = run_mpi(2, __file__, "short", timeout=300)

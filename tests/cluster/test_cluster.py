@@ -28,6 +28,7 @@ def simulated():
     return found
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "workers, ranks",
@@ -123,6 +124,7 @@ def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
     assert found[0][1][-1] < found[0][1][0] == pytest.approx(np.log(2.0))
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 def test_the_method_in_15_lines_has_the_same_bits_on_ranks():
     """The file of docs/method-in-15-lines.md, as its commands start it."""

@@ -49,6 +49,7 @@ def test_ranks_share_claims(tmp_path, capsys):
     assert verdicts[0][: len(CLAIMS)] == verdicts[1][: len(CLAIMS)]
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_compressors():
     done = run_mpi(2, "-m", "theory.experiment", "audit", "--quick", "TopK", "QSGD")
@@ -58,6 +59,7 @@ def test_ranks_share_compressors():
     assert set(rows) == {"TopK", "QSGD"} and f"{count} of {count} compressors" in done.stdout, done.stdout
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_studies(tmp_path):
     names = ["spectrum", "conef-digits"]

@@ -36,7 +36,26 @@ def test_one_round_by_the_formula_of_sampling():
     assert sampled_privacy(epsilon, sigma, share=q) == pytest.approx(max(both), rel=1e-3)
 
 
+@accountant
+@pytest.mark.parametrize(("q", "sigma", "epsilon"), [(0.125, 4.0, 0.1), (0.5, 3.0, 0.5), (1.0, 4.0, 1.0)])
+def test_with_a_fixed_number_it_is_above_the_pair_that_differs_most(q, sigma, epsilon):
+    """A worker of share q whose vector 1 becomes -1, all others 0: the best event, integrated on a grid."""
+    x = np.linspace(-40.0, 40.0, 400_001)
+    normal = [np.exp(-((x - mean) ** 2) / (2 * sigma**2)) / (sigma * np.sqrt(2 * np.pi)) for mean in (0.0, 1.0, -1.0)]
+    one, other = ((1 - q) * normal[0] + q * moved for moved in normal[1:])
+    exact = trapezoid(np.maximum(one - np.exp(epsilon) * other, 0.0), x)
+    found = sampled_privacy(epsilon, sigma, clients=round(64 * q), workers=64)
+    assert exact < found < 30.0 * exact
+    if q == 1.0:
+        assert exact == pytest.approx(th.bounds.gaussian_privacy(epsilon, sigma / 2.0), rel=1e-6)
+
+
 def test_at_the_door(monkeypatch):
+    for wrong in ({"clients": 9, "workers": 8}, {"clients": 0, "workers": 8}, {"clients": 2}, {"workers": 2}):
+        with pytest.raises((ValueError, TypeError), match="clients|workers"):
+            sampled_privacy(1.0, 1.0, **wrong)
+    with pytest.raises(ValueError, match="share: got 0.5, allowed: left out"):
+        sampled_privacy(1.0, 1.0, share=0.5, clients=2, workers=8)
     for name, wrong in {"epsilon": -1.0, "noise": 0.0, "share": 1.5, "steps": 0}.items():
         with pytest.raises(ValueError, match=name):
             sampled_privacy(**{"epsilon": 1.0, "noise": 1.0} | {name: wrong})

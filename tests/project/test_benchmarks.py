@@ -69,6 +69,7 @@ def test_the_whole_measures_every_contestant():
     assert "cells|a line|n|1 to 8|1.00|0.5|**above**|0.85|1||" in text
 
 
+@pytest.mark.kept
 def test_all_rows_are_measured_beside_others_in_parts_and_on_ranks():
     text = command("-m", "benchmarks", "full-size", "--quick")
     lines = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]

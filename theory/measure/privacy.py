@@ -10,11 +10,19 @@ __all__ = ["sampled_privacy"]
 MISSING = "dp-accounting, which accounts for chance, is not installed (pip install 'theory[privacy]')"
 
 
-def sampled_privacy(epsilon: float, noise: float, steps: int = 1, share: float = 1.0) -> float:
+def sampled_privacy(
+    epsilon: float,
+    noise: float,
+    steps: int = 1,
+    share: float = 1.0,
+    *,
+    clients: int | None = None,
+    workers: int | None = None,
+) -> float:
     """The delta of (epsilon, delta)-differential privacy of messages that a worker sends in some rounds only.
 
-    In each round every worker takes part with the same probability, independently (Poisson sampling), and nobody sees
-    who did.  `FedAvg` draws a fixed number of clients instead: this is not about its runs.
+    In each round every worker takes part with the same probability, independently (Poisson sampling); or, with
+    ``clients`` and ``workers``, a fixed number of them is drawn, as `FedAvg` does.  Nobody sees who takes part.
 
     Parameters
     ----------
@@ -26,11 +34,13 @@ def sampled_privacy(epsilon: float, noise: float, steps: int = 1, share: float =
         T, the number of rounds.
     share : float
         The probability, above 0 and at most 1; with 1 it is :func:`theory.bounds.gaussian_privacy`.
+    clients, workers : int, optional
+        m of N are drawn without replacement, in place of ``share``.
 
     Returns
     -------
     float
-        An upper bound, to the accuracy of the accountant's grid.
+        An upper bound, to the accuracy of the accountant's grid; 1 where it says nothing.
 
     Raises
     ------
@@ -41,7 +51,10 @@ def sampled_privacy(epsilon: float, noise: float, steps: int = 1, share: float =
 
     Notes
     -----
-    Privacy loss distributions, as the package dp-accounting (Google) computes them; for add or remove of a worker.
+    By the package dp-accounting (Google).  With a probability: privacy loss distributions, for a worker that is added
+    or removed.  With a fixed number, which everybody knows: the Rényi accountant of Wang, Balle, Kasiviswanathan,
+    "Subsampled Rényi differential privacy and analytical moments accountant" (2019), for a worker whose data are
+    replaced, so that a clipped vector moves by up to 2 C.
 
     Examples
     --------
@@ -51,17 +64,30 @@ def sampled_privacy(epsilon: float, noise: float, steps: int = 1, share: float =
     True
     >>> sampled_privacy(1.0, 2.0, steps=10, share=0.1) < all_take_part
     True
+    >>> few, all_of_them = (sampled_privacy(1.0, 8.0, 10, clients=m, workers=64) for m in (8, 64))
+    >>> few < all_of_them
+    True
     """
     require(finite_number("epsilon", epsilon) >= 0.0, "epsilon", epsilon, "a number, at least 0")
     require(finite_number("noise", noise) > 0.0, "noise", noise, "a number above 0")
     require(0.0 < finite_number("share", share) <= 1.0, "share", share, "a number above 0 and at most 1")
     whole_number("steps", steps)
+    fixed = clients is not None or workers is not None
+    if fixed:
+        require(share == 1.0, "share", share, "left out with a number of clients")
+        few, many = whole_number("clients", clients), whole_number("workers", workers)
+        require(few <= many, "clients", clients, f"at most the {many} workers")
     try:
         import dp_accounting
-        from dp_accounting import pld
+        from dp_accounting import pld, rdp
     except ImportError:
         raise ImportError(MISSING) from None
-    event = dp_accounting.PoissonSampledDpEvent(share, dp_accounting.GaussianDpEvent(noise))
-    accountant = pld.PLDAccountant()
+    if fixed:
+        halved = dp_accounting.GaussianDpEvent(noise / 2.0)  # in units of 2 C
+        event = dp_accounting.SampledWithoutReplacementDpEvent(many, few, halved)
+        accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+    else:
+        event = dp_accounting.PoissonSampledDpEvent(share, dp_accounting.GaussianDpEvent(noise))
+        accountant = pld.PLDAccountant()
     accountant.compose(event, steps)
     return float(accountant.get_delta(epsilon))
