@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import theory as th
@@ -9,6 +11,7 @@ from theory.compressors import compressor_examples, registered
 from theory.experiment.catalog import find
 from theory.experiment.cli import main
 from theory.experiment.configuration import Configuration
+from theory.experiment.flagship import make_jobs
 from theory.experiment.method_names import ALIASES, split_names, written_method
 from theory.reporting.files import ConfigurationError
 
@@ -40,7 +43,7 @@ from theory.reporting.files import ConfigurationError
     ],
 )
 def test_what_a_name_stands_for(name, compressor, fields):
-    assert written_method(name, 1000, 2) == (compressor, fields, None)
+    assert written_method(name, 1000, 2)[:3] == (compressor, fields, None)
     assert find(name).family.startswith("written")
 
 
@@ -49,9 +52,21 @@ def test_a_method_may_have_the_hyphens_of_its_paper():
     assert written_method("ef21-sgdm(topk(k=3), momentum=0.2)", 100, 1) == plain
     assert isinstance(plain.method, th.EF21SGDM) and find("EF-BV(topk(k=3))").family == "written-other"
     assert written_method("lag(trigger=4.0)", 100, 1).method.trigger == 4.0
-    assert written_method("signum(aggregation='majority')", 100, 1).method.aggregation == "majority"
+    assert written_method("signum(step=0.1, aggregation=majority)", 100, 1).method.aggregation == "majority"
     assert written_method("async-sgd(times=pareto(2.0))", 100, 1).method.times == th.Pareto(2.0)
     assert written_method("fedavg(clients=4, server=krum(1))", 100, 1).method.server == th.Krum(1)
+
+
+def test_what_is_written_stands_in_place_of_what_is_common():
+    names = ("ef21(topk(k=3), step=0.5, batch=5, shards=by_label)", "ef21(topk(k=3), 0.25)", "ef21(topk(k=3))")
+    configuration = Configuration(methods=names, batch=(8,))
+    constants = SimpleNamespace(d=100, smoothness=1.0, mu=0.1)
+    jobs = make_jobs(configuration, configuration.cells(), constants)
+    written, placed, plain = (job.method for job in jobs)
+    assert (written.step, written.batch, written.shards, written.average) == (0.5, 5, "by_label", "last")
+    assert jobs[0].cell.batch == 5  # the number of samples is that of the run
+    assert (placed.step, placed.batch, placed.average) == (0.25, 8, "last")
+    assert isinstance(plain.step, th.InverseTime) and (plain.batch, plain.average) == (8, "quadratic")
 
 
 def test_every_compressor_has_a_name():
@@ -72,6 +87,7 @@ def test_every_alias_is_a_class():
     [
         ("topk(k=0)", "TopK: k: got 0, allowed"),
         ("topk(k=3", "cannot be read"),
+        ("signum", r"got no step, allowed: one of its own, such as signum\(step=0.001\)"),
         ("topk(k=3)+memry", "unknown name 'memry': did you mean memory"),
         ("topk(k=3)+memory+memory", "one feedback for each method"),
         ("topk(k=__import__('os'))", "TopK: k: got .*, allowed: a number, inf, or the letter k"),

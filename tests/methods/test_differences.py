@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import difference_job
 import numpy as np
 import pytest
@@ -147,6 +149,14 @@ def test_the_exact_rate_is_reached_on_ranks(on_ranks):
     rate = th.bounds.exact_feedback_rate(1.0 - difference_job.MISSING**2, difference_job.KAPPA)
     for name in ("EF21", "EF21P"):
         assert on_ranks[f"{name}, factor"] == pytest.approx(rate, rel=1e-4)
+
+
+def test_messages_that_do_not_contract_are_told_before_the_run():
+    for method, told in ((th.EF21, True), (th.EFBV, False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(method(th.RandK(1, unbiased=True), th.Constant(1e-3), **SPLIT), steps=2)
+        assert told == any("is no contraction, which the theorem of EF21" in str(one.message) for one in caught)
 
 
 @pytest.mark.parametrize("inner", [th.TopK(3), th.QSGD(3), th.Bucketed(th.RandK(2), 8)])

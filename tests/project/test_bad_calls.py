@@ -526,7 +526,7 @@ LINES = {  # what is said; none of these may load data or solve anything
     "--methods topk(k=10": "this cannot be read; write topk",
     "--methods topk(k=__import__('os'))": r"TopK: k: got __import__\('os'\), allowed: a number",
     "--methods bucketed(inner=qsdg(7),size=3)": "unknown name 'qsdg': did you mean .*QSGD",
-    "--methods topkk": "unknown method 'topkk': did you mean top-k",
+    "--methods topkk": "unknown method 'topkk': did you mean topk or top-k",
     "--methods topk(k=3)+memry": "unknown name 'memry': did you mean memory",
     "--methods topk(k=3)+memory+memory": "allowed: one feedback for each method",
     "--methods topk(k=3)+local(0)": r"local\(h\) with an integer h, at least 1",

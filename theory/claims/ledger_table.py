@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from ..bounds.bibliography import KNOWLEDGE
+from ..core import require
 from .base import find_claim, list_claims
 from .claim_list import browse, topic_of
 from .display import claim_card
@@ -55,6 +56,7 @@ def explain(id: str) -> Explanation:
     >>> print(explain("RandK").splitlines()[-1])
     3 claims; th.explain(id), th.verify(id)
     """
+    require(isinstance(id, str), "id", id, 'a claim or a topic as text, such as "qsgd.variance" or "EF21"', TypeError)
     if "." not in id and topic_of(id) and id not in list_claims():
         listed = browse(id)
         of_topic = Explanation(listed)
@@ -93,6 +95,7 @@ def blind_text(result: Verification) -> str:
     if blind is None:
         return "-"
     factor = "x any" if blind.factor > 1e5 else f"x {blind.factor:.3g}"
+    factor = "no factor" if factor == "x 1" else factor
     if blind.unnoticed:
         factor = f"{factor} (stated number), formula {source_text(result)}"
     branches = f", {len(blind.branches)} branch{'es' if len(blind.branches) > 1 else ''}" if blind.branches else ""

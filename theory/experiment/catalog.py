@@ -7,12 +7,12 @@ A user's own method is in a Python file: see `method_files`.
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any, NamedTuple
 
-from ..reporting.files import nearest
 from .method_files import is_file, method_of_file, named_in
-from .method_names import is_written, written_method
+from .method_names import class_names, is_written, written_method
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
 
@@ -81,7 +81,10 @@ def find(name: str) -> Entry:
         parts = [part.strip().lower() for part in name.split("+")[1:]]
         kind = "-memory" if parts == ["memory"] else "-other" if parts or made.method is not None else ""
         return Entry(name, f"written{kind}", None)
-    raise UnknownName(f"unknown method {name!r}: {nearest(name, FLAGSHIP + ('qsgd-4-inf', 'rand-k'))}")
+    first, known = name.partition("+")[0].partition("(")[0], (*FLAGSHIP, "qsgd-4-inf", "rand-k")
+    near = difflib.get_close_matches(first.lower(), [*known, *class_names()], n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}, and ef21(topk(k=94)), say"
+    raise UnknownName(f"unknown method {name!r}: {hint}")
 
 
 def title(entry: Entry, k: int) -> str:

@@ -94,8 +94,12 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         )
         if parts is not None and parts.method is not None:
             method = for_these_workers(parts.method, cell.workers)
-            averaged = {"average": "quadratic"} if "average" in method._fields else {}  # clients have the last model
-            method = method._replace(step=step, batch=cell.batch, **averaged)
+            if "batch" in parts.given and isinstance(method.batch, int):
+                cell = cell._replace(batch=method.batch)
+            common = {"step": step, "batch": cell.batch}
+            if "average" in method._fields and "step" not in parts.given:  # its weights are those of this step
+                common["average"] = "quadratic"  # clients have the last model
+            method = method._replace(**{name: value for name, value in common.items() if name not in parts.given})
         elif parts is not None and "local_steps" in parts.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
             method = LocalSGD(**(shared | parts.fields))

@@ -226,7 +226,9 @@ def _show(
     say(f"{len(results)} of {len(asked)} claims in {seconds:.1f} s of work, seed {seed}{tail}")
     if results:
         say(resolution(results))
-        say(f"{sum(map(len, left.values()))} branches of {len(left)} formulas are evaluated by none of these claims")
+        branches = sum(map(len, left.values()))
+        if branches:
+            say(f"{branches} branches of {len(left)} formulas are evaluated by none of these claims")
     if len(results) >= len(list_claims()):
         say(f"no claim is about {len(unclaimed(results))} formulas")
     for name in left if formulas else ():

@@ -7,6 +7,7 @@ classes, upper or lower case, and ``local(8)`` stands for eight local steps a ro
 ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
 ``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times,
 ``asyncsgd(times=pareto(2.0))``, or, for servers, others and attacks: ``topk(k=9)+attacked(nnm(2, median), alie, 2)``.
+A step, batch or average that is written stands in place of the common one: ``ef21(topk(k=9), step=0.5, batch=8)``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..core import require
 from ..core.settings import field_types
 from ..reporting.files import ConfigurationError, nearest
 
-__all__ = ["Written", "is_written", "split_names", "written_method"]
+__all__ = ["Written", "class_names", "is_written", "split_names", "written_method"]
 
 ALIASES = {
     "memory": "ErrorFeedback",
@@ -36,13 +37,14 @@ ALIASES = {
 class Written(NamedTuple):
     """What a written method has: a compressor, and the fields of the method that its other parts set.
 
-    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or else it is ``method``, whose step
-    size is still missing.
+    With the field ``local_steps`` it is a `LocalSGD`, otherwise a `ParallelSGD`; or else it is ``method``, of which
+    ``given`` are the fields that were written.
     """
 
     compressor: Any
     fields: dict
     method: Any = None
+    given: tuple = ()
 
 
 def split_names(text: str) -> list[str]:
@@ -94,7 +96,7 @@ def written_method(name: str, d: int, k: int) -> Written:
     --------
     >>> written_method("topk(k=3) + memory + momentum(0.9)", 100, 1)
     Written(compressor=TopK(k=3), fields={'feedback': ErrorFeedback(), 'server': Momentum(beta=0.9, nesterov=False)},
-            method=None)
+            method=None, given=())
     """
     try:
         tree = ast.parse(_without_hyphens(name), mode="eval").body
@@ -111,7 +113,11 @@ def written_method(name: str, d: int, k: int) -> Written:
     made = _make(tree, name, compressors | _methods(), inner, d, k)
     if hasattr(made, "round"):
         require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
-        return Written(made.compressor, {}, made)
+        given = _given(tree, type(made))
+        if getattr(made, "own_step", False) and "step" not in given:
+            example = f"{type(made).__name__.lower()}(step=0.001)"
+            raise ConfigurationError(f"method {name!r}: got no step, allowed: one of its own, such as {example}")
+        return Written(made.compressor, {}, made, given)
     fields: dict = {}
     for part in parts:
         if _name_of(part, name) == "local":
@@ -125,6 +131,13 @@ def written_method(name: str, d: int, k: int) -> Written:
         if _name_of(part, name) in _robust():
             fields["exchange"] = "gather"  # a sum of messages shows none of them
     return Written(made, fields)
+
+
+def _given(tree: ast.expr, cls: Any) -> tuple[str, ...]:
+    """The fields of a method that were written."""
+    if not isinstance(tree, ast.Call):
+        return ()
+    return (*cls._fields[: len(tree.args)], *(str(word.arg) for word in tree.keywords))
 
 
 def _without_hyphens(name: str) -> str:
@@ -150,6 +163,11 @@ def _settings() -> dict[str, type]:
 
     made = (Packed, Elias, RANS, FixedTime, Pareto, ShiftedExponential)
     return {cls.__name__.lower(): cls for cls in made}
+
+
+def class_names() -> list[str]:
+    """What a written method begins with."""
+    return sorted({*_compressors(), *_methods(), *ALIASES})
 
 
 def _compressors() -> dict[str, type]:
@@ -245,7 +263,8 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
     if hasattr(cls, "round"):
         from ..methods.schedules import Constant
 
-        named.setdefault("step", Constant(1.0))  # until the experiment has one
+        if "step" not in cls._fields[: len(values)]:
+            named.setdefault("step", Constant(1.0))  # until the experiment has one
     try:
         return cls(*values, **named)
     except (TypeError, ValueError) as error:
@@ -260,7 +279,10 @@ def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[
     """The value of an argument; ``told`` names it, and ``kind`` is the annotation of its field."""
     if isinstance(node, ast.Name) and node.id in ("k", "inf"):
         return k if node.id == "k" else math.inf
-    is_number = kind is not None and kind.split(" | ")[0] in ("int", "float", "bool")
+    first = kind.split(" | ")[0] if kind is not None else ""
+    if isinstance(node, ast.Name) and first == "str":
+        return node.id  # such as by_label
+    is_number = first in ("int", "float", "bool")
     if isinstance(node, (ast.Name, ast.Call)) and not is_number:
         return _make(node, whole, inner | _settings(), inner, d, k)
     try:

@@ -23,7 +23,7 @@ __all__ = ["EFBV"]
 
 @traits(state=("h",), stores=(0, 1), listed=True, longest_step=longest_step)
 @method
-@traits(theory_step=step_of_theorem)
+@traits(theory_step=step_of_theorem, takes_unbiased=True)
 class EFBV(NamedTuple):
     """Workers learn lambda C(p) of the difference p between gradient and memory; x moves by memory and nu C(p).
 

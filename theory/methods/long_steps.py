@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bounds import expected_smoothness
-from ..compressors.closed_forms import omega
+from ..compressors.closed_forms import delta, omega
 from ..core.advice import advise, outside
 from ..problems.base import dimension
 from ..problems.constants import lipschitz, max_lipschitz
@@ -84,7 +84,7 @@ def _above_theorem(method: Any, problem: Any, workers: int) -> str:
     try:
         longest, first = float(method.longest_step(problem, workers)), _size(method, 0)
     except (TypeError, ValueError, AttributeError):  # constants that are not known
-        return ""
+        return _no_contraction(method, problem)
     if first <= longest * (1.0 + 1e-9):
         return ""
     begins = "is" if _size(method, 1) == first else "begins at"
@@ -92,6 +92,22 @@ def _above_theorem(method: Any, problem: Any, workers: int) -> str:
         f"step: it {begins} {first:.3g}, above {longest:.3g}, the step of the theorem of {type(method).__name__} on "
         "this problem with these workers (theory.theory_step), which does not cover longer ones"
     )
+
+
+def _no_contraction(method: Any, problem: Any) -> str:
+    """What is said if a method learns what is known of a gradient from messages that need not come near it."""
+    if not hasattr(method, "differences") or getattr(method, "takes_unbiased", False):
+        return ""
+    w = _omega(method, problem)
+    try:
+        delta(method.compressor, int(dimension(problem)))
+    except (TypeError, ValueError):
+        if w >= 1.0:
+            return (
+                f"compressor: {method.compressor!r} is no contraction, which the theorem of {type(method).__name__} "
+                "assumes: what is known of a gradient may move away from it, whatever the step"
+            )
+    return ""
 
 
 def _size(method: Any, t: int) -> float:

@@ -24,14 +24,15 @@ __all__ = ["Signum"]
 SIGN = Sign()
 
 
-@traits(stores=(0, 1), listed=True)
+@traits(stores=(0, 1), listed=True, own_step=True, descends=False)
 @method
 @traits(compressor=SIGN)
 class Signum(NamedTuple):
     """Descent along the signs of running means of gradients, one bit for each coordinate.
 
-    Steps do not shrink with the gradient, so a constant step size ends at a distance from the minimum that is in
-    proportion to it; and where workers' data differ, votes can cancel or err far from it.  Between two steps a worker
+    Every coordinate moves by the step size, also where the gradient is 0 (the sign of 0 is +1) or small: a constant
+    step, 1e-3 rather than 1/L, ends at a distance from the minimum that is in proportion to it, and on sparse data
+    coordinates move that no row has.  Where workers' data differ, votes can cancel or err far from the minimum.  Between two steps a worker
     stores m_i (``memory_bytes``).
 
     Parameters
