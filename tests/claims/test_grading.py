@@ -278,6 +278,33 @@ def test_an_unknown_error_is_described_in_numbers():
     assert "most at coordinate 7" in th.grade(odd, "qsgd.variance").faults[0]
 
 
+def apart(v, rng, k):
+    """Each entry with a probability in proportion to its size: unbiased, and small ones are hardly ever drawn."""
+    p = np.minimum(1.0, k * np.abs(v) / np.abs(v).sum() + 1e-12)
+    return np.where(rng.random(v.size) < p, v / p, 0.0)
+
+
+def alone(v, rng, k):
+    """Each entry with the same probability, one coin for each."""
+    return np.where(rng.random(v.size) < k / v.size, v * v.size / k, 0.0)
+
+
+def test_what_is_unbiased_is_not_said_to_have_another_mean():
+    (fault,) = th.grade(apart, "randk.variance").faults
+    assert "means differ" not in fault and "E||Q(v) - v||^2/||v||^2 is" in fault
+    (fault,) = th.grade(alone, "randk.variance").faults
+    assert "the number of those that are sent varies" in fault
+
+
+def test_a_coordinate_that_is_never_sent_is_named():
+    def without(v, rng, k):
+        found = rand_k(v, rng, k)
+        found[np.argmax(np.abs(v))] = 0.0
+        return found
+
+    assert "in 400 messages coordinate" in th.grade(without, "randk.variance").faults[0]
+
+
 def test_what_cannot_be_graded_is_refused():
     with pytest.raises(ValueError, match="a claim that measures the messages of a compressor"):
         th.grade(qsgd, "pl.gd.strongly-convex")

@@ -324,6 +324,22 @@ def test_other_results_are_saved_too(tmp_path):
         type(found)(thing=object()).save(tmp_path / "other")
 
 
+def test_saving_removes_nothing_else(tmp_path):
+    """A result may replace what was saved before, and nothing that somebody else put there."""
+    found, place = th.solve(th.ridge((np.eye(3), np.ones(3)), l2=1.0)), tmp_path / "mine"
+    found.save(place)
+    found.save(place)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"] and np.array_equal(th.load_result(place).x, found.x)
+    (place / "notes.txt").write_text("weeks of work")
+    (tmp_path / "file.json").write_text("{}")
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(place)
+    for name, held in (("mine", "notes.txt"), ("file.json", "file.json"), ("folder", "inner"), ("link", "link")):
+        with pytest.raises(ValueError, match=f"path: got .*{name}.*that has {held}"):
+            found.save(tmp_path / name)
+    assert (place / "notes.txt").read_text() == "weeks of work" and (tmp_path / "folder" / "inner").is_dir()
+
+
 # --- ranks ------------------------------------------------------------------------------------------------------------
 
 

@@ -203,7 +203,7 @@ def test_what_run_refuses_is_refused(capsys):
 
 def test_on_ranks_the_exchange_is_shown():
     lines = run_mpi(2, __file__).stdout.splitlines()
-    assert lines[0].startswith("ParallelSGD, each line for all 2 workers")
+    assert lines[0].startswith("ParallelSGD, each line for all workers at once")
     assert operations(lines)[-7:] == ["Pack", "Seal", "Allgatherv", "Verify", "Unpack", "check", "Accumulate"]
     assert sum(line.startswith("def round") for line in lines) == 1  # rank 0 alone prints
 

@@ -62,8 +62,8 @@ def draw(c: Any, v: np.ndarray, draws: int, seed: int) -> np.ndarray:
 # --- two samples ------------------------------------------------------------------------------------------------------
 
 
-def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
-    """The largest distance of two means in standard errors, over the columns; differences by rounding do not count."""
+def _distances(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
+    """Distances of two means in standard errors, one for each column; differences by rounding do not count."""
     reach = np.maximum(a.max(axis=0), b.max(axis=0)) - np.minimum(a.min(axis=0), b.min(axis=0))
     noise = np.zeros(a.shape[1])
     for one in (a, b):
@@ -74,9 +74,12 @@ def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
     noise = np.sqrt(noise)
     distance = np.abs(a.mean(axis=0) - b.mean(axis=0))
     distance = np.where(distance <= CLOSE * scale, 0.0, distance)
-    return float(
-        np.max(np.divide(distance, noise, out=np.where(distance > 0, np.inf, 0.0), where=noise > CLOSE * scale))
-    )
+    return np.divide(distance, noise, out=np.where(distance > 0, np.inf, 0.0), where=noise > CLOSE * scale)
+
+
+def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
+    """The largest distance of two means in standard errors, over the columns."""
+    return float(np.max(_distances(a, b, scale)))
 
 
 def _sums(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -252,6 +255,14 @@ def shares_its_coins(pairs: Sequence[Pair]) -> bool:
     return all(_same_coordinates(*pair) for pair in pairs) and not all(_same_spread(*pair) for pair in pairs)
 
 
+def varies_in_number(pairs: Sequence[Pair]) -> bool:
+    """Whether the number of non-zeros varies between messages, where that of the right ones does not."""
+    ours, right = (
+        [np.count_nonzero(rows, axis=1) for rows in side] for side in zip(*(p[:2] for p in pairs), strict=True)
+    )
+    return all(np.ptp(counts) == 0 for counts in right) and any(np.ptp(counts) > 0 for counts in ours)
+
+
 def diagnose(
     pairs: Sequence[Pair], truth: Callable, mutants: dict[str, Callable], cases: Sequence[Case], seed: int = 0
 ) -> list[str]:
@@ -304,9 +315,11 @@ def _described(found: Sequence[np.ndarray], right: Sequence[np.ndarray], cases: 
         if _same(rows, wanted, case.v):
             continue
         said, scale = [], math.sqrt(float(case.v @ case.v) / case.v.size)
-        if _apart(rows, wanted, scale) >= FAR:
-            distance = np.abs(rows.mean(axis=0) - wanted.mean(axis=0))
-            j = int(np.argmax(distance))
+        distances = _distances(rows, wanted, scale)
+        j, unseen = int(np.argmax(distances)), (rows == 0.0).all(axis=0)
+        if distances[j] >= FAR and unseen[j] and _bias(rows, case.v) < FAR:  # or it is sent more rarely than was looked
+            said.append(f"in {len(rows)} messages coordinate {j} was never sent (v_{j} = {case.v[j]:.4g})")
+        elif distances[j] >= FAR:
             said.append(
                 f"the means differ, most at coordinate {j}: E Q(v)_{j} = {rows[:, j].mean():.4g}, "
                 f"not {wanted[:, j].mean():.4g} (v_{j} = {case.v[j]:.4g})"

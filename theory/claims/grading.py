@@ -19,13 +19,17 @@ from ..core import require
 from ..measure import moments
 from .base import Claim, find_claim, registered
 from .checks import EFFORTS, Check, Context, Measurement
-from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins
+from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins, varies_in_number
 from .judgement import judge, overall
 from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
 
 SHARED = (
     "every coordinate has the right law, but they are not independent: draw a random number for each, "
     "rng.random(v.size), not one for all"
+)
+NUMBER = (
+    "every coordinate has the right law, but the number of those that are sent varies from message to message, and "
+    "that of the right compressor does not"
 )
 
 
@@ -228,7 +232,7 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     if verdict not in ("holds", "vacuous") or is_biased(pairs):
         found = diagnose(pairs, claim.subject, _known_errors(claim), wanted, seed) or _headline(checks, verdict)
     elif shares_its_coins(pairs):
-        found = [SHARED]
+        found = [NUMBER if varies_in_number(pairs) else SHARED]
     found += at_zero
     return Grade(claim.id, not found, tuple(found), checks)
 

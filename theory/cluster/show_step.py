@@ -59,7 +59,7 @@ def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: 
     >>> import numpy as np, theory as th
     >>> problem = th.quadratic(np.ones(4), covariance=0.0)
     >>> th.show(th.LocalSGD(step=th.Constant(0.1), local_steps=2), problem)
-    LocalSGD, each line for all 2 workers at once; here eta_received = 1:
+    LocalSGD, each line for all workers at once; here eta_received = 1:
     def round(self, run):
         # Local steps and an exchange; each line is for all workers at once.
         y, g = run.local()  # of each worker: its model, and the gradient there
@@ -120,7 +120,7 @@ def _lines(run: Run, t: int) -> list[str]:
         below = {0: {name: inner for node in tree.values() for name, inner in node.items()}}
     header = f"def round({', '.join(inspect.signature(text).parameters)}):"  # without the types of the arguments
     rows = ", sparse rows" if run.sparse else ""
-    found = [f"{type(method).__name__}, each line for all {run.workers} workers at once{rows}:"]
+    found = [f"{type(method).__name__}, each line for all workers at once{rows}:"]
     for k, line in enumerate(textwrap.dedent("".join(source)).splitlines(), first):
         known = _statements(file).get(k)
         if known is not None and known.is_docstring():

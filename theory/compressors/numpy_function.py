@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require, setting
+from ..core.arguments import finite_number
 from ..core.random import generator
 from ..core.settings import wants_two
 from .base import accumulate, capacity, compress_into, max_payload_bits, pack, payload_bits, quantize, restore, unpack
@@ -82,8 +83,8 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     array([ 0., -4.,  2.,  0.])
     """
     require(callable(function), "function", function, "a function of a vector", TypeError)
-    require(delta is None or 0.0 <= delta <= 1.0, "delta", delta, "a number from 0 to 1")
-    require(omega is None or 0.0 <= omega < np.inf, "omega", omega, "a number, at least 0")
+    require(delta is None or 0.0 <= finite_number("delta", delta) <= 1.0, "delta", delta, "a number from 0 to 1")
+    require(omega is None or 0.0 <= finite_number("omega", omega) < np.inf, "omega", omega, "a number, at least 0")
     return FunctionCompressor(function, wants_two(function), {"omega": omega, "delta": delta})
 
 

@@ -170,7 +170,7 @@ class Result(dict):
         return "\n".join(f"{name:>{width}}: {text}" for name, text in rows) or "Result()"
 
     def save(self, path: str | Path) -> None:
-        """Save in a folder of NumPy files, for :func:`theory.load_result`; a folder of that name is replaced.
+        """Save in a folder of NumPy files, for :func:`theory.load_result`; what was saved there before is replaced.
 
         Parameters
         ----------
@@ -181,6 +181,8 @@ class Result(dict):
         ------
         TypeError
             For a field that is neither a number, a string, an array, nor a dict of arrays.
+        ValueError
+            If something else has that name, or the folder has other files.
         """
         told, entries = self._stored()
         store(Path(path), {"result": 1, **told}, entries)

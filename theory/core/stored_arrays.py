@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from .settings import require
+
 __all__ = ["DamagedError", "add", "fetch", "read_manifest", "seal", "store"]
 
-MANIFEST, WRITING = "manifest.json", ".writing"
+MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 
 
 class DamagedError(ValueError):
@@ -72,20 +75,40 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
 
 
 def seal(writing: Path, final: Path, manifest: dict) -> None:
-    """Write the manifest, with a checksum of its own, and give the folder its final name, replacing what has it."""
+    """Write the manifest, with a checksum of its own, and give the folder its final name; what had it is removed."""
     text = json.dumps(manifest, indent=1, sort_keys=True)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
     _sync(writing / MANIFEST)
     _sync_names(writing)
+    before = final.with_name(final.name + REPLACED)
     if final.exists():
-        shutil.rmtree(final)
+        shutil.rmtree(before, ignore_errors=True)
+        os.rename(final, before)  # a process that ends between these two lines leaves both
     os.rename(writing, final)
     _sync_names(final.parent)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def check_replaceable(final: Path) -> None:
+    """Reject a place where something lies that `store` did not write: it would be lost."""
+    if not final.exists() and not final.is_symlink():
+        return
+    plain = final.is_dir() and not final.is_symlink()
+    names = {entry.name for entry in final.iterdir()} if plain else {final.name}
+    foreign = sorted(name for name in names if name != MANIFEST and not re.fullmatch(r"\d{4,}\.npy", name))
+    held = f"that has {', '.join(foreign[:3])}" if foreign else "without a manifest"
+    good = plain and (not names or (MANIFEST in names and not foreign))
+    require(good, "path", str(final), f"a new folder, or one that was saved before, not one {held}")
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
     """Write a folder from one process; ``OSError`` leaves nothing of it.
+
+    Raises
+    ------
+    ValueError
+        If the folder has files that were not written here.
 
     Examples
     --------
@@ -96,6 +119,7 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
     >>> entry["name"], fetch(place, entry)
     ('x', array([0, 1, 2]))
     """
+    check_replaceable(final)
     writing = final.with_name(final.name + WRITING)
     shutil.rmtree(writing, ignore_errors=True)
     try:

@@ -32,8 +32,8 @@ class Signum(NamedTuple):
 
     Every coordinate moves by the step size, also where the gradient is 0 (the sign of 0 is +1) or small: a constant
     step, 1e-3 rather than 1/L, ends at a distance from the minimum that is in proportion to it, and on sparse data
-    coordinates move that no row has.  Where workers' data differ, votes can cancel or err far from the minimum.  Between two steps a worker
-    stores m_i (``memory_bytes``).
+    coordinates move that no row has.  Where workers' data differ, votes can cancel or err far from the minimum.
+    Between two steps a worker stores m_i (``memory_bytes``).
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class Comparison:
 
         label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), bits_up and bits_down
         of a worker, seconds, gradient_norm, each with its half, which is NaN with one seed; steps, samples, rounds,
-        seeds; within_noise (of the lowest gap), success, message.
+        seeds; within_noise (of the lowest gap; False for that itself), success, message.
         """
         rows = []
         for label, results, tie in zip(self.labels, self._all(), self._ties(), strict=True):
@@ -183,7 +183,7 @@ class Comparison:
         Parameters
         ----------
         path : path
-            The folder; one of that name is replaced.
+            The folder; what was saved there before is replaced, and one with other files is refused.
         """
         optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap") if name in self.optimum})
         plain = {"labels": self.labels, "x": self.x, "title": self.title, "goal": self.goal, "choices": self.choices}

@@ -205,7 +205,9 @@ def draw_panels(
             unseen = draw_curves(axes, curves, x, lower, start)
         for axes in grid.flat[len(panels) :]:
             axes.remove()
-        notes = [*coincident(curves, next((x for x in panels if x != "seconds"), panels[0]), lower), *notes]
+        alike = coincident(curves, next((x for x in panels if x != "seconds"), panels[0]), lower)
+        besides = ", but in seconds" if "seconds" in panels[1:] or panels[0] == "seconds" != panels[-1] else ""
+        notes = [*(f"{note}{besides}" for note in alike), *notes]
         if any(curve.others for curve in curves):
             told = f"curves are means over {1 + len(curves[0].others)} seeds, bands their {SHOWN_LEVEL:.0%} intervals"
             notes = [f"{told}, down to the lowest run where they reach 0", *notes]
