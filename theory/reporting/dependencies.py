@@ -19,13 +19,14 @@ __all__ = ["ROOT", "WHOLE", "Executed", "Node", "Sources"]
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 WHOLE = "*"  # the node of a file whose definitions are not told apart
 Executed = Mapping[str, list[str]]  # names of nodes by file
-TOOLS = frozenset(  # executed beside a result: they record it, or fetch compiled code
+TOOLS = frozenset(  # executed beside a result: they record it, save it, or fetch compiled code
     f"theory/{name}.py"
     for name in (
         "reporting/tracing",
         "experiment/kept_evidence",
         "core/compile_cache",
         "core/compile_bar",
+        "core/stored_arrays",
         "core/stored_code",
         "core/fingerprints",
         "core/private_files",
