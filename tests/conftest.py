@@ -5,6 +5,7 @@ Each tool is a fixture and a function, ``from conftest import run_mpi``, for tes
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import signal
@@ -23,9 +24,17 @@ from kept_tests import (  # noqa: F401 - most are hooks of pytest
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 3600.0  # seconds of a test that takes long by nature; others have those of pyproject.toml
 REAL_DATA = Path(os.environ.get("THEORY_DATA", ROOT.parent / "shared" / "data"))
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no window, here and in every process started from here
+
+
+def pytest_runtest_setup(item) -> None:
+    """Give tests marked `full` more time before a test that hangs ends the run."""
+    if item.get_closest_marker("full") and not item.config.getoption("--keep"):
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.dump_traceback_later(PATIENCE, file=sys.__stderr__, exit=True)
 
 
 def real_data(name: str) -> Path:
