@@ -456,7 +456,11 @@ NUMPY = re.compile(r"read-only|could not broadcast|cannot set WRITEABLE|must be 
 
 def told(thing):
     if isinstance(thing, np.ndarray):
-        return f"{type(thing).__name__}({np.ndarray.__repr__(thing)[:40]!r}, {thing.dtype}, strides {thing.strides})"
+        try:
+            shown = np.ndarray.__repr__(thing)[:40]
+        except Exception as error:  # a subclass may say anything of its shape
+            shown = f"not shown: {error}"
+        return f"{type(thing).__name__}({shown!r}, {thing.dtype}, strides {thing.strides})"
     return repr(thing)[:60] if not hasattr(thing, "compressor") else type(thing).__name__
 
 

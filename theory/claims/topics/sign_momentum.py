@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ... import bounds
@@ -59,18 +61,18 @@ def _(context):
         yield identity(f"distance to the minimum after one step of {step:g}, {aggregation}", found, 0.0, 1e-9)
     step, steps = 1e-3, 8000
     skewed = ridge((np.ones((4, 1)), np.array([3.0, -1.0, -1.0, -1.0])), l2=0.0)  # the signs of three in four are wrong
-    plain = {"step": step, "d": 1, "gap": 0.0, "lipschitz": 1.0, "workers_lipschitz": 1.0}
+    plain: dict[str, Any] = {"step": step, "d": 1, "gap": 0.0, "lipschitz": 1.0, "workers_lipschitz": 1.0}
     runs = range(context.samples(8, 4))
     for a in (1.0, 0.05):
         method, law = context.subject(step, a), bounds.sign_momentum_gradient(steps, momentum=a, variance=3.0, **plain)
-        found = [steady(context, method, skewed, steps, "skewed", k, x0=np.zeros(1)) for k in runs]
-        yield upper(f"mean ||grad f||_1, skewed noise, a={a:g}", np.array(found), law)
+        means = [steady(context, method, skewed, steps, "skewed", k, x0=np.zeros(1)) for k in runs]
+        yield upper(f"mean ||grad f||_1, skewed noise, a={a:g}", np.array(means), law)
     found = steady(context, method, quadratic([1.0], covariance=0.0), steps, x0=np.full(1, 0.5), seed=0)
     law = bounds.sign_momentum_gradient(steps, momentum=a, **plain | {"gap": 0.125})
     yield upper(f"mean ||grad f||_1 from 0.5, no noise, a={a:g}", found, law)
     b, step, steps = 1.0, 0.01, 10_000
     apart = ridge((np.ones((2, 1)), np.array([-b, b])), l2=0.0)
-    common = {"step": step, "gap": b**2 / 2.0, "apart": b}
+    common: dict[str, Any] = {"step": step, "gap": b**2 / 2.0, "apart": b}
     method = context.subject(step, 1.0, shards="contiguous")
     found = steady(context, method, apart, steps, workers=2, x0=np.full(1, -b), seed=0)
     law = bounds.sign_momentum_gradient(steps, d=1, lipschitz=1.0, workers_lipschitz=1.0, **common)

@@ -248,7 +248,8 @@ def mean_law(id, part, make, mutants):
                 options = {"workers": workers, "steps": 1, "x0": np.zeros(d), "replicas": context.samples(4000)}
                 found = context.run64(method, problem, d, str(share), **options).last
                 error = np.sum((found + v.mean(0)) ** 2, axis=1)
-                squares = float(np.mean(np.sum(v**2, axis=1))), float(np.sum(v.mean(0) ** 2))
+                square = float(np.sum(v.mean(0) ** 2))
+                squares = float(np.mean(np.sum(v**2, axis=1))) if share else square, square
                 predicted = bounds.perm_k_error(workers, *squares, form=part)
                 label = f"error of the mean, N={workers}, d={d}, {share:g} of their own"
                 none = part == "PermK" and share == 0.0  # exactly: no interval is needed

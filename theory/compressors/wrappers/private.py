@@ -66,7 +66,7 @@ class Private(NamedTuple):
 
     def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         x, key = v.astype(float), derive(stream, 0)
-        x = x * min(1.0, c.clip / max(float(np.linalg.norm(x)), 1e-300))
+        x = x * min(1.0, c.clip / max(norm_of(x, 2.0), 1e-300))
         x += c.clip * c.noise * np.array([normal(key, j) for j in range(v.size)])
         return reference(c.inner, x, derive(stream, 1), wire)
 
