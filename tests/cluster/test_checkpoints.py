@@ -335,8 +335,17 @@ def test_saving_removes_nothing_else(tmp_path):
     (tmp_path / "folder" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(place)
     for name, held in (("mine", "notes.txt"), ("file.json", "file.json"), ("folder", "inner"), ("link", "link")):
-        with pytest.raises(ValueError, match=f"path: got .*{name}.*that has {held}"):
+        with pytest.raises(ValueError, match=f"path: got .*{name}.*not with {held}"):
             found.save(tmp_path / name)
+    for beside in ("new.writing", "new.replaced"):
+        (tmp_path / beside).mkdir()
+        (tmp_path / beside / "notes.txt").write_text("more of it")
+    with pytest.raises(ValueError, match="new.writing"):
+        found.save(tmp_path / "new")
+    (tmp_path / "new.writing" / "notes.txt").unlink()
+    for _ in range(2):
+        found.save(tmp_path / "new")
+    assert (tmp_path / "new.replaced" / "notes.txt").is_file()
     assert (place / "notes.txt").read_text() == "weeks of work" and (tmp_path / "folder" / "inner").is_dir()
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -81,25 +82,25 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
     (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
     _sync(writing / MANIFEST)
     _sync_names(writing)
-    before = final.with_name(final.name + REPLACED)
-    if final.exists():
-        shutil.rmtree(before, ignore_errors=True)
-        os.rename(final, before)  # a process that ends between these two lines leaves both
+    before = None
+    if final.exists():  # a process that ends between the two renames leaves both
+        before = tempfile.mkdtemp(prefix=f".{final.name}.", suffix=REPLACED, dir=final.parent)  # a name nobody has
+        os.rename(final, before)
     os.rename(writing, final)
     _sync_names(final.parent)
-    shutil.rmtree(before, ignore_errors=True)
+    if before is not None:
+        shutil.rmtree(before, ignore_errors=True)
 
 
-def check_replaceable(final: Path) -> None:
+def check_replaceable(place: Path) -> None:
     """Reject a place where something lies that `store` did not write: it would be lost."""
-    if not final.exists() and not final.is_symlink():
+    if not place.exists() and not place.is_symlink():
         return
-    plain = final.is_dir() and not final.is_symlink()
-    names = {entry.name for entry in final.iterdir()} if plain else {final.name}
+    plain = place.is_dir() and not place.is_symlink()
+    names = {entry.name for entry in place.iterdir()} if plain else {place.name}
     foreign = sorted(name for name in names if name != MANIFEST and not re.fullmatch(r"\d{4,}\.npy", name))
-    held = f"that has {', '.join(foreign[:3])}" if foreign else "without a manifest"
-    good = plain and (not names or (MANIFEST in names and not foreign))
-    require(good, "path", str(final), f"a new folder, or one that was saved before, not one {held}")
+    held = ", ".join(foreign[:3]) or place.name
+    require(plain and not foreign, "path", str(place), f"a new folder, or one that was saved before, not with {held}")
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
@@ -119,8 +120,9 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
     >>> entry["name"], fetch(place, entry)
     ('x', array([0, 1, 2]))
     """
-    check_replaceable(final)
-    writing = final.with_name(final.name + WRITING)
+    writing = final.with_name(final.name + WRITING)  # of an interrupted call, or somebody else's
+    for place in (final, writing):
+        check_replaceable(place)
     shutil.rmtree(writing, ignore_errors=True)
     try:
         writing.mkdir(parents=True)

@@ -25,7 +25,8 @@ POINTS = 200  # at which a step size is looked at
 class LongStepWarning(UserWarning):
     """The step size is above 2/S, S the expected smoothness of a step's gradient: steps move away from the minimum.
 
-    Or, for a method with a theorem of its own, above the longest step of that.
+    Or, for a method with a theorem of its own, above the longest step of that, which covers none where the compressor
+    does not contract.
 
     Examples
     --------
