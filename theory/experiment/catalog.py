@@ -7,10 +7,10 @@ A user's own method is in a Python file: see `method_files`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any, NamedTuple
 
+from ..reporting.files import nearest
 from .method_files import is_file, method_of_file, named_in
 from .method_names import class_names, is_written, written_method
 
@@ -82,9 +82,8 @@ def find(name: str) -> Entry:
         kind = "-memory" if parts == ["memory"] else "-other" if parts or made.method is not None else ""
         return Entry(name, f"written{kind}", None)
     first, known = name.partition("+")[0].partition("(")[0], (*FLAGSHIP, "qsgd-4-inf", "rand-k")
-    near = difflib.get_close_matches(first.lower(), [*known, *class_names()], n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}, and ef21(topk(k=94)), say"
-    raise UnknownName(f"unknown method {name!r}: {hint}")
+    shown = f"{', '.join(known)}, and classes with arguments, such as ef21(topk(k=94))"
+    raise UnknownName(f"unknown method {name!r}: {nearest(first, [*known, *class_names()], shown)}")
 
 
 def title(entry: Entry, k: int) -> str:

@@ -101,11 +101,11 @@ class RecordError(ValueError):
     """A folder that is not a record."""
 
 
-def nearest(name: str, known: Any) -> str:
-    """The known names nearest to ``name``, as the second half of an error message."""
+def nearest(name: str, known: Any, shown: str = "") -> str:
+    """The known names nearest to ``name``, as the second half of an error message; without any, ``shown`` or all."""
     known = {one.lower(): one for one in known}
     near = [known[one] for one in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known.values())}"
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {shown or ', '.join(known.values())}"
 
 
 def versions() -> dict[str, str]:
