@@ -23,12 +23,14 @@ from .show_step import show
 from .stragglers import race, run_fastest_k
 from .variance_reduction import qsvrg
 from .watch import abort_on_error
+from .zero import ZeroRun, run_zero
 
 __all__ = [
     "HISTORY",
     "NETWORKS",
     "Calibration",
     "Network",
+    "ZeroRun",
     "abort_on_error",
     "allreduce_seconds",
     "calibrate",
@@ -42,6 +44,7 @@ __all__ = [
     "round_seconds",
     "run",
     "run_fastest_k",
+    "run_zero",
     "save_calibration",
     "show",
     "simulate_allgather",

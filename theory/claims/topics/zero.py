@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...cluster import collectives
+from ...cluster import run_zero
 from ...compressors import CountSketch, Identity, TopK
 from ...methods import Adam, ErrorFeedback, LinearSketchFeedback, NoFeedback, ParallelSGD, Sharded
 from ...methods.schedules import Constant
-from ...problems import quadratic
+from ...problems import quadratic, two_layer
 from .. import claim, identity
 
 PSI, RANKS = 7.5e9, 64  # the example of the ZeRO paper
@@ -19,70 +19,75 @@ PRINTED = (120.0, 31.4, 16.6, 1.9)  # GB, by stage
 D, WORKERS, SINGLE = 960, 8, 4.0
 
 
+def _network():
+    """A network whose layers divide evenly: 768 and 192 parameters."""
+    rng = np.random.default_rng(0)
+    return two_layer((rng.standard_normal((48, 48)), np.arange(48) % 12), width=16)
+
+
 @claim(
     "zero.memory",
     of=bounds.zero_memory,
-    subject=lambda stage: Sharded(Adam()) if stage else Adam(),
+    subject=(lambda stage: Sharded(Adam()) if stage else Adam(), run_zero),
     mutants={
-        "the moments are not divided": lambda stage: Adam(),
-        "always divided": lambda stage: Sharded(Adam()),
+        "the moments are not divided": (lambda stage: Adam(), run_zero),
+        "always divided": (lambda stage: Sharded(Adam()), run_zero),
+        "gradients are not divided": (
+            lambda stage: Sharded(Adam()) if stage else Adam(),
+            lambda network, workers, stage, **known: run_zero(network, workers, min(stage, 1), **known),
+        ),
+        "parameters are not divided": (
+            lambda stage: Sharded(Adam()) if stage else Adam(),
+            lambda network, workers, stage, **known: run_zero(network, workers, min(stage, 2), **known),
+        ),
     },
 )
 def _(context):
-    problem = quadratic(np.ones(D), covariance=1.0)
+    server, run = context.subject
+    problem, network = quadratic(np.ones(D), covariance=1.0), _network()
     for name, compressor, rule, each in (
         ("no memory", Identity(), NoFeedback(), 0.0),
         ("error feedback", TopK(96), ErrorFeedback(), SINGLE),
         ("a sketch of a tenth", TopK(96), LinearSketchFeedback(CountSketch(width=D // 10), 0.9), 0.1 * SINGLE),
     ):
         for stage in (0, 1):
-            method = ParallelSGD(compressor, Constant(0.01), rule, server=context.subject(stage))
+            method = ParallelSGD(compressor, Constant(0.01), rule, server=server(stage))
             known: dict[str, Any] = dict(workers=WORKERS, steps=3, dtype=np.float32, record_every=3)
             result = context.run(method, problem, name, **known)
             found = result.last.nbytes + D * SINGLE + result.server_bytes + result.memory_bytes  # D: the gradient
             predicted = bounds.zero_memory(D, WORKERS, stage, each, 2 * SINGLE, SINGLE, SINGLE)
             yield identity(f"bytes of a worker, stage {stage}, {name}", found, predicted)
-
-
-def _exchange(machine, vectors, gradient_words: int, stage: int) -> None:
-    """The messages of a step, each carried out: slices to their owners, and from their owners to all."""
-    workers, size = len(vectors), len(vectors[0]) // len(vectors)
-
-    def all_to_all(words):
-        for shift in range(1, workers):
-            machine.round([(r, (r + shift) % workers, vectors[r][:words]) for r in range(workers)])
-
-    all_to_all(gradient_words)
-    if stage == 0:
-        all_to_all(gradient_words)
-    for _ in range((0, 1, 1, 2)[stage]):
-        all_to_all(size)
+    for memory in (False, True):
+        for stage in (0, 1, 2, 3):
+            found = run(network, WORKERS, stage, steps=2, share=0.125, memory=memory)
+            predicted = bounds.zero_memory(network.d, WORKERS, stage, SINGLE * memory, 2 * SINGLE, SINGLE, SINGLE)
+            label = f"bytes of a worker with a network, stage {stage}" + ", error feedback" * memory
+            yield identity(label, sum(found.held.values()), predicted)
 
 
 @claim(
     "zero.volume",
     of=bounds.zero_volume,
-    subject=_exchange,
+    subject=run_zero,
     mutants={
-        "stage 3 gathers the parameters once": lambda machine, vectors, words, stage: _exchange(
-            machine, vectors, words, min(stage, 2)
+        "stage 3 gathers the parameters once": lambda network, workers, stage, **known: run_zero(
+            network, workers, min(stage, 2), **known
         ),
-        "parameters are compressed, too": lambda machine, vectors, words, stage: (
-            _exchange(machine, vectors, words, 0) if stage < 3 else _exchange(machine, vectors, words, stage)
+        "gradients in full": lambda network, workers, stage, **known: run_zero(
+            network, workers, stage, **(known | {"share": 1.0})
         ),
-        "gradients in full": lambda machine, vectors, words, stage: _exchange(
-            machine, vectors, len(vectors[0]) // len(vectors), stage
+        "the gradients are gathered, not the parameters": lambda network, workers, stage, **known: run_zero(
+            network, workers, 0, **known
         ),
     },
 )
 def _(context):
-    vectors = np.zeros((WORKERS, D))
-    for ratio in (1.0, 0.05):
+    network = _network()
+    for share in (1.0, 0.125):
         for stage in (0, 1, 2, 3):
-            machine = collectives.Machine()
-            context.subject(machine, vectors, round(ratio * D / WORKERS), stage)
-            label = f"words that a worker sends, stage {stage}, gradients times {ratio:g}"
-            yield identity(label, machine.cost().words, bounds.zero_volume(D, WORKERS, stage, ratio))
+            run = context.subject(network, WORKERS, stage, steps=2, share=share)
+            label = f"numbers that a worker sends, stage {stage}, gradients times {share:g}"
+            yield identity(label, run.sent, bounds.zero_volume(network.d, WORKERS, stage, share))
 
 
 @claim(
