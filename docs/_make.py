@@ -262,10 +262,23 @@ def entry(path: str, thing) -> str:
         lines = [f".. py:function:: {path}{inspect.signature(compiled)}", "", *["   " + t for t in text.splitlines()]]
         return "\n".join([*lines, ""])
     if inspect.isclass(thing):
-        return f".. autoclass:: {path}\n   :members:\n"
+        return f".. autoclass:: {path}\n{members(thing)}"
     if callable(thing):
         return f".. autofunction:: {path}\n"
     return f".. autodata:: {path}\n"
+
+
+def members(thing: type) -> str:
+    """The option that documents what a class adds: not what all settings have, nor fields without a text."""
+    hidden = ("_", "domain")
+    names = [name for name, member in vars(thing).items() if not name.startswith(hidden) and tells(member)]
+    return f"   :members: {', '.join(names)}\n" if names else ""
+
+
+def tells(member) -> bool:
+    """Whether a member has a text that says more than "Alias for field number 0"."""
+    text = inspect.getdoc(member)
+    return bool(text) and not text.startswith("Alias for field number")
 
 
 def module_entries(module) -> list[str]:

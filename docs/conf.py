@@ -1,5 +1,6 @@
 """Sphinx settings. Pages that depend on the code (API, claims, lectures) are made by _make.py before the build."""
 
+import functools
 import hashlib
 import os
 import re
@@ -13,6 +14,10 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 import _make  # noqa: E402
 from _plain import for_sphinx  # noqa: E402
 from docutils import nodes  # noqa: E402
+from jinja2 import FileSystemLoader  # noqa: E402
+from jinja2.sandbox import SandboxedEnvironment  # noqa: E402
+from numpydoc import docscrape_sphinx  # noqa: E402
+from sphinx.domains.python import PyAttribute, PyMethod, PyProperty  # noqa: E402
 
 from theory.reporting.formulas import formula  # noqa: E402
 
@@ -48,6 +53,8 @@ html_title = "theory"
 html_static_path = []
 html_math_renderer = "mathml"  # without a script or a network
 
+TEMPLATES = Path(docscrape_sphinx.__file__).parent / "templates"
+
 
 def visit_math(translator, node):
     """Inline formulas."""
@@ -61,10 +68,9 @@ def visit_math_block(translator, node):
     raise nodes.SkipNode
 
 
-def skip_the_obvious(app, what, name, obj, skip, options):
-    """Leave out what every setting has: `domain`, and fields that say no more than "Alias for field number 0"."""
-    alias = (getattr(obj, "__doc__", None) or "").startswith("Alias for field number")
-    return True if alias or name == "domain" else skip
+def skip_the_obvious(app, what, name, thing, skip, options):
+    """Leave out fields of which a module's class says no more than their numbers."""
+    return True if name == "domain" or not _make.tells(thing) else skip
 
 
 def keep_the_bars(app, what, name, thing, options, lines):
@@ -83,7 +89,16 @@ def plain_markdown(app, name, source):
     source[0] = for_sphinx(source[0])
 
 
+def keep_template():
+    """Let numpydoc parse its template once, not again for each docstring."""
+    environment = functools.cache(lambda: SandboxedEnvironment(loader=FileSystemLoader(TEMPLATES)))
+    docscrape_sphinx.SandboxedEnvironment = lambda loader: environment()
+
+
 def setup(app):
+    keep_template()
+    for member in (PyAttribute, PyMethod, PyProperty):  # a page's contents list classes and functions
+        member._toc_entry_name = lambda self, signature: ""
     app.connect("autodoc-process-docstring", keep_the_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", skip_the_obvious)
     app.connect("source-read", plain_markdown)
