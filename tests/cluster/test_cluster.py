@@ -111,6 +111,7 @@ def test_ranks_must_divide_the_workers():
         th.run(methods()[0], make_problem(), workers=8, steps=1, comm=Three())
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
     found = []

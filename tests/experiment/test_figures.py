@@ -440,6 +440,7 @@ def drawn():
     return draw
 
 
+@pytest.mark.kept
 @pytest.mark.parametrize("name", RECORDED)
 def test_shipped_figures_can_be_read_in_print(name, drawn):
     """At its own size: no wider than a page, no print below six points, nothing cut off, every axis with its name."""

@@ -38,6 +38,7 @@ def test_an_interruption_keeps_what_is_done():
     assert shared_out(None, [0, 1, 2, 3], work) == ({0: 0, 1: 1}, True)
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_claims(tmp_path, capsys):
     assert main(["verify", "--quick", *CLAIMS, "--json", str(tmp_path / "one.json")]) == 0
@@ -132,6 +133,7 @@ def test_data_that_claims_cannot_use_are_refused(capsys):
     assert "two classes" in capsys.readouterr().err
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 def test_claims_on_data_of_ones_own(tmp_path, capsys):
     path = tmp_path / "ledger.json"

@@ -54,6 +54,7 @@ def command(*arguments):
     return done.stdout
 
 
+@pytest.mark.kept
 def test_growth_measures_every_line():
     text = command("-m", "benchmarks", "growth", "--quick")
     lines = [line for line in text.splitlines() if line.startswith("| ")]
@@ -86,6 +87,7 @@ def test_every_row_of_one_process_is_measured():
     assert list(found) == names and all(int(rows) > 0 for rows in found.values())
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("job", "arguments", "names"),
@@ -109,6 +111,7 @@ def test_every_job_on_ranks_prints_what_was_measured(job, arguments, names):
         assert all(len(one[name]) >= 1 and min(one[name]) > 0.0 for name in names)
 
 
+@pytest.mark.kept
 @pytest.mark.mpi
 def test_ranks_say_how_much_memory_they_held(tmp_path):
     arguments = ["--methods", "sgd", "--steps", "5", "--data", "breast_cancer", "--out", str(tmp_path)]

@@ -113,6 +113,7 @@ def _(c, buffer, cursor, end, d, symbols):
     return cursor
 
 
+@pytest.mark.kept
 def test_the_fuzzer_sees_writes_and_reads_out_of_bounds():
     register_wire(203, Careless)
     with pytest.raises(RuntimeError, match="wrote outside"):
