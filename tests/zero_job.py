@@ -41,6 +41,7 @@ if __name__ == "__main__":
                 counting = Counting(world)
                 run = train(case, steps=steps, comm=counting)
                 bytes_sent.append(counting.bytes)
+            assert all(np.array_equal(x, run.x) for x in world.allgather(run.x))
             found[f"x {case}"], found[f"sent {case}"] = run.x, run.sent
             found[f"held {case}"] = list(run.held.values())
             # what stage 3 gathers at the end, for the answer, is in both

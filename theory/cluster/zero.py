@@ -1,8 +1,10 @@
-"""Training in which workers share parameters, gradients and moments: the stages of ZeRO, run layer by layer.
+"""Training in which workers divide parameters, gradients and moments among themselves: the stages of ZeRO.
 
 Stage 0 is data parallelism.  In stage 1 each worker keeps a slice of the moments, in stage 2 of the gradients, too, and
-in stage 3 of the parameters: a layer is gathered when it is needed, forward and backward, and dropped after its use.
-The text is one for all stages; what they keep and send is counted from the arrays themselves.
+in stage 3 of the parameters: a layer is gathered for its forward pass and again for its backward pass, as the paper
+counts, and dropped after each.  The first layer's parameters are needed backward for the l2 term alone, and the last
+layer's could be kept: with two layers that is all of stage 3's extra communication, in a deep network it is little.
+The code is the same for all stages; what is kept and sent is counted from the arrays.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class Together:
 
     def scatter(self, rows: list[np.ndarray], edges: np.ndarray) -> list[np.ndarray]:
         """For each worker here, its slice of every worker's row."""
-        return [np.stack([row[a:b] for row in rows]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return [np.stack([row[a:b] for row in rows]) for a, b in pairs(edges)]
 
     def gather(self, slices: list[np.ndarray], edges: np.ndarray) -> np.ndarray:
         """All workers' slices, one after the other."""
@@ -153,18 +155,16 @@ class Training:
             W = self.layer(k)
             for a in values:
                 a.append(self.activate(k, a[-1] @ W))
-        residuals = [residual(a.pop(), worker.classes) for a, worker in zip(values, self.workers, strict=True)]
+            del W  # before the next layer is gathered
+        residuals = [self.residual(a.pop(), worker.classes) for a, worker in zip(values, self.workers, strict=True)]
         for k in reversed(range(len(self.shapes))):  # backward
             W = self.layer(k)
             for worker, a, r in zip(self.workers, values, residuals, strict=True):
                 worker.gradients[k] = (a[k].T @ r + np.float32(self.network.l2) * W).ravel()
             if k > 0:
                 residuals = [r @ W.T * self.slope(a[k]) for a, r in zip(values, residuals, strict=True)]
-            if self.options.stage >= 2:
-                self.reduce(k, t)  # from here on the workers have slices of it
-        for k in range(len(self.shapes)):
-            if self.options.stage < 2:
-                self.reduce(k, t)
+            del W
+            self.reduce(k, t)  # from stage 2 on workers have slices of it from here on
         self.held = self._held()
         for k in range(len(self.shapes)):
             self.update(k, t)
@@ -189,7 +189,8 @@ class Training:
         for i, worker, part in zip(self.team.here, self.workers, slices, strict=True):
             g = worker.gradients[k]
             g[:] = 0.0
-            g[at if whole is not None else at[ends[i] : ends[i + 1]]] = part if whole is None else whole
+            where, mean = (at, whole) if whole is not None else (at[ends[i] : ends[i + 1]], part)
+            g[where] = mean
             if self.options.stage >= 2:
                 worker.gradients[k] = g[self.own(k, i)].copy()
 
@@ -216,8 +217,9 @@ class Training:
         return np.sort(np.concatenate(parts))
 
     def scatter(self, rows: list[np.ndarray], ends: np.ndarray) -> list[np.ndarray]:
-        """The mean of all workers' rows, of which each worker here gets its slice; added in the workers' order."""
-        self.sent += sum(int(ends[-1] - (ends[i + 1] - ends[i])) for i in self.team.here)
+        """The mean of all workers' rows, of which each worker here gets its slice; added alike here and on ranks."""
+        for i, row in zip(self.team.here, rows, strict=True):
+            self.sent += row.size - int(ends[i + 1] - ends[i])
         scale = np.float32(1.0 / self.team.workers)
         return [scale * np.add.reduce(got, axis=0) for got in self.team.scatter(rows, ends)]
 
@@ -232,6 +234,13 @@ class Training:
             return scores
         return np.tanh(scores) if self.network.kind == TANH else np.maximum(scores, 0.0)
 
+    def residual(self, scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """What each row adds to the gradient in its scores: the probabilities, less 1 at the true class."""
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores /= scores.sum(axis=1, keepdims=True)
+        scores[np.arange(classes.size), classes] -= 1.0
+        return scores / np.float32(self.network.n / self.team.workers)  # the mean of the workers is that of all rows
+
     def slope(self, values: np.ndarray) -> np.ndarray:
         """The slope of phi, where it has these values."""
         return 1.0 - values * values if self.network.kind == TANH else (values > 0.0).astype(values.dtype)
@@ -242,14 +251,6 @@ def pairs(edges: np.ndarray) -> Iterator[tuple[int, int]]:
     return zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
 
 
-def residual(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The gradient of the mean loss in the scores: the probabilities, less 1 at the true class, over the rows."""
-    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-    scores /= scores.sum(axis=1, keepdims=True)
-    scores[np.arange(classes.size), classes] -= 1.0
-    return scores / np.float32(classes.size)
-
-
 def adam(rule: Adam, step: float, t: int, x: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> None:
     """Move x, m and v by a step of Adam; t counts from 1."""
     m *= rule.beta1
@@ -257,12 +258,13 @@ def adam(rule: Adam, step: float, t: int, x: np.ndarray, g: np.ndarray, m: np.nd
     v *= rule.beta2
     v += (1.0 - rule.beta2) * g * g
     root = np.sqrt(v / (1.0 - rule.beta2**t)) + rule.eps
-    x -= step * rule.rate * (m / (1.0 - rule.beta1**t) / root + rule.decay * x)
+    u = np.divide(m / (1.0 - rule.beta1**t), root, out=np.zeros_like(m), where=v > 0.0)  # 0 where there was no gradient
+    x -= step * rule.rate * (u + rule.decay * x)
 
 
 def run_zero(
     network: TwoLayer,
-    workers: int = 4,
+    workers: int | None = None,
     stage: int = 3,
     *,
     steps: int = 10,
@@ -278,9 +280,9 @@ def run_zero(
     Parameters
     ----------
     network : TwoLayer
-        With dense rows; each worker has as many of them as any other, to within one.
-    workers : int
-        Number of workers in this process; with ``comm`` there is one on each rank.
+        With dense rows, which are divided evenly, to within one.
+    workers : int, optional
+        Number of workers, at most one for each row: 4 by default; with ``comm`` the number of its ranks.
     stage : int
         0 (data parallelism) to 3.
     steps, step : int, float
@@ -288,8 +290,8 @@ def run_zero(
     server : Adam
         The update rule.
     share : float
-        Above 0, at most 1: this share of a gradient's coordinates is sent, the same ones by all workers, others in
-        every step.
+        Above 0, at most 1: this share of the coordinates of each worker's slice of a layer is sent, rounded, the same
+        coordinates by all workers, others in every step; the rest of the mean gradient is 0.
     memory : bool
         Whether a worker adds to its gradient what it did not send before.
     comm : mpi4py communicator, optional
@@ -305,13 +307,13 @@ def run_zero(
     Raises
     ------
     ValueError
-        If an argument is outside its domain.
+        If an argument is outside its domain, or if a slice would send nothing.
 
     Notes
     -----
     [rajbhandari2020zero]; what should be held and sent: :func:`theory.bounds.zero_memory`,
-    :func:`theory.bounds.zero_volume`.  A layer that is gathered comes on top of what
-    is held, until its use ends.
+    :func:`theory.bounds.zero_volume`.  On top of what is held
+    come, for a while, the parameters and the gradient of one layer, and activations.
 
     Examples
     --------
@@ -327,13 +329,18 @@ def run_zero(
     """
     require(isinstance(network, TwoLayer), "network", network, "a network from two_layer", TypeError)
     require(isinstance(network.A, np.ndarray), "network", network, "one with dense rows")
-    require(stage in STAGES, "stage", stage, "0, 1, 2 or 3")
+    stage = whole_number("stage", stage, low=STAGES[0], high=STAGES[-1])
     require(0.0 < finite_number("share", share) <= 1.0, "share", share, "a number above 0, at most 1")
-    require(finite_number("step", step) > 0.0, "step", step, "a number above 0")
+    require(0.0 < finite_number("step", step) < np.inf, "step", step, "a finite number above 0")
     require(isinstance(server, Adam), "server", server, "Adam(...)", TypeError)
-    steps = whole_number("steps", steps)
-    team = Together(whole_number("workers", workers, high=network.n)) if comm is None else OnRanks(comm)
-    training = Training(network, team, Options(stage, step, server, share, flag("memory", memory), seed))
+    steps, memory = whole_number("steps", steps), flag("memory", memory)
+    ranks = None if comm is None else comm.Get_size()
+    require(ranks is None or workers in (None, ranks), "workers", workers, f"{ranks}, one on each rank")
+    N = whole_number("workers", workers or ranks or 4, high=network.n)
+    team = Together(N) if comm is None else OnRanks(comm)
+    training = Training(network, team, Options(stage, step, server, share, memory, seed))
+    least = min(high - low for edges in training.edges for low, high in pairs(edges) if high > low)
+    require(round(share * least) >= 1, "share", share, f"enough for one of the {least} of the smallest slice")
     for t in range(1, steps + 1):
         training.step(t)
     numbers = sum(team.all(training.sent)) / (team.workers * steps)

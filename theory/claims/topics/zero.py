@@ -25,6 +25,13 @@ def _network():
     return two_layer((rng.standard_normal((48, 48)), np.arange(48) % 12), width=16)
 
 
+def _exchanged(run, stage):
+    """What would be held if stage 2 divided the parameters, not the gradients."""
+    held = run.held
+    swapped = held | {"parameters": held["gradients"], "gradients": held["parameters"]}
+    return run._replace(held=swapped if stage == 2 else held)
+
+
 @claim(
     "zero.memory",
     of=bounds.zero_memory,
@@ -35,6 +42,10 @@ def _network():
         "gradients are not divided": (
             lambda stage: Sharded(Adam()) if stage else Adam(),
             lambda network, workers, stage, **known: run_zero(network, workers, min(stage, 1), **known),
+        ),
+        "parameters are divided, not gradients": (
+            lambda stage: Sharded(Adam()) if stage else Adam(),
+            lambda network, workers, stage, **known: _exchanged(run_zero(network, workers, stage, **known), stage),
         ),
         "parameters are not divided": (
             lambda stage: Sharded(Adam()) if stage else Adam(),
@@ -60,9 +71,10 @@ def _(context):
     for memory in (False, True):
         for stage in (0, 1, 2, 3):
             found = run(network, WORKERS, stage, steps=2, share=0.125, memory=memory)
-            predicted = bounds.zero_memory(network.d, WORKERS, stage, SINGLE * memory, 2 * SINGLE, SINGLE, SINGLE)
-            label = f"bytes of a worker with a network, stage {stage}" + ", error feedback" * memory
-            yield identity(label, sum(found.held.values()), predicted)
+            expected: Any = bounds.zero_memory(network.d, WORKERS, stage, SINGLE * memory, 2 * SINGLE, SINGLE, SINGLE)
+            for part, held in found.held.items():
+                label = f"bytes of a network's {part}, stage {stage}" + ", error feedback" * memory
+                yield identity(label, held, expected.terms[part])
 
 
 @claim(
