@@ -9,6 +9,7 @@
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
 #   make keep                 measure again what changed, and keep the evidence (docs/evidence, tests/kept.jsonl)
 #   make check                the quick loop: fast tests and ruff
+#   make tools                what the tests and the documentation need, into .venv
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
@@ -36,7 +37,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -87,6 +88,8 @@ keep: $(STAMP)-test
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
 	$(PY) -m pytest -m "not slow and not full" -x -q $(ARGS)
+
+tools: $(STAMP)-test $(STAMP)-docs
 
 lint: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
