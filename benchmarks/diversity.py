@@ -15,6 +15,7 @@ from .pairing import Row, clocked, in_turn, versus
 
 AGAINST = "one pass over the CSR arrays"
 POINTS, SECONDS = 100, 2.0
+LEAST = "a loop of products alone, no loss and no l2 term, one thread"
 
 
 @kernel
@@ -29,6 +30,18 @@ def _stream(data, indices):
         s3 += data[p + 3]
         columns ^= indices[p] ^ indices[p + 1] ^ indices[p + 2] ^ indices[p + 3]
     return (s0 + s1) + (s2 + s3), columns
+
+
+@kernel
+def _products(data, indices, indptr, x, out):
+    """The least that a gradient takes: each row's product with x, and the row times it added to a vector."""
+    for i in range(indptr.size - 1):
+        a, b = indptr[i], indptr[i + 1]
+        total = 0.0
+        for p in range(a, b):
+            total += data[p] * x[indices[p]]
+        for p in range(a, b):
+            out[indices[p]] += total * data[p]
 
 
 def batch_bounds(given):
@@ -47,9 +60,12 @@ def batch_bounds(given):
     }
     clocks = {what: clocked(call, 3) for what, (call, _) in calls.items()}
     clocks["f and its gradient"] = clocked(calls["f and its gradient"][0], 3, clock=time.perf_counter)  # two threads
+    clocks[LEAST] = clocked(lambda: _products(A.data, A.indices, A.indptr, x, out), 3)
     seconds = in_turn(given.turns, stream=clocked(lambda: _stream(A.data, A.indices), 3), **clocks)
     for what, (_, target) in calls.items():
         ratio = seconds[what] / seconds["stream"]
         yield Row(what, AGAINST, ratio, target, versus(seconds[what], seconds["stream"]))
+    times = versus(seconds[LEAST], seconds["stream"])
+    yield Row(f"for comparison: {LEAST}", AGAINST, seconds[LEAST] / seconds["stream"], None, times)
     along = in_turn(max(3, given.turns // 3), ours=clocked(lambda: diversity_along(problem, points)))
     yield Row(f"B_D at {POINTS} points of a trajectory", "", along["ours"], ("at most", SECONDS), unit=" s")

@@ -21,6 +21,16 @@ from .pairing import Row, versus
 HERE = Path(__file__).resolve().parent
 SECONDS = 300  # after which a job is ended
 
+BAREST = """
+import resource
+import numba
+from mpi4py import MPI
+
+numba.njit(lambda x: x)(1.0)
+MPI.COMM_WORLD.Barrier()
+print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.1f} MB")
+"""
+
 
 def mpirun() -> str:
     """``mpirun`` beside this Python, else on the PATH."""
@@ -90,9 +100,17 @@ def overlap(given):
         )
 
 
+def _peaks(text: str) -> list[float]:
+    """MB that ranks held, as they said."""
+    return [float(mb) for mb in re.findall(r"^peak ([\d.]+) MB$", text, re.MULTILINE)]
+
+
 def flagship(given):
-    """Memory and wall time of ``mpirun -n 8 python -m theory.experiment``."""
+    """Memory and wall time of ``mpirun -n 8 python -m theory.experiment``, beside ranks that only begin."""
     quick = given.turns < 10
+    begin = time.perf_counter()
+    barest = _peaks(start(8, "-c", BAREST))
+    waited = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--out", f"{folder}/runs", *(["--steps", "20"] if quick else [])]
         if given.path is not None:
@@ -102,7 +120,7 @@ def flagship(given):
             begin = time.perf_counter()
             text = start(8, "-m", "benchmarks.rank_memory", *arguments, THEORY_CACHE=f"{folder}/cache")
             walls.append(time.perf_counter() - begin)
-            peaks.append([float(mb) for mb in re.findall(r"^peak ([\d.]+) MB$", text, re.MULTILINE)])
+            peaks.append(_peaks(text))
     what = "Flagship, 8 ranks" + (", 20 steps" if quick else "")
     states = (("nothing compiled or cached", 45.0, 400.0), ("all compiled and cached", 14.0, 250.0))
     for wall, peak, (state, seconds, megabytes) in zip(walls, peaks, states, strict=True):
@@ -110,3 +128,6 @@ def flagship(given):
         yield Row(f"{what}, {state}: most memory of a rank", "", most, ("at most", megabytes), middle, " MB")
         target = None if quick else ("at most", seconds)
         yield Row(f"{what}, {state}: wall time", "", np.array([wall]), target, "", " s")
+    what = "for comparison: 8 ranks that import mpi4py and Numba, and compile one function"
+    yield Row(f"{what}: most memory of a rank", "", np.array([max(barest)]), None, "", " MB")
+    yield Row(f"{what}: wall time", "", np.array([waited]), None, "", " s")
