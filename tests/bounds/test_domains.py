@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
+import theory as th
 from theory import bounds
 from theory.bounds.bibliography import cited, entries, fields, keys, source_known
 from theory.bounds.closed_form import formula, total
@@ -229,3 +230,10 @@ def test_beside_an_array_a_number_is_one_number():
 
 def test_formulas_of_numbers_alone_still_take_arrays():
     assert np.allclose(bounds.top_k_contraction(np.array([4, 8]), 2), [0.5, 0.25])
+
+
+def test_a_misspelt_name_has_its_neighbour():
+    for module, name, near in ((bounds, "qsgd_varianc", "qsgd_variance"), (th, "ParalelSGD", "ParallelSGD")):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean {near}?"):
+            getattr(module, name)
+        assert not hasattr(module, "nothing_like_it_at_all")

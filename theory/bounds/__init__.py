@@ -7,6 +7,8 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 # ruff: noqa: F403
 
+from typing import Any
+
 from .adaptive import *
 from .atomo import *
 from .averages import *
@@ -88,3 +90,11 @@ __all__ = sorted(
 
 def __dir__() -> list[str]:
     return __all__  # the formulas alone
+
+
+def __getattr__(name: str) -> Any:
+    import difflib
+
+    near = difflib.get_close_matches(name, __all__, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
