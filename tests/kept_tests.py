@@ -1,10 +1,10 @@
 """Tests that are run again only when something changed: those marked ``kept``, for tests that take long.
 
 ``pytest --keep`` runs those that changed, each in a process of its own, and notes in ``tests/kept.jsonl`` what was
-executed for it, with a digest.  While the digest is the same, the test is not run but for one in twenty, drawn from the
+executed for it, with a digest.  While the digest is the same, the test is not run but for one in ten, drawn from the
 commit's name, and pytest's summary says so.  It is run if there is another version of what it is measured with, if a
 Python process that it started did not tell what it executed, or if its line was edited.  Not seen are other programs,
-files outside the checkout, and where an import leads; one in twenty, and ``--afresh``, which runs all, are for these.
+files outside the checkout, and where an import leads; the one in ten, and ``--afresh``, which runs all, are for these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "kept.jsonl"
 FOLDER = "THEORY_TRACE"  # processes that a test starts write there what they executed
 START = ROOT / "tests" / "traced_processes"  # on the path of a process it makes it do so
-CLAIMS, TESTS = 10, 20  # one in so many is run although nothing changed
+SHARE = 10  # one in so many is run although nothing changed
 
 
 @functools.cache
@@ -40,9 +40,9 @@ def commit() -> str:
     return answer.stdout.strip()
 
 
-def drawn(name: str, share: int) -> bool:
-    """Whether a test or claim is measured again although nothing changed: one in ``share``, by the commit's name."""
-    return int(hashlib.sha256(f"{commit()} {name}".encode()).hexdigest(), 16) % share == 0
+def drawn(name: str) -> bool:
+    """Whether a test or claim is measured again although nothing changed: one in ten, others at another commit."""
+    return int(hashlib.sha256(f"{commit()} {name}".encode()).hexdigest(), 16) % SHARE == 0
 
 
 def checksum(entry: dict) -> str:
@@ -97,16 +97,13 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
         items[:] = [item for item in items if item in wanted]
     for item in same if not keep else ():
-        if not drawn(item.nodeid, TESTS):
+        if not drawn(item.nodeid):
             reason = f"unchanged: kept evidence of {known[item.nodeid]['commit'][:10]}"
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_report_header(config):
-    return (
-        f"of kept tests one in {TESTS}, of claims one in {CLAIMS} is run although nothing changed, drawn from commit "
-        f"{commit()[:10]}"
-    )
+    return f"kept tests and claims: one in {SHARE} is run although nothing changed, drawn from commit {commit()[:10]}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from kept_tests import CLAIMS, drawn
+from kept_tests import drawn
 
 import theory as th
 from theory import bounds
@@ -48,7 +48,7 @@ def to_measure(request):
     """The claims that are measured: all, or what changed and one in ten of the rest; the others are only judged."""
     if request.config.getoption("--afresh"):
         return set(list_claims())
-    return set(changed(list_claims(), EVIDENCE, 0, True)) | {id for id in list_claims() if drawn(id, CLAIMS)}
+    return set(changed(list_claims(), EVIDENCE, 0, True)) | {id for id in list_claims() if drawn(id)}
 
 
 @pytest.mark.parametrize("id", CASES)
