@@ -65,14 +65,14 @@ def _is_inside(thing: Any) -> bool:
     return _is_inside_name(getattr(thing, "__module__", None) or "")
 
 
-HAS_DOCSTRING = 0x4000000  # of a code object's flags, from Python 3.13 on; before, the first constant of a function
+HAS_DOCSTRING = 0x4000000  # of a code object's flags, from Python 3.14 on; before, the first constant of a function
 SHAPING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR  # Numba clears others under a profiler
 
 
 def code_text(code: python.CodeType) -> str:
     """All of a code object that shapes what it does: no positions, names of files, or docstrings."""
     constants = list(code.co_consts)
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         documented = bool(code.co_flags & HAS_DOCSTRING)
     else:  # code objects of comprehensions have no place for a docstring
         function = code.co_flags & inspect.CO_NEWLOCALS and not code.co_name.startswith("<")
