@@ -66,7 +66,7 @@ test: $(STAMP)-test
 # An empty cache folder for one recipe, removed when that ends.
 COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CACHE="$$cache"
 
-test-full: $(STAMP)-test
+test-full: $(STAMP)-test,pepit
 	$(COLD) && $(PYTEST) -m "" --afresh $(ARGS)
 
 test-versions:
