@@ -34,7 +34,7 @@ def _stream(data, indices):
 
 @kernel
 def _products(data, indices, indptr, x, out):
-    """The least that a gradient takes: each row's product with x, and the row times it added to a vector."""
+    """Each row's product with x, and the row times it added to a vector: a gradient without its loss."""
     for i in range(indptr.size - 1):
         a, b = indptr[i], indptr[i + 1]
         total = 0.0

@@ -137,6 +137,7 @@ class FourRanks:
         (dict(share=1.5), "share"),
         (dict(step=-1.0), "step"),
         (dict(workers=61), "workers"),
+        (dict(workers=0), "workers"),
         (dict(memory="no"), "memory"),
         (dict(steps=0), "steps"),
     ],

@@ -336,7 +336,7 @@ def run_zero(
     steps, memory = whole_number("steps", steps), flag("memory", memory)
     ranks = None if comm is None else comm.Get_size()
     require(ranks is None or workers in (None, ranks), "workers", workers, f"{ranks}, one on each rank")
-    N = whole_number("workers", workers or ranks or 4, high=network.n)
+    N = whole_number("workers", (ranks or 4) if workers is None else workers, high=network.n)
     team = Together(N) if comm is None else OnRanks(comm)
     training = Training(network, team, Options(stage, step, server, share, memory, seed))
     least = min(high - low for edges in training.edges for low, high in pairs(edges) if high > low)
