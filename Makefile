@@ -89,7 +89,7 @@ check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
 	$(PY) -m pytest -m "not slow and not full" -x -q $(ARGS)
 
-tools: $(STAMP)-test $(STAMP)-docs
+tools: $(STAMP)-test,pepit $(STAMP)-docs
 
 lint: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .

@@ -185,3 +185,48 @@ def test_rank_0_compiles_first_then_one_rank_of_each_machine(tmp_path, machines)
         for late in after:
             assert all(late[2] >= early[3] for early in before)
     assert all(late[2] >= groups[0][0][3] for late in groups[2])
+
+
+LEFT = """
+import gc
+import numpy as np
+import theory as th
+from mpi4py import MPI
+
+d = 2000
+rng = np.random.default_rng(0)
+problem = th.ridge((rng.standard_normal((16, d)), rng.standard_normal(16)), l2=0.1)
+memory = dict(step=th.Constant(1e-4), feedback=th.ErrorFeedback())
+methods = [
+    th.ParallelSGD(th.TopK(3), **memory),
+    th.LocalSGD(th.TopK(3), local_steps=2, **memory),
+    th.DPSGD(step=th.Constant(1e-4), graph=th.Ring()),
+    th.ParallelSGD(step=th.Constant(1e-4), server=th.Sharded(th.Adam())),
+]
+for comm in (MPI.COMM_WORLD, None):
+    for method in methods:
+        th.run(method, problem, workers=4, steps=4, comm=comm)  # what is made once stays
+        gc.collect()
+        gc.disable()
+        th.run(method, problem, workers=4, steps=4, comm=comm)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        gc.set_debug(0)
+        gc.enable()
+        held = {id(a): a.size for a in gc.garbage if isinstance(a, np.ndarray)}
+        held |= {id(a): a.size for one in gc.garbage for a in gc.get_referents(one) if isinstance(a, np.ndarray)}
+        vectors = sum(size >= d for size in held.values())
+        gc.garbage.clear()
+        if MPI.COMM_WORLD.Get_rank() == 0:
+            print(vectors, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_a_run_that_has_ended_leaves_no_vectors_to_the_collector_of_cycles(tmp_path):
+    job = tmp_path / "job.py"
+    job.write_text(LEFT, encoding="utf-8")
+    done = run_mpi(2, job, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0"] * 8

@@ -79,6 +79,7 @@ def test_a_stopped_run_has_the_bits_of_a_shorter_one():
     ("given", "text"),
     [
         (dict(target={"loss": 1.0}), "target: got"),
+        (dict(target={}), "target: got {}"),
         (dict(target=-1.0), "target: gap: got -1.0"),
         (dict(target="soon"), "target: gap: got 'soon'"),
         (dict(tol=0.0), "tol: got 0.0"),

@@ -9,6 +9,8 @@ from theory.worst import CASES, TOLERANCE, compared, solution_of
 
 pytest.importorskip("PEPit", reason='worst cases are solved again with PEPit: pip install "theory[pepit]"')
 SOLVERS = 1e-6  # relative: of two versions of the solvers
+# The solver stops short of the supremum, 8, at another place on every machine: 7.99936 and 7.99958 so far.
+STOPS_SHORT = {"variance_reduced_gradient": 2e-4}
 
 
 @pytest.mark.parametrize("id", CASES)
@@ -17,7 +19,7 @@ def test_a_kept_solution_is_what_the_solver_finds(id):
 
     case = CASES[id]
     found, kept = solve(case), solution_of(case)
-    assert found.value == pytest.approx(kept.value, rel=SOLVERS)
+    assert found.value == pytest.approx(kept.value, rel=STOPS_SHORT.get(id, SOLVERS))
     assert found.attained <= found.value + SOLVERS * abs(found.value)
     assert len(found.gram) == len(kept.gram)
     assert compared(case, found).verdict == compared(case, kept).verdict

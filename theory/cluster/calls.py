@@ -67,6 +67,10 @@ class Calls:
         self._layouts[id(array)] = identity(array)
         self._pins += array, *pinned(array)
 
+    def _check_layout(self, name: str, array: np.ndarray) -> None:
+        """Reject an array of the run, for Python code, whose layout was changed in place."""
+        require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
+
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""
         return self._once(("own", key), make)
@@ -75,6 +79,11 @@ class Calls:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+    def release(self) -> None:
+        """Let go of all that the run has made, whose parts refer to each other: else it stays for some runs more."""
+        for made in (self.rates, self):
+            vars(made).clear()
 
     def _handle(self, cls: Callable[[Any], Handle], content: Any) -> Any:
         """A handle of this run."""

@@ -28,7 +28,7 @@ from ..methods.rows import Average, Count
 from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
 from ..problems.base import rows, without_mechanism
-from .calls import CHANGED, identity, in_round, is_always, real
+from .calls import in_round, is_always, real
 from .graph_rows import GraphRows
 from .message_handles import Phase
 from .rows import check_apart
@@ -213,6 +213,7 @@ class Run(GraphRows):
         self.python(self._skip, "skip", OTHER)
 
     def _skip(self, t: int) -> None:
+        self._check_layout("run.sent", self.sent)
         self.sent[:, SKIPPED] += 1
 
     # --- who acts --------------------------------------------------------------------------------------------------
@@ -270,11 +271,11 @@ class Run(GraphRows):
         """Count the gradients that inactive workers do not evaluate in this round."""
         steps = self.rates.every
         each = drawn(self.setup.batches, (t + 1) * steps) - drawn(self.setup.batches, t * steps)
-        self.sent[:, ABSENT] += (self.workers - int(self.heard.count[0])) * each
+        self.sent[:, ABSENT] += (self.workers - self.heard.now().size) * each
 
     def _some_act(self) -> None:
-        for name, array in (("run.weight", self.weight), ("run.setup.batches", self.setup.batches)):
-            require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
+        for name, array in (("weight", self.weight), ("sent", self.sent), ("setup.batches", self.setup.batches)):
+            self._check_layout(f"run.{name}", array)
         require(
             self.replicas == 1,
             "replicas",

@@ -233,7 +233,10 @@ def run(
         else:
             transport = mpi.Ranks(comm)
             driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-        result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
+        try:
+            result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
+        finally:
+            driver.run.release()
         transport.close()
         return result
 

@@ -53,7 +53,7 @@ def owned(run: Any, rows: int = 0) -> Iterator[tuple[str, Piece]]:
     for name, pieces in run._waiting.items():
         yield from ((name, piece) for piece in pieces if name not in run._arrays)
     acting = np.full(run.workers, np.nan)
-    chosen = run.heard.index[: run.heard.count[0]] if run.links is None else np.arange(run.workers)
+    chosen = run.heard.now() if run.links is None else np.arange(run.workers)
     acting[chosen] = run.weight[chosen]
     yield ACTING, Piece.of(acting)
     yield TIMES, Piece.of(run.nanoseconds)

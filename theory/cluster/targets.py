@@ -64,6 +64,7 @@ def _named(name: str) -> str:
 def read_targets(tol: Any, target: Any, problem: Any) -> Targets:
     """Read the arguments ``tol`` and ``target`` of a run; a gap needs the optimum, which is computed here."""
     given = dict(target) if isinstance(target, Mapping) else {} if target is None else {"gap": target}
+    require(bool(given) or target is None, "target", target, ALLOWED)
     for name, number in given.items():
         require(name in GOALS or name in BUDGETS, "target", target, ALLOWED)
         number = finite_number(f"target: {name}", number)

@@ -121,6 +121,10 @@ class Owners(NamedTuple):
         """Numbers 0 to n - 1; a round function can only read them."""
         return cls(read_only(np.arange(n, dtype=np.int64)), read_only(np.array([n], np.int64)))
 
+    def now(self) -> np.ndarray:
+        """The owners at present, from where kernels read them, whatever became of the views' shapes."""
+        return writable(self.index)[: writable(self.count)[0]]
+
     def become(self, index: np.ndarray) -> None:
         """Replace the owners; there are at most as many as at first."""
         writable(self.index)[: index.size], writable(self.count)[0] = index, index.size
@@ -256,5 +260,5 @@ def _entry(compiled: Any, tp: Any) -> int:
 
 def _each(function: Callable[..., object], arguments: Any, replicas: int, owners: Owners, t: int) -> None:
     for r in range(replicas):
-        for w in owners.index[: owners.count[0]].tolist():
+        for w in owners.now().tolist():
             function(arguments, t, r, w)

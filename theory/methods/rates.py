@@ -237,6 +237,7 @@ class Rates:
 
     def batches(self, sizes: np.ndarray) -> tuple[Rate, Rate]:
         """A worker's batch sizes, the last of which holds for all later steps, and the number of rows drawn before."""
+        sizes = sizes.copy()  # a round function may change the layout of the run's own
         before = np.concatenate([[0], np.cumsum(sizes)])
         last = sizes.size - 1
 

@@ -134,7 +134,10 @@ def commit(root: Path = SHIPPED.parents[2]) -> str:
 def write_whole(path: Path, text: str) -> None:
     """Write a file atomically."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     part.replace(path)
 
 
