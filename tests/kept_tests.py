@@ -188,7 +188,7 @@ def _watch(event: str, arguments: tuple) -> None:
     """A process that will not tell what it executes begins and never ends: nothing is kept of the test."""
     if event == "subprocess.Popen":
         variables = os.environ if arguments[3] is None else arguments[3]
-        told = variables.get(FOLDER) and str(variables.get("PYTHONPATH", "")).startswith(str(START))
+        told = variables.get(FOLDER) and str(START) in str(variables.get("PYTHONPATH", "")).split(os.pathsep)
     else:
         told = event not in ("os.fork", "os.forkpty", "os.system")
     if not told and os.environ.get(FOLDER):

@@ -31,7 +31,7 @@ TOOLS = frozenset(  # executed beside a result: they record it, save it, or fetc
         "core/fingerprints",
         "core/private_files",
     )
-)
+) | {"tests/kept_tests.py"}
 TOPICS = "theory/claims/topics/"  # where each registration is a result of its own
 WORDS = frozenset("title statement latex attained proof source source_known quote see refuted bibtex".split())
 REMEMBERED = ("cache", "lru_cache", "cached_property")  # a result from before is returned without being executed
