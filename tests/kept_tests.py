@@ -184,11 +184,18 @@ def _traced(item) -> dict:
     return {"runs": runs, "entry": entry if entry["digest"] else None}
 
 
+def tells(command, variables) -> bool:
+    """Whether Python, started so, imports our ``sitecustomize`` and no other."""
+    folders = map(Path, str(variables.get("PYTHONPATH", "")).split(os.pathsep))
+    first = next((one for one in folders if any(one.glob("sitecustomize*"))), None)
+    ignored = {"-I", "-E", "-S"} & set(command if isinstance(command, (list, tuple)) else ())
+    return bool(variables.get(FOLDER)) and first == START and not ignored
+
+
 def _watch(event: str, arguments: tuple) -> None:
     """A process that will not tell what it executes begins and never ends: nothing is kept of the test."""
     if event == "subprocess.Popen":
-        variables = os.environ if arguments[3] is None else arguments[3]
-        told = variables.get(FOLDER) and str(START) in str(variables.get("PYTHONPATH", "")).split(os.pathsep)
+        told = tells(arguments[1], os.environ if arguments[3] is None else arguments[3])
     else:
         told = event not in ("os.fork", "os.forkpty", "os.system")
     if not told and os.environ.get(FOLDER):

@@ -243,6 +243,24 @@ def weights_reshaped(run):
     run.add(run.x, received(run))
 
 
+def sent_reshaped(run):
+    run.sent.shape = (-1, 1)
+    run.skip()
+
+
+def batches_reshaped(run):
+    run.setup.batches.shape = (1, -1)
+    run.choose(2)
+
+
+def nanoseconds_reshaped(run):
+    run.nanoseconds.shape = (2, 2)  # which no operation reads, but the history
+
+
+def owners_moved(run):
+    run.active.index.base.resize(10**6)
+
+
 def memory_moved(run):
     mine = np.ones((1, 1, D))
     run.add(run.x, mine)
@@ -297,6 +315,10 @@ WRONG = {
     a_shape_changed: "v, models: got 'an array whose shape, strides or dtype was changed in place'",
     a_shape_changed_after_the_first_use: r"Combine: Y: got 'shape \(5, 1, 1\)', allowed: shape",
     weights_reshaped: "Accumulate: weight: got 'an array whose shape, strides or dtype was changed in place'",
+    sent_reshaped: "run.sent: got 'an array whose shape, strides or dtype was changed in place'",
+    batches_reshaped: "run.setup: got 'an array whose shape, strides or dtype was changed in place'",
+    nanoseconds_reshaped: "run.nanoseconds: got 'an array whose shape, strides or dtype was changed in place'",
+    owners_moved: "'_Shown' object has no attribute 'resize'",
     memory_moved: "cannot resize an array",
     half_precision: "Combine: X: got 'dtype float16', allowed: an array of floats, float64 or float32",
     big_endian: "Combine: X: got 'dtype >f8', allowed: an array of floats",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import shutil
 from collections import Counter
 
 import pytest
 from conftest import ROOT
-from kept_tests import checksum, processes, read, unchanged
+from kept_tests import FOLDER, START, checksum, processes, read, tells, unchanged
 
 from theory.claims import find_claim, list_claims
 from theory.claims.evidence import EvidenceDamaged, from_line, measured, same_numbers, to_line
@@ -273,3 +274,14 @@ def test_packages_of_an_environment_in_the_checkout_are_outside_it(tmp_path):
         path.write_text("def f():\n    return 1\n", encoding="utf-8")
     found = Sources(tmp_path).executed([(str(own), 1), (str(installed), 1)])
     assert found == {"theory/own.py": ["f"]}
+
+
+def test_a_process_is_believed_only_where_it_will_tell(tmp_path):
+    (tmp_path / "sitecustomize.py").touch()
+
+    def told(*folders, command=("python", "job.py"), **more):
+        return tells(command, {FOLDER: "folder", "PYTHONPATH": os.pathsep.join(map(str, folders)), **more})
+
+    assert told(START) and told(ROOT, START) and told(START, tmp_path) and told(START, command="python job.py")
+    assert not told(tmp_path, START) and not told(ROOT) and not told(START, **{FOLDER: ""})
+    assert not told(START, command=["python", "-I", "job.py"]) and not tells(["python"], {FOLDER: "folder"})

@@ -9,8 +9,9 @@ from theory.worst import CASES, TOLERANCE, compared, solution_of
 
 pytest.importorskip("PEPit", reason='worst cases are solved again with PEPit: pip install "theory[pepit]"')
 SOLVERS = 1e-6  # relative: of two versions of the solvers
-# The solver stops short of the supremum, 8, at another place on every machine: 7.99936 and 7.99958 so far.
-STOPS_SHORT = {"variance_reduced_gradient": 2e-4}
+# The solver stops short of the supremum at another place on every machine: 7.99936 and 7.99958 so far.
+SUPREMUM = {"variance_reduced_gradient": 8.0}
+SHORT = 2e-4  # relative
 
 
 @pytest.mark.parametrize("id", CASES)
@@ -19,7 +20,11 @@ def test_a_kept_solution_is_what_the_solver_finds(id):
 
     case = CASES[id]
     found, kept = solve(case), solution_of(case)
-    assert found.value == pytest.approx(kept.value, rel=STOPS_SHORT.get(id, SOLVERS))
+    if id in SUPREMUM:
+        least, most = (1 - SHORT) * SUPREMUM[id], (1 + SOLVERS) * SUPREMUM[id]
+        assert least <= found.value <= most and least <= kept.value <= most
+    else:
+        assert found.value == pytest.approx(kept.value, rel=SOLVERS)
     assert found.attained <= found.value + SOLVERS * abs(found.value)
     assert len(found.gram) == len(kept.gram)
     assert compared(case, found).verdict == compared(case, kept).verdict

@@ -46,6 +46,7 @@ class Calls:
         self._bound: dict[Any, Call] = {}  # cache of calls, by operation and arguments
         self._handles: dict[int, Handle] = {}  # those that this run has made, by their ids
         self._layouts: dict[int, tuple] = {}  # of the arrays that were made with the run, by their ids
+        self._of_attributes: list[tuple[str, np.ndarray]] = []  # those arrays, with the names of the attributes
         self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
@@ -59,17 +60,20 @@ class Calls:
 
     def _fix(self) -> None:
         """From now on attributes are not replaced, and arrays have the shapes that they have."""
-        for array in (a for value in vars(self).values() for a in arrays_in(inside(value))):
-            self._fix_layout(array)
+        for name, value in vars(self).items():
+            for array in arrays_in(inside(value)):
+                self._fix_layout(array)
+                self._of_attributes.append((f"run.{name}", array))
         self._fixed = frozenset(name for name in vars(self) if not name.startswith("_")) - {"listing", "tracing"}
 
     def _fix_layout(self, array: np.ndarray) -> None:
         self._layouts[id(array)] = identity(array)
         self._pins += array, *pinned(array)
 
-    def _check_layout(self, name: str, array: np.ndarray) -> None:
-        """Reject an array of the run, for Python code, whose layout was changed in place."""
-        require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
+    def check_layouts(self) -> None:
+        """Reject an array of the run whose layout was changed in place, before Python code reads it."""
+        for name, array in self._of_attributes:
+            require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""
@@ -81,9 +85,13 @@ class Calls:
         return self._made[key]
 
     def release(self) -> None:
-        """Let go of all that the run has made, whose parts refer to each other: else it stays for some runs more."""
-        for made in (self.rates, self):
-            vars(made).clear()
+        """Break the cycles in a run that has ended, so that its vectors are freed now and not at a later collection."""
+        for rate in vars(self).values():
+            if isinstance(rate, Rate):
+                rate.forget()
+        self.rates.release()
+        self._made.clear()
+        self._bound.clear()
 
     def _handle(self, cls: Callable[[Any], Handle], content: Any) -> Any:
         """A handle of this run."""
@@ -268,6 +276,7 @@ def list_calls(run: Calls, text: Callable[[Any], object]) -> list[Call]:
     run.listing = []
     try:
         text(run)
+        run.check_layouts()
         for call in run.listing:
             _check_unchanged(call)
         return run.listing

@@ -210,10 +210,10 @@ class Run(GraphRows):
 
     def skip(self) -> None:
         """Note that this round has no exchange: the history does not count it among the rounds."""
+        self.check_layouts()
         self.python(self._skip, "skip", OTHER)
 
     def _skip(self, t: int) -> None:
-        self._check_layout("run.sent", self.sent)
         self.sent[:, SKIPPED] += 1
 
     # --- who acts --------------------------------------------------------------------------------------------------
@@ -274,8 +274,7 @@ class Run(GraphRows):
         self.sent[:, ABSENT] += (self.workers - self.heard.now().size) * each
 
     def _some_act(self) -> None:
-        for name, array in (("weight", self.weight), ("sent", self.sent), ("setup.batches", self.setup.batches)):
-            self._check_layout(f"run.{name}", array)
+        self.check_layouts()
         require(
             self.replicas == 1,
             "replicas",
@@ -455,6 +454,7 @@ class Run(GraphRows):
 @contextlib.contextmanager
 def after_rounds(run: Run, t: int) -> Iterator[None]:
     """Context in which operations are executed at once, after t rounds, for all workers."""
+    run.check_layouts()
     acting, weight = {"active": run.active, "heard": run.heard}, run.weight.copy()
     vars(run).update(zip(acting, run._once("all", run._all), strict=True))
     run.weight[:] = run.setup.shards.weight

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.bound_calls import EXCHANGE, Owners
+from ..core.handles import read_only
 from ..core.waiting import collective
 from ..methods.graphs import Mixing
 from ..methods.types import Phase, Run
@@ -88,7 +89,7 @@ class Neighbourhood(Sealed):
 
 
 def _owners(index: np.ndarray) -> Owners:
-    return Owners(np.ascontiguousarray(index, np.int64), np.array([index.size], np.int64))
+    return Owners(*map(read_only, (np.array(index, np.int64), np.array([index.size], np.int64))))
 
 
 def _places(counts: np.ndarray) -> np.ndarray:

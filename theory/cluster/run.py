@@ -233,10 +233,8 @@ def run(
         else:
             transport = mpi.Ranks(comm)
             driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-        try:
-            result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
-        finally:
-            driver.run.release()
+        result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
+        driver.run.release()
         transport.close()
         return result
 

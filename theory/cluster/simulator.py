@@ -165,6 +165,9 @@ class Worker:
         """Do the rounds from ``start`` to ``stop``, with the rows of the history from ``count`` to ``upto``."""
         for first, last in self.ranges:
             self._range(first, last, start, stop, range(count, upto))
+        if stop == int(self.jobs.setup.records[-1]) and self.driver is not None:
+            self.driver.run.release()
+            self.driver = None
 
     def _begin(self, first: int, last: int) -> Driver:
         setup, driver = self.jobs.setup, self.driver

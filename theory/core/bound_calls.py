@@ -38,7 +38,7 @@ from numba.extending import intrinsic
 
 from .argument_layout import at, check_layout, compiled_for, encoded, encoder_of
 from .compile_cache import F, kernel
-from .handles import read_only, writable
+from .handles import inside, read_only, writable
 from .numba_private import NumbaError
 
 __all__ = [
@@ -240,7 +240,7 @@ def pinned(array: Any) -> Iterator[weakref.ref]:
     """
     while isinstance(array, np.ndarray):
         yield weakref.ref(array)
-        array = array.base
+        array = inside(array.base)
 
 
 def _kind_of(value: Any) -> Any:

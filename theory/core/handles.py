@@ -6,7 +6,7 @@ function has changed.  What they need is inside a :class:`Handle`; what may be l
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +70,20 @@ def read_only(array: np.ndarray) -> np.ndarray:
         ...
     ValueError: cannot set WRITEABLE flag to True of this array
     """
-    return np.asarray(memoryview(cast(Any, array)).toreadonly())
+    return np.asarray(_Shown(array))
 
 
 def writable(view: np.ndarray) -> np.ndarray:
     """The array of which `read_only` made a view: for the kernels of the package."""
-    return view.base.obj  # type: ignore[union-attr]
+    return inside(view.base)
+
+
+class _Shown(Handle):
+    """An array as NumPy takes it for another one, which can only be read."""
+
+    __slots__ = ()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        seen = self._inside.__array_interface__
+        return seen | {"data": (seen["data"][0], True), "strides": self._inside.strides}

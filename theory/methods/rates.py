@@ -83,6 +83,10 @@ class Rate:
         """Whether it is one of the rates of this run."""
         return self._rates is rates
 
+    def forget(self) -> None:
+        """Forget what was computed from this rate."""
+        self._made.clear()
+
     def use(self) -> None:
         """Attach this rate, and those that it is computed from, so that their numbers are filled in."""
         if not self._used:
@@ -189,6 +193,13 @@ class Rates:
         self._attached: list[Rate] = []
         self._constants: dict[float, Rate] = {}
         self._start, self._stop = 0, 0  # rounds whose numbers are filled in
+
+    def release(self) -> None:
+        """Break the cycles among rates that were computed from each other."""
+        for rate in (*self._attached, *self._constants.values()):
+            rate.forget()
+        self._attached.clear()
+        self._constants.clear()
 
     def attach(self, rate: Rate) -> None:
         """Fill in this rate's numbers from now on, after those of the rates attached before."""
