@@ -224,6 +224,7 @@ for how in (dict(comm=MPI.COMM_WORLD), {}, dict(replicas=3)):
 """
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_a_run_that_has_ended_leaves_no_vectors_to_the_collector_of_cycles(tmp_path):

@@ -63,6 +63,7 @@ def test_growth_measures_every_line():
         assert any(line.split("|")[2].strip() == against for line in lines[1:]), against
 
 
+@pytest.mark.kept
 def test_the_whole_measures_every_contestant():
     text = command("-c", WHOLE)
     for name in ("SGDClassifier", "SAGA", "L-BFGS", "plain SGD", "Mem-SGD", "QSGD"):

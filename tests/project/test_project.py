@@ -98,6 +98,7 @@ def test_list_runs():
     assert "qsgd.variance" in answer.stdout
 
 
+@pytest.mark.kept
 @pytest.mark.slow
 def test_the_cell_of_the_readme_runs_as_written(tmp_path):
     (cell,) = blocks("python")
