@@ -4,10 +4,9 @@
 #   make lectures             the lectures in JupyterLab, as notebooks in lectures/ (yours to write in: git does not see them)
 #   make warm [ARGS="-j 4"]   compile ahead all that the lectures and experiments would wait for (about 4 minutes)
 #   make test [ARGS="..."]    the tests, on all cores, with everything they need (ARGS="-n 0": in one process)
-#   make test-full            everything measured again, from an empty cache, and what takes long by nature: claims in full, ...
+#   make test-full            all tests, from an empty cache, and what takes long by nature: claims in full, ...
 #   make test-versions        the core's tests with the lowest and newest NumPy, Numba and SciPy, and every Python there is
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
-#   make keep                 measure again what changed, and keep the evidence (docs/evidence, tests/kept.jsonl)
 #   make check                the quick loop: fast tests and ruff
 #   make tools                what the tests and the documentation need, into .venv
 #   make lint                 ruff alone
@@ -37,7 +36,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold keep check tools lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -67,7 +66,7 @@ test: $(STAMP)-test
 COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CACHE="$$cache"
 
 test-full: $(STAMP)-test,pepit
-	$(COLD) && $(PYTEST) -m "" --afresh $(ARGS)
+	$(COLD) && $(PYTEST) -m "" $(ARGS)
 
 test-versions:
 	$(PYTHON) tests/versions.py $(ARGS)
@@ -79,11 +78,6 @@ cold: $(STAMP)-test
 	run > "$$cache/second" && ! grep compiling "$$cache/second" && \
 	echo "a short run from an empty cache folder, and one that compiles nothing: done" || \
 	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
-
-keep: $(STAMP)-test
-	$(PY) -m theory.experiment verify --quick --changed --keep --badge figures/ledger.svg
-	$(PY) -m pytest -n 0 -q --keep --share 1/2 $(ARGS) & other=$$!; \
-	$(PY) -m pytest -n 0 -q --keep --share 2/2 $(ARGS); mine=$$?; wait $$other && exit $$mine
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .

@@ -14,14 +14,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept_tests import (  # noqa: F401 - most are hooks of pytest
-    FOLDER,
-    START,
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_report_header,
-    pytest_runtest_protocol,
-)
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 3600.0  # seconds of a test that takes long by nature; others have those of pyproject.toml
@@ -32,7 +24,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no window, here and in every proce
 
 def pytest_runtest_setup(item) -> None:
     """Give tests marked `full` more time before a test that hangs ends the run."""
-    if item.get_closest_marker("full") and not item.config.getoption("--keep"):
+    if item.get_closest_marker("full"):
         faulthandler.cancel_dump_traceback_later()
         faulthandler.dump_traceback_later(PATIENCE, file=sys.__stderr__, exit=True)
 
@@ -84,10 +76,7 @@ def run_mpi(n: int, *args, timeout: float = 120, env: dict | None = None, cwd=RO
 
 def run_group(command, *, timeout: float, env: dict | None = None, cwd=ROOT) -> subprocess.CompletedProcess:
     """Run a command in a process group of its own, of which nothing is left when this returns."""
-    variables = {**os.environ, **(env or {})}
-    if variables.get(FOLDER):  # the process tells what it executes
-        variables["PYTHONPATH"] = os.pathsep.join([str(START), str(variables.get("PYTHONPATH") or "")])
-    variables = {name: str(value) for name, value in variables.items() if value is not None}
+    variables = {name: str(value) for name, value in {**os.environ, **(env or {})}.items() if value is not None}
     process = subprocess.Popen(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,

@@ -440,19 +440,16 @@ def measured(measure, row: Row) -> None:
         assert set(verdicts(measure(wrong), row)) == {"refuted"}
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("row", QUICK + TALK + KEPT + WORDS, ids=lambda row: row.name)
 def test_slope_in_steps(row):
     measured(slope_in_time, row)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("row", FLOORS, ids=lambda row: row.name)
 def test_slope_of_the_floor(row):
     measured(slope_of_floors, row)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("row", HORIZONS, ids=lambda row: row.name)
 def test_slope_in_the_horizon(row):
     measured(slope_of_horizons, row)
@@ -517,7 +514,6 @@ def slope_on_ranks(row: Row, comm, seeds: int = SEEDS):
     return loglog_slope(result.history["step"], np.array(values), window=(row.window * steps, math.inf))
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_slope_from_two_ranks_in_short():
     printed = run_mpi(2, __file__, "short", timeout=300)

@@ -219,7 +219,6 @@ def test_doors(name, call):
 # --- the claims -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("id", ["batch.smooth", "batch.convex.exact", "batch.worst-case", "batch.kink"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_verdicts_do_not_depend_on_the_seed(id, seed):

@@ -91,7 +91,6 @@ def test_scaled_inverse_time_as_quoted_agrees_up_to_three_quarters():
         assert forms[0] == pytest.approx(forms[1], rel=1e-12)
 
 
-@pytest.mark.kept
 def test_scaled_inverse_time_as_quoted_is_wrong_by_a_factor_of_at_most_nine_quarters():
     def worst(c):
         largest, share = 1.0, []  # of E||x_t - x*||^2 mu^2/G^2, which is at most 1 on W

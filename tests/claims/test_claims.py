@@ -1,6 +1,6 @@
 """Every registered claim is a test case: the verdict is the expected one, and every mutant is refuted.
 
-Kept evidence is judged again each time; it is measured again where something changed, and for one claim in ten.
+Every claim is measured, and its numbers must equal the evidence.
 """
 
 import json
@@ -9,7 +9,6 @@ import re
 
 import numpy as np
 import pytest
-from kept_tests import drawn
 
 import theory as th
 from theory import bounds
@@ -34,7 +33,7 @@ from theory.claims.base import REGISTRY, registered
 from theory.claims.evidence import measured, same_numbers
 from theory.claims.judgement import judge, overall
 from theory.claims.verification import judged
-from theory.experiment.kept_evidence import changed, read_evidence, same_software
+from theory.experiment.kept_evidence import read_evidence, same_software
 from theory.measure import Interval, exactly
 
 EVIDENCE = read_evidence()
@@ -43,23 +42,12 @@ CASES = [pytest.param(id, marks=pytest.mark.slow) if id in SLOW else id for id i
 CHEAP = [id for id in list_claims() if id.split(".")[0] in ("qsgd", "randk", "topk", "minibatch")]
 
 
-@pytest.fixture(scope="session")
-def to_measure(request):
-    """The claims that are measured: all, or what changed and one in ten of the rest; the others are only judged."""
-    if request.config.getoption("--afresh"):
-        return set(list_claims())
-    return set(changed(list_claims(), EVIDENCE, 0, True)) | {id for id in list_claims() if drawn(id)}
-
-
 @pytest.mark.parametrize("id", CASES)
-def test_claim(id, to_measure):
-    evidence = EVIDENCE.get(id)
-    if id in to_measure:
-        fresh = measured(find_claim(id), quick=True)
-        if evidence is not None and same_software(evidence.versions):
-            assert same_numbers(evidence, fresh) == [], "make keep, and look at the difference"
-        evidence = fresh
-    result = judged(find_claim(id), evidence)
+def test_claim(id):
+    evidence, fresh = EVIDENCE.get(id), measured(find_claim(id), quick=True)
+    if evidence is not None and same_software(evidence.versions):
+        assert same_numbers(evidence, fresh) == [], "verify --quick --keep writes it, and look at the difference"
+    result = judged(find_claim(id), fresh)
     print(result)
     assert result.verdict in find_claim(id).expected, str(result)
     assert result.survivors == [], str(result)
@@ -70,7 +58,6 @@ def test_claim(id, to_measure):
     json.dumps(result.as_dict(), allow_nan=False)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("id", CHEAP)
 def test_verdict_does_not_depend_on_the_seed(id, seed):

@@ -254,7 +254,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("mine, id, named", [pytest.param(*case, id=f"{case[0].__name__}") for case in WRONG])
 def test_a_typical_error_is_named(mine, id, named):
     import re

@@ -28,7 +28,6 @@ def simulated():
     return found
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "workers, ranks",
@@ -111,7 +110,6 @@ def test_ranks_must_divide_the_workers():
         th.run(methods()[0], make_problem(), workers=8, steps=1, comm=Three())
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
     found = []
@@ -125,7 +123,6 @@ def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
     assert found[0][1][-1] < found[0][1][0] == pytest.approx(np.log(2.0))
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_the_method_in_15_lines_has_the_same_bits_on_ranks():
     """The file of docs/method-in-15-lines.md, as its commands start it."""
@@ -224,7 +221,6 @@ for how in (dict(comm=MPI.COMM_WORLD), {}, dict(replicas=3)):
 """
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_a_run_that_has_ended_leaves_no_vectors_to_the_collector_of_cycles(tmp_path):

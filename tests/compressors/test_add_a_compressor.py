@@ -63,7 +63,6 @@ def test_it_is_its_definition(UniformLevels, s):
         assert np.allclose(restored, plainly(v, s, stream), rtol=0, atol=1e-12)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e-310, 1e36])
 def test_its_messages_hold_what_it_restores(UniformLevels, scale):
     for d in (1, 2, 7, 41, 200):
@@ -115,7 +114,6 @@ def test_the_audit_notices_a_wrong_closed_form(UniformLevels):
     assert all(row.error.estimate < 5.0 for row in found.rows)  # the inputs alone would not have shown it
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_the_command_finds_it_in_its_file():
     arguments = ["-m", "theory.experiment", "audit", FILE, "--quick", "--d", "60"]

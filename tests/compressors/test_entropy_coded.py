@@ -56,7 +56,6 @@ def payload_bits(c, v, stream=3):
     return open_frame(encode(c, v, stream)).payload_bits
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("inner", INNERS, ids=str)
 def test_the_vector_is_that_of_the_inner_compressor(inner):
     for d in (3, 16, D, 500):

@@ -27,7 +27,6 @@ def powersgd(network, warm=True, rank=2):
     return th.by_layer(network, lambda rows, columns: th.PowerSGD(rows, columns, rank, warm))
 
 
-@pytest.mark.kept
 def test_every_layer_has_its_own_message(network):
     v, stream = np.random.default_rng(1).normal(size=D), key(4)
     layers = th.layers(network)

@@ -108,7 +108,6 @@ def test_on_any_floats(which, pair, entries, stream):
         agree(c, np.array(entries, dtype), np.uint64(stream), wire)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("dtype", [F64, pytest.param(F32, marks=pytest.mark.full)])
 def test_combinators_of_combinators(dtype):
     v = np.random.default_rng(0).standard_normal(70)

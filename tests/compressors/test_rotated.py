@@ -121,7 +121,6 @@ def test_bits():
         th.expected_payload_bits(th.Rotated(th.TopK(1)), np.ones(4))
 
 
-@pytest.mark.kept
 def test_multilevel_sends_every_level_with_its_probability():
     v = np.array([3.0, 0.0, -4.0, 12.0, 0.0, 0.0, 5.0])
     sent = {tuple(np.flatnonzero(th.compress(th.Multilevel(2), v, th.key(s)))) for s in range(200)}

@@ -130,7 +130,6 @@ def test_positions_out_of_order_are_refused():
         decode(message.tobytes())
 
 
-@pytest.mark.kept
 def test_combinators_within_combinators():
     v = vector(50)
     c = Bucketed(Composed(QSGD(7), RandK(2, unbiased=True)), 16)

@@ -146,7 +146,6 @@ def test_runs_on_shards_are_runs_on_memory(folder, monkeypatch):
     assert one.fun == pytest.approx(th.value(plain, one.x), rel=1e-13)
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_ranks_read_their_rows_and_find_the_same_bits(folder, run_mpi, monkeypatch):
     monkeypatch.setattr(row_blocks, "LARGE", job.LARGE)

@@ -277,7 +277,6 @@ def test_plot_redraws_and_prints(capsys, small_record, tmp_path):
     assert (tmp_path / "elsewhere" / "figure.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_ranks_give_the_same_record(small_record, tmp_path):
     done = run_mpi(2, "-m", "theory.experiment", *SMALL, "--seed", "3", "--out", tmp_path, timeout=300)
@@ -290,7 +289,6 @@ def test_ranks_give_the_same_record(small_record, tmp_path):
             assert (alone.histories[label][name] == together.histories[label][name]).all()
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "arguments",

@@ -180,7 +180,6 @@ def test_figures_and_tables_are_drawn_from_the_record(tmp_path, capsys):
     assert (tmp_path / "study-ternary-dimension.png").read_bytes() != drawn
 
 
-@pytest.mark.kept
 def test_a_configuration_of_ones_own_leaves_a_record_to_draw_from(monkeypatch, tmp_path, capsys):
     """Of a study of the package its record in the folder is enough; to measure again, its file is needed."""
     monkeypatch.setattr(ternary, "collect", lambda quick, seed: found(40.0 + seed))
@@ -441,7 +440,6 @@ def drawn():
     return draw
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", RECORDED)
 def test_shipped_figures_can_be_read_in_print(name, drawn):
     """At its own size: no wider than a page, no print below six points, nothing cut off, every axis with its name."""

@@ -97,7 +97,6 @@ def test_list_shows_a_kind_and_writes_json(capsys, tmp_path):
     assert set(json.loads((tmp_path / "all.json").read_text())) == set(KINDS)
 
 
-@pytest.mark.kept
 def test_audit_writes_json(capsys, tmp_path):
     assert main(["audit", "Natural", "--quick", "--d", "20", "-j", "1", "--json", str(tmp_path / "audit.json")]) == 0
     every = json.loads((tmp_path / "audit.json").read_text())

@@ -38,7 +38,6 @@ def test_an_interruption_keeps_what_is_done():
     assert shared_out(None, [0, 1, 2, 3], work) == ({0: 0, 1: 1}, True)
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_claims(tmp_path, capsys):
     assert main(["verify", "--quick", *CLAIMS, "--json", str(tmp_path / "one.json")]) == 0
@@ -50,7 +49,6 @@ def test_ranks_share_claims(tmp_path, capsys):
     assert verdicts[0][: len(CLAIMS)] == verdicts[1][: len(CLAIMS)]
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_compressors():
     done = run_mpi(2, "-m", "theory.experiment", "audit", "--quick", "TopK", "QSGD")
@@ -60,7 +58,6 @@ def test_ranks_share_compressors():
     assert set(rows) == {"TopK", "QSGD"} and f"{count} of {count} compressors" in done.stdout, done.stdout
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_ranks_share_studies(tmp_path):
     names = ["spectrum", "conef-digits"]
@@ -133,7 +130,6 @@ def test_data_that_claims_cannot_use_are_refused(capsys):
     assert "two classes" in capsys.readouterr().err
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_claims_on_data_of_ones_own(tmp_path, capsys):
     path = tmp_path / "ledger.json"

@@ -99,7 +99,6 @@ def on_ranks(tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", clients.METHODS)
 def test_same_bits_on_eight_ranks_and_by_the_text(name, on_ranks):
     result, text = clients.train(name), clients.train(name, fast=False)

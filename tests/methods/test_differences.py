@@ -136,7 +136,6 @@ def on_ranks(tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", difference_job.METHODS)
 def test_same_bits_on_ranks(name, on_ranks):
     result = difference_job.train(name)

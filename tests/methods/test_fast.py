@@ -182,7 +182,6 @@ PLAIN = {
 }
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", quick(PLAIN, "single precision, ridge", "double on the wire"))
 def test_plain_loop_is_the_text(name):
     """Plain SGD on sparse rows in one loop: the bits of the text, and of its calls replayed."""
@@ -385,7 +384,6 @@ def test_replayed_list_is_the_text(name):
     assert_list_is_the_text(LISTS[name], th.logistic(DENSE, l2=0.02))
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize(
     "name",
     quick(

@@ -78,7 +78,6 @@ def reference(rule):
     return x, e
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", RULES)
 def test_rule_follows_the_reference(name):
     result, (x, e) = run(RULES[name]), reference(RULES[name])

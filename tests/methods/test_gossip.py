@@ -29,7 +29,6 @@ def on_ranks(request, tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", graph_job.METHODS)
 def test_same_bits_on_ranks(name, on_ranks):
     result = graph_job.train(name)

@@ -19,7 +19,6 @@ import pytest
 JOB = Path(__file__).with_name("misuse_job.py")
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize(
     "examples",
     [

@@ -25,7 +25,6 @@ def on_ranks(tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", shapes.METHODS)
 def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     """Two ranks, the simulator, and the text run in Python in every round."""

@@ -192,7 +192,6 @@ CASES = {
 }
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", CASES)
 def test_sparse_rows_agree_with_dense_ones(name):
     method, kind = CASES[name]
@@ -257,7 +256,6 @@ def test_a_problem_that_states_its_support_keeps_short_lists(batch):
         assert_close(result, dense)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_wrong_support_ends_the_run_and_writes_nothing_beyond_its_list(batch):
     """Gradients of d entries, where a row has a few; a memory has room for all of them."""

@@ -55,7 +55,6 @@ def on_ranks(tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("name", differences.METHODS)
 def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     result, text = differences.train(name), differences.train(name, fast=False)

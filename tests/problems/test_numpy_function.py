@@ -83,7 +83,6 @@ def on_ranks(tmp_path_factory):
     return np.load(file)
 
 
-@pytest.mark.kept
 @WARNINGS
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_in_the_simulator_and_on_ranks(name, on_ranks):

@@ -372,7 +372,6 @@ def test_drawn_problems_run_in_single_precision():
     np.testing.assert_allclose(result.x, [0.5 + 0.75**3, 0.5], rtol=1e-6)
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.slow
 def test_bits_do_not_depend_on_the_ranks():

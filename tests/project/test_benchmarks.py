@@ -54,7 +54,6 @@ def command(*arguments):
     return done.stdout
 
 
-@pytest.mark.kept
 def test_growth_measures_every_line():
     text = command("-m", "benchmarks", "growth", "--quick")
     lines = [line for line in text.splitlines() if line.startswith("| ")]
@@ -63,7 +62,6 @@ def test_growth_measures_every_line():
         assert any(line.split("|")[2].strip() == against for line in lines[1:]), against
 
 
-@pytest.mark.kept
 def test_the_whole_measures_every_contestant():
     text = command("-c", WHOLE)
     for name in ("SGDClassifier", "SAGA", "L-BFGS", "plain SGD", "Mem-SGD", "QSGD"):
@@ -71,7 +69,6 @@ def test_the_whole_measures_every_contestant():
     assert "cells|a line|n|1 to 8|1.00|0.5|**above**|0.85|1||" in text
 
 
-@pytest.mark.kept
 def test_all_rows_are_measured_beside_others_in_parts_and_on_ranks():
     text = command("-m", "benchmarks", "full-size", "--quick")
     lines = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
@@ -81,14 +78,12 @@ def test_all_rows_are_measured_beside_others_in_parts_and_on_ranks():
 
 
 @pytest.mark.slow
-@pytest.mark.kept
 def test_every_row_of_one_process_is_measured():
     names = [name for name in BENCHMARKS if name not in ON_RANKS]
     found = dict(line.split() for line in command("-c", ROWS, *names).splitlines())
     assert list(found) == names and all(int(rows) > 0 for rows in found.values())
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("job", "arguments", "names"),
@@ -112,7 +107,6 @@ def test_every_job_on_ranks_prints_what_was_measured(job, arguments, names):
         assert all(len(one[name]) >= 1 and min(one[name]) > 0.0 for name in names)
 
 
-@pytest.mark.kept
 @pytest.mark.mpi
 def test_ranks_say_how_much_memory_they_held(tmp_path):
     arguments = ["--methods", "sgd", "--steps", "5", "--data", "breast_cancer", "--out", str(tmp_path)]

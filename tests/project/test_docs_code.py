@@ -124,7 +124,6 @@ def pages_that_run() -> list:
     return [pytest.param(page, id=page.stem, marks=[] if page.stem in QUICK else [pytest.mark.slow]) for page in stems]
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("page", pages_that_run())
 def test_python_of_the_page_runs(page, tmp_path):
     todo = [(f"{block.page.name}, line {block.line}", plain(block.text)) for block in RUN if block.page == page]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 import shutil
 from collections import Counter
 
 import pytest
 from conftest import ROOT
-from kept_tests import FOLDER, START, checksum, processes, read, tells, unchanged
 
 from theory.claims import find_claim, list_claims
-from theory.claims.evidence import EvidenceDamaged, from_line, measured, same_numbers, to_line
+from theory.claims.evidence import EvidenceDamaged, _checksum, from_line, measured, same_numbers, to_line
 from theory.claims.verification import judged
 from theory.experiment.kept_evidence import changed, measured_apart, read_evidence, same_software, software
 from theory.reporting.dependencies import Node, Sources
@@ -178,7 +176,7 @@ def edited(id: str, change) -> str:
     entry = json.loads(to_line(EVIDENCE[id]))
     del entry["checksum"]
     change(entry)
-    return json.dumps(entry | {"checksum": checksum(entry)})
+    return json.dumps(entry | {"checksum": _checksum(entry)})
 
 
 def test_a_line_is_what_was_written():
@@ -241,32 +239,6 @@ def test_a_dropped_summand_is_noticed():
     assert "without noise" not in judged(claim, forged).formula_mutants
 
 
-# --- tests ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_kept_test_is_run_if_anything_is_doubtful(tmp_path):
-    done = {"theory/measure/intervals.py": ["mean_interval"]}
-    entry = {"test": "t", "commit": "c", "versions": software(), "executed": done, "digest": Sources().digest(done)}
-    assert unchanged(entry, Sources())
-    assert not unchanged(None, Sources())
-    assert not unchanged(entry | {"digest": ""}, Sources())
-    assert not unchanged(entry | {"versions": {}}, Sources())
-    assert not unchanged(entry | {"executed": done | {"theory/measure/intervals.py": ["gone"]}}, Sources())
-    file = tmp_path / "kept.jsonl"
-    line = json.dumps(entry | {"checksum": checksum(entry)})
-    file.write_text(line + "\n" + line.replace('"t"', '"u"') + "\nnot JSON\n")
-    assert set(read(file)) == {"t"}
-
-
-def test_a_process_that_does_not_tell_what_it_executed_is_noticed(tmp_path):
-    (tmp_path / "1.begun").touch()
-    (tmp_path / "1.json").write_text('{"places": [["a.py", 1]], "files": [], "compiled": ["core/random.py"]}')
-    (trace,), whole = processes(tmp_path)
-    assert whole and trace.places == {("a.py", 1)} and trace.compiled == {"core/random.py"}
-    (tmp_path / "2.begun").touch()
-    assert not processes(tmp_path)[1]
-
-
 def test_packages_of_an_environment_in_the_checkout_are_outside_it(tmp_path):
     own, installed = tmp_path / "theory" / "own.py", tmp_path / ".venv" / "lib" / "site-packages" / "theirs.py"
     for path in (own, installed):
@@ -274,14 +246,3 @@ def test_packages_of_an_environment_in_the_checkout_are_outside_it(tmp_path):
         path.write_text("def f():\n    return 1\n", encoding="utf-8")
     found = Sources(tmp_path).executed([(str(own), 1), (str(installed), 1)])
     assert found == {"theory/own.py": ["f"]}
-
-
-def test_a_process_is_believed_only_where_it_will_tell(tmp_path):
-    (tmp_path / "sitecustomize.py").touch()
-
-    def told(*folders, command=("python", "job.py"), **more):
-        return tells(command, {FOLDER: "folder", "PYTHONPATH": os.pathsep.join(map(str, folders)), **more})
-
-    assert told(START) and told(ROOT, START) and told(START, tmp_path) and told(START, command="python job.py")
-    assert not told(tmp_path, START) and not told(ROOT) and not told(START, **{FOLDER: ""})
-    assert not told(START, command=["python", "-I", "job.py"]) and not tells(["python"], {FOLDER: "folder"})

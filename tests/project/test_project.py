@@ -98,7 +98,6 @@ def test_list_runs():
     assert "qsgd.variance" in answer.stdout
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_the_cell_of_the_readme_runs_as_written(tmp_path):
     (cell,) = blocks("python")
@@ -119,7 +118,6 @@ def test_links_of_the_pages_lead_somewhere():
 # --- lectures -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 @pytest.mark.parametrize("lecture", LECTURES, ids=[path.stem for path in LECTURES])
 def test_lecture_runs(lecture, tmp_path):

@@ -206,7 +206,6 @@ def test_a_sweep_goes_on_after_a_kill_and_its_tasks_leave_the_same_records(write
     assert records("sweep") == records("tasks") and len(records("tasks")) == 3
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("executor", ["submitit", pytest.param("mpi", marks=pytest.mark.mpi)])
 def test_an_executor_leaves_the_same_records(write, tmp_path, executor):
     """As in the documentation: tasks of submitit, and ranks of mpi4py.futures; again, and nothing is measured again."""

@@ -75,7 +75,6 @@ def test_seconds_to_a_goal_are_interpolated_in_the_logarithm():
     assert math.isnan(row.until(0.1)[0])  # before its second record
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 @pytest.mark.mpi
 def test_ranks_find_what_one_process_finds(tmp_path):

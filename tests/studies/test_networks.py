@@ -407,7 +407,6 @@ QUICK = ("network-adaptive", "network-compressors", "network-cr-psgd", "network-
 
 
 @pytest.mark.slow
-@pytest.mark.kept
 @pytest.mark.parametrize("study", QUICK)
 def test_quick_forms_report_and_draw(study, tmp_path):
     """The quick form measures on digits alone; its record gives the report, the page and the figure."""

@@ -22,7 +22,6 @@ def sent():
     return v, {row.method: row for row in one.measure_messages("t", v, ways | study.coded(ways), turns=1)}
 
 
-@pytest.mark.kept
 def test_packed_messages_are_as_long_as_their_form(sent):
     """A sign is one bit, 4 and 8 bits a level, and 32 for each of 16 buckets of 64, or for one of 1000."""
     _, rows = sent

@@ -827,7 +827,6 @@ TWIN = {
 
 
 @pytest.mark.slow
-@pytest.mark.kept
 @pytest.mark.parametrize("shipped", shipped_studies())
 def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path, monkeypatch):
     """No verdict is the opposite of that of the kept record, but where seconds decide or the form is too short."""

@@ -38,7 +38,6 @@ COMPILED = {shape_of(c) for c in EXAMPLES}
 # --- payloads, behind the frame ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("which", range(len(EXAMPLES)), ids=lambda i: type(EXAMPLES[i]).__name__)
 def test_damaged_payloads(which):
     refused, accepted = fuzz(EXAMPLES[which], D, PER_EXAMPLE, seed=which)
@@ -46,7 +45,6 @@ def test_damaged_payloads(which):
     assert refused > PER_EXAMPLE // 20  # the shortened ones at least
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("c", [EntropyCoded(QSGD(7)), EntropyCoded(Bucketed(QSGD(7), 16))], ids=str)
 def test_damaged_payloads_of_the_entropy_coder(c):
     """Long enough for rANS; nearly all damage is noticed, as the states no longer come home."""
@@ -113,7 +111,6 @@ def _(c, buffer, cursor, end, d, symbols):
     return cursor
 
 
-@pytest.mark.kept
 def test_the_fuzzer_sees_writes_and_reads_out_of_bounds():
     register_wire(203, Careless)
     with pytest.raises(RuntimeError, match="wrote outside"):
@@ -157,7 +154,6 @@ def split(message):
     return bytearray(message[:head]), bytearray(message[head + 9 :]), open_frame(message).payload_bits
 
 
-@pytest.mark.kept
 def test_damaged_payloads_through_the_door():
     rng = np.random.default_rng(3)
     parts = [split(m) for m in messages()]
@@ -182,7 +178,6 @@ def test_damaged_payloads_through_the_door():
     assert accepted > THROUGH_THE_DOOR // 20
 
 
-@pytest.mark.kept
 def test_damaged_headers():
     """In the length, the floats' size and the description of the compressor.
 

@@ -62,7 +62,6 @@ def name(c) -> str:
     return str(c).replace(" ", "")[:60]
 
 
-@pytest.mark.kept
 @pytest.mark.parametrize("c", NESTED, ids=name)
 def test_damaged_payloads_of_compressors_inside_each_other(c):
     refused, accepted = fuzz(c, D, QUICK)
@@ -99,7 +98,6 @@ def checked(names: str, rounds: int) -> list[int]:
     return list(map(int, done.stdout.split()))
 
 
-@pytest.mark.kept
 @pytest.mark.slow
 def test_no_index_is_out_of_bounds():
     assert checked(INTRICATE, QUICK) == [4 * QUICK, 4]
@@ -136,7 +134,6 @@ def followed(message: bytes) -> bool:
     return shape_of(opened.compressor) in COMPILED and opened.wire_dtype == np.float32
 
 
-@pytest.mark.kept
 def test_a_header_makes_no_more_room_than_the_receiver_allows():
     """Settings and lengths are replaced by the worst numbers; what is refused or decoded stays below the limit."""
     rng = np.random.default_rng(11)
