@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import re
+import tomllib
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -22,7 +24,7 @@ from theory.measure import Interval
 from theory.plots import new_figure
 from theory.plots.figure_style import PAGE, colours, style
 from theory.reporting.figure_records import read_record, record_path, write_record
-from theory.reporting.json_values import from_json, to_json
+from theory.reporting.json_values import SCHEMAS, class_at, from_json, path_of, schema_class, schema_of, to_json
 from theory.studies import STUDIES, report
 from theory.studies import ternary_dimension as ternary
 from theory.studies.shared.configuration import report_of
@@ -71,14 +73,28 @@ def same(a, b) -> bool:
         np.zeros((0, 2)),
         np.array([True, False]),
         Interval(0.5, 0.25, math.inf, 0.99, 7),
-        th.Bucketed(th.QSGD(7), 512),
         ternary.Iterations("m", 4, 2.0, 1.0, 0.5, math.nan, 1.0),
     ],
     ids=repr,
 )
-def test_values_come_back_as_they_were(value):
-    text = json.dumps(to_json(value), allow_nan=False)
-    assert same(from_json(json.loads(text)), value)
+@pytest.mark.parametrize("names", [(schema_of, schema_class), (path_of, class_at)], ids=["record", "ranks"])
+def test_values_come_back_as_they_were(value, names):
+    text = json.dumps(to_json(value, names[0]), allow_nan=False)
+    assert same(from_json(json.loads(text), names[1]), value)
+
+
+def test_ranks_send_settings_and_a_record_names_no_module():
+    value = th.Bucketed(th.QSGD(7), 512)
+    assert same(from_json(json.loads(json.dumps(to_json(value, path_of))), class_at), value)
+    with pytest.raises(TypeError, match="Bucketed, allowed: NamedTuples of schemas.toml"):
+        to_json(value)
+    assert to_json(Interval(0.5, 0.25, 1.0, 0.99, 7))["!type"] == "interval@1"
+
+
+def test_every_schema_is_of_a_class_and_no_class_has_two():
+    known = tomllib.loads(SCHEMAS.read_text(encoding="utf-8"))
+    assert all(schema_of(schema_class(name)) == name for name in known)
+    assert all(re.fullmatch(r"[a-z0-9-]+@[1-9]", name) for name in known)
 
 
 def test_a_history_comes_back_as_it_was():
@@ -102,10 +118,11 @@ def test_what_is_no_value_is_refused(value):
     "stored",
     [
         {"!type": "os.stat_result"},
-        {"!type": "theory.measure.intervals.Nothing"},
-        {"!type": "theory.nowhere.Interval"},
         {"!type": "theory.measure.intervals.Interval", "estimate": 1.0},
-        {"!type": "theory.reporting.json_values.to_json"},
+        {"!type": "no-such-schema@1"},
+        {"!type": "interval@2", "estimate": 1.0, "low": 0.0, "high": 2.0, "level": 0.9, "samples": 5},
+        {"!type": "interval@1", "estimate": 1.0},
+        {"!type": "interval@1", "estimate": 1.0, "low": 0.0, "high": 2.0, "level": 0.9, "samples": 5, "more": 1},
         {"!call": "print"},
     ],
 )

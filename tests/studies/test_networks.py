@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import theory as th
 from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
-from theory.reporting.json_values import from_json, to_json
+from theory.reporting.figure_records import read_record, write_record
 from theory.studies import (
     StudyConfiguration,
     collect,
@@ -411,7 +410,7 @@ QUICK = ("network-adaptive", "network-compressors", "network-cr-psgd", "network-
 def test_quick_forms_report_and_draw(study, tmp_path):
     """The quick form measures on digits alone; its record gives the report, the page and the figure."""
     found = collect(study, quick=True)
-    again = from_json(json.loads(json.dumps(to_json(found), allow_nan=False)))
+    again = read_record(write_record(tmp_path, study, {"study": study}, 1.0, found)).found
     made = report(study, again)
     assert as_text(made) == as_text(report(study, found))
     assert len(made.statements) > 4 and "digits" in as_markdown(made, "figure.png")

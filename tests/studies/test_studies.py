@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import types
@@ -23,8 +22,7 @@ from theory.experiment.cli import main
 from theory.measure import moments
 from theory.methods.schedules import step_size
 from theory.plots import new_figure
-from theory.reporting.figure_records import read_record, record_path
-from theory.reporting.json_values import from_json, to_json
+from theory.reporting.figure_records import read_record, record_path, write_record
 from theory.reporting.progress import track
 from theory.studies import (
     STUDIES,
@@ -836,7 +834,7 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
     name, options = shipped_studies()[shipped], StudyConfiguration.from_toml(shipped).options
     found = collect(name, quick=True, options=options)
     study = report(name, found)
-    again = report(name, from_json(json.loads(json.dumps(to_json(found), allow_nan=False))))
+    again = report(name, read_record(write_record(tmp_path, name, {"study": name}, 1.0, found)).found)
     assert (again.setting, again.tables, again.statements) == (study.setting, study.tables, study.statements)
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError
-from ..reporting.json_values import from_json, to_json
+from ..reporting.json_values import class_at, from_json, path_of, to_json
 from ..reporting.progress import heartbeat
 
 
@@ -78,7 +78,7 @@ def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, An
     if ranks == 1:
         return mine, interrupted
     interrupted |= _wait_for_all(comm)
-    text = np.frombuffer(json.dumps([interrupted, error, to_json(mine)]).encode(), np.uint8)
+    text = np.frombuffer(json.dumps([interrupted, error, to_json(mine, path_of)]).encode(), np.uint8)
     sizes = np.zeros(ranks, np.int64)
     comm.Allgather(np.array([text.size], np.int64), sizes)
     every = np.zeros(int(sizes.sum()), np.uint8)
@@ -88,7 +88,7 @@ def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, An
     refusals = [refused for _, refused, _ in told if refused]
     if refusals:
         raise ConfigurationError(refusals[0])
-    found = {k: value for *_, theirs in told for k, value in from_json(theirs).items()} if rank == 0 else {}
+    found = {k: value for *_, theirs in told for k, value in from_json(theirs, class_at).items()} if rank == 0 else {}
     return found, any(stopped for stopped, *_ in told)
 
 

@@ -7,7 +7,7 @@ statements, can be redrawn without measuring.  Its keys, one line each::
     how              what was run: the study, its seed, ...
     seconds          time of the measurement
     versions         of the software
-    found            the values, as :mod:`.values` writes them
+    found            the values, as :mod:`.json_values` writes them
 """
 
 from __future__ import annotations

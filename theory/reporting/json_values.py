@@ -2,34 +2,102 @@
 
 A JSON object that represents anything but a dict with string keys is marked by a first key that begins with "!"::
 
-    {"!type": "theory.measure.intervals.Interval", "estimate": 0.5, ...}   a NamedTuple, by the names of its fields
+    {"!type": "interval@1", "estimate": 0.5, ...}   a NamedTuple: its name, and its fields
     {"!tuple": [...]}   {"!dict": [[key, value], ...]}   {"!float": "nan"}   {"!array": "float64", "shape": [2], ...}
-    {"!columns": {"step": <array>, ...}}                                   a structured array, by its columns
+    {"!columns": {"step": <array>, ...}}            a structured array, by its columns
 
+In a record a NamedTuple has the name of a schema (``schemas.toml``), which does not change when its class is moved.
+Between the ranks of a job, which all run the same files, it has the path of its class.
 Floats are written with all digits, so that what is read equals what was written, and gives the same figure.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["class_at", "from_json", "path_of", "schema_class", "schema_of", "to_json"]
 
 PACKAGE = __name__.partition(".")[0]
+SCHEMAS = Path(__file__).with_name("schemas.toml")
 PLAIN = "biuf"  # the kinds of arrays: booleans, integers, floats
 
 
-def to_json(value: Any) -> Any:
+# --- the names of NamedTuples -----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _schemas() -> dict[str, str]:
+    """Each schema with the path of its class."""
+    return tomllib.loads(SCHEMAS.read_text(encoding="utf-8"))
+
+
+def schema_of(cls: type) -> str:
+    """The name of the schema of a NamedTuple.
+
+    Raises
+    ------
+    TypeError
+        If it has none.
+    """
+    path = f"{cls.__module__}.{cls.__qualname__}"
+    name = next((name for name, known in _schemas().items() if known == path), None)
+    if name is None:
+        raise TypeError(f"value: got a {path}, allowed: NamedTuples of {SCHEMAS.name}; a list or a dict of its fields")
+    return name
+
+
+def schema_class(name: str) -> Any:
+    """The NamedTuple with this schema.
+
+    Raises
+    ------
+    ValueError
+        If there is no such schema.
+    """
+    if name not in _schemas():
+        raise ValueError(f"{name}: there is no such schema; another version wrote this")
+    return class_at(_schemas()[name])
+
+
+def path_of(cls: type) -> str:
+    """Module and name of a NamedTuple of this package.
+
+    Raises
+    ------
+    TypeError
+        If it is not of the package, or its module does not have it.
+    """
+    path = f"{cls.__module__}.{cls.__qualname__}"
+    if cls.__module__.partition(".")[0] != PACKAGE or "." in cls.__qualname__:
+        raise TypeError(f"value: got a {path}, allowed: NamedTuples of the package that their module has")
+    return path
+
+
+def class_at(path: str) -> Any:
+    """The class at a path that :func:`path_of` returned."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def to_json(value: Any, name_of: Callable[[type], str] = schema_of) -> Any:
     """Convert a value to JSON types.
 
     Parameters
     ----------
     value : number, str, None, list, tuple, dict, ndarray or NamedTuple
-        NamedTuples must belong to this package and be found in their module by name.
+    name_of : callable
+        Returns the name of the class of a NamedTuple: :func:`schema_of` for files, :func:`path_of` between ranks.
 
     Returns
     -------
@@ -39,13 +107,14 @@ def to_json(value: Any) -> Any:
     Raises
     ------
     TypeError
-        For anything else, such as a function or an object with state.
+        For anything else, such as a function or an object with state, and for a NamedTuple without a name.
 
     Examples
     --------
     >>> to_json({"pair": (1, float("inf"))})
     {'pair': {'!tuple': [1, {'!float': 'inf'}]}}
     """
+    to = functools.partial(to_json, name_of=name_of)
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -53,86 +122,76 @@ def to_json(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"!float": repr(float(value))}
     if isinstance(value, list):
-        return [to_json(part) for part in value]
+        return [to(part) for part in value]
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("!") for key in value):
-            return {key: to_json(part) for key, part in value.items()}
-        return {"!dict": [[to_json(key), to_json(part)] for key, part in value.items()]}
+            return {key: to(part) for key, part in value.items()}
+        return {"!dict": [[to(key), to(part)] for key, part in value.items()]}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        name = f"{type(value).__module__}.{type(value).__qualname__}"
-        if _named_tuple(name) is not type(value):
-            raise TypeError(f"value: got a {name}, allowed: NamedTuples of the package, which their name finds again")
-        return {"!type": name} | {field: to_json(part) for field, part in zip(value._fields, value, strict=True)}
+        return {"!type": name_of(type(value))} | {
+            field: to(part) for field, part in zip(value._fields, value, strict=True)
+        }
     if isinstance(value, tuple):
-        return {"!tuple": [to_json(part) for part in value]}
+        return {"!tuple": [to(part) for part in value]}
     if isinstance(value, np.ndarray) and value.dtype.names:
-        return {"!columns": {name: to_json(np.ascontiguousarray(value[name])) for name in value.dtype.names}}
+        return {"!columns": {name: to(np.ascontiguousarray(value[name])) for name in value.dtype.names}}
     if isinstance(value, np.ndarray) and value.dtype.kind in PLAIN:
         # a float32 with its own shortest digits, not those of the nearest float64
         parts = map(float, value.ravel().astype(str)) if value.dtype == np.float32 else value.ravel().tolist()
-        return {"!array": value.dtype.name, "shape": list(value.shape), "values": [to_json(part) for part in parts]}
+        return {"!array": value.dtype.name, "shape": list(value.shape), "values": [to(part) for part in parts]}
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     raise TypeError(
         f"value: got {kind}, allowed: numbers, strings, lists, tuples, dicts, arrays and NamedTuples of them"
     )
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: Any, class_of: Callable[[str], Any] = schema_class) -> Any:
     """Inverse of :func:`to_json`.
 
     Parameters
     ----------
     value : object
         What ``json.loads`` returns.
+    class_of : callable
+        Returns the class with a name: :func:`schema_class` for files, :func:`class_at` between ranks.
 
     Raises
     ------
     ValueError
-        For an unknown mark, or a NamedTuple that is not in the package or has other fields: it was written by another
-        version.
+        For an unknown mark or schema, or other fields than those of the schema: it was written by another version.
 
     Examples
     --------
     >>> from_json(to_json({"pair": (1, float("inf"))}))
     {'pair': (1, inf)}
     """
+    read = functools.partial(from_json, class_of=class_of)
     if isinstance(value, list):
-        return [from_json(part) for part in value]
+        return [read(part) for part in value]
     if not isinstance(value, dict):
         return value
     mark = next(iter(value), "")
     if not mark.startswith("!"):
-        return {key: from_json(part) for key, part in value.items()}
+        return {key: read(part) for key, part in value.items()}
     held = value[mark]
     if mark == "!float":
         return float(held)
     if mark == "!tuple":
-        return tuple(from_json(part) for part in held)
+        return tuple(read(part) for part in held)
     if mark == "!dict":
-        return {from_json(key): from_json(part) for key, part in held}
+        return {read(key): read(part) for key, part in held}
     if mark == "!array":
-        return np.array(from_json(value["values"]), dtype=held).reshape(value["shape"])
+        return np.array(read(value["values"]), dtype=held).reshape(value["shape"])
     if mark == "!columns":
-        columns = from_json(held)
+        columns = read(held)
         rows = np.zeros(len(next(iter(columns.values()))), [(name, part.dtype) for name, part in columns.items()])
         for name, part in columns.items():
             rows[name] = part
         return rows
     if mark == "!type":
-        cls, given = _named_tuple(held), {name: from_json(part) for name, part in value.items() if name != mark}
-        if cls is None or set(given) != set(cls._fields):
-            raise ValueError(f"{held} with {', '.join(given)}: there is no such type; another version wrote this")
+        cls, given = class_of(held), {name: read(part) for name, part in value.items() if name != mark}
+        if set(given) != set(cls._fields):
+            fields = f"got {', '.join(given) or 'no fields'}, allowed: {', '.join(cls._fields)}"
+            raise ValueError(f"{held}: {fields}; another version wrote this")
         return cls(**given)
     raise ValueError(f"{mark}: this mark is unknown; another version wrote this")
-
-
-def _named_tuple(name: str) -> Any:
-    """The NamedTuple of the package with this full name; None if there is none."""
-    module, _, own = name.rpartition(".")
-    if module.partition(".")[0] != PACKAGE:
-        return None
-    try:
-        cls = getattr(importlib.import_module(module), own, None)
-    except ImportError:
-        return None
-    return cls if isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields") else None
