@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..claims.judgement import judge
 from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
-from .record_values import NUMBER, TEMPLATE, KeyRefused, Records, fill, keys_of, statement
+from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 __all__ = [
     "ORDER",
@@ -39,13 +39,7 @@ ORDER = ("fails", "undecided", "in part", "vacuous", "order", "loose", "slack", 
 OF_CLAIM = {"refuted": "fails", "holds, slack": "slack", "holds, loose": "loose", "order consistent": "order"}
 RELATIONS = ("as printed", "with another constant", "ordering", "shown", "not ours")
 UNJUDGED = {"shown": "shown, not judged", "not ours": "not ours"}
-SAYS = ("measured", "because", "reason")  # what we say ourselves: numbers are from records
-NAMED = re.compile(  # numbers that are parts of names: RCV1, top-10, float32, Theorem 2.4, Figures 2, 3 and 4, stage 1
-    r"(?<![\w.])[A-Za-z][\w/-]*\d[\w-]*"
-    r"|\b(?:Theorem|Lemma|Corollary|Proposition|Remark|Algorithm|Supplement|[Ff]igure|[Tt]able|[Ll]ecture|[Ss]tage)s?"
-    r" \d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*"
-)
-SETTINGS = frozenset("workers batch ranks bucket bits k d n threads passes layer sizes size shapes options".split())
+SAYS = ("measured", "because", "reason")  # what we say ourselves: templates
 
 
 class Entry(NamedTuple):
@@ -258,57 +252,11 @@ def _wrongs(entry: Entry, records: Records) -> list[str]:
         found.append("reason: needed where nothing is judged")
     every = [*entry.evidence, *entry.left_out]
     found += [f"{key}: twice" for key, n in Counter(every).items() if n > 1]
-    for check in (lambda: judged(entry, records), lambda: typed(entry, records)):
-        try:
-            wrong: Any = check()
-        except KeyRefused as error:
-            wrong = [str(error)]
-        found += wrong if isinstance(wrong, list) else []
+    try:
+        judged(entry, records)
+    except KeyRefused as error:
+        found.append(str(error))
     return found
-
-
-def typed(entry: Entry, records: Records) -> list[str]:
-    """Numbers typed into what we say that are neither part of a name nor a setting of what is quoted or run."""
-    allowed, found = None, []
-    for field in SAYS:
-        text = NAMED.sub(" ", TEMPLATE.sub(" ", getattr(entry, field)))
-        for formula, plain in re.findall(r"\$([^$]*)\$|([^$]+)", text):
-            for number in NUMBER.findall(plain) + re.findall(r"\d+\.\d+|^\d\d+$", formula):
-                allowed = settings(entry, records) if allowed is None else allowed
-                if number.lstrip("+-").replace(",", "") not in allowed:
-                    found.append(f"{field}: the number {number} is typed; it must be a key of a record")
-    return found
-
-
-def settings(entry: Entry, records: Records) -> set[str]:
-    """Numbers that may be typed: those of the source, and the settings of the evidence, such as 8 workers."""
-    said = [entry.id, entry.says, entry.printed]
-    for key in (*entry.evidence, *entry.left_out, *(k for f in SAYS for k in keys_of(getattr(entry, f)))):
-        if key.startswith("claim:"):
-            result = records.claim(records.claim_of(key))
-            said += [result.title, result.statement, result.note, *(check.label for check in result.checks)]
-    for name in entry.studies():
-        study = records.study(name)
-        said += [study.setting, *(one.text for one in study.statements), *_names(study.rows, False)]
-        said += [text for table in study.tables for text in (table.title, *table.head)]
-    return {n.replace(",", "") for text in said for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
-
-
-def _names(node: Any, setting: bool) -> Iterable[str]:
-    """The strings of a record, and its numbers that are settings."""
-    if hasattr(node, "_asdict"):
-        node, setting = node._asdict(), setting
-    if isinstance(node, dict):
-        for key, value in node.items():
-            yield str(key)
-            yield from _names(value, setting or key in SETTINGS)
-    elif isinstance(node, (list, tuple)):
-        for value in node:
-            yield from _names(value, setting)
-    elif isinstance(node, str):
-        yield node
-    elif setting and isinstance(node, (int, float)):
-        yield f"{node:g}" if node < 1 else f"{node:.0f}"
 
 
 # --- the command --------------------------------------------------------------------------------------------------
