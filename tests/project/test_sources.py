@@ -162,6 +162,10 @@ def test_the_verdict_is_the_weakest_of_the_evidence():
         {"relation": "shown", "reason": ""},
         {"measured": "{study:mem-sgd-dense.no-such-table:n}"},
         {"measured": "{study:mem-sgd-dense.three.sgd.gap:n}"},
+        {"measured": "{study:mem-sgd-dense.size.n.n:n}"},
+        {"measured": "{study:mem-sgd-dense#no-such-statement.times:n}"},
+        {"measured": "{study:mem-sgd-dense#top-as-sgd.no-such-number:n}"},
+        {"measured": "{study:mem-sgd-dense#top-as-sgd.sgd:n}"},
         {"measured": "{claim:qsgd.variance.no-such-field:n}"},
         {"measured": "{bound:no_such_bound(1):n}"},
         {"measured": "{bound:qsgd_variance(0, 1):n}"},
@@ -212,6 +216,10 @@ def test_numbers_are_those_of_the_record_and_arithmetic_is_checked():
     assert (
         fill("{100 * study:mem-sgd-dense.size.d / study:mem-sgd-dense.size.n:.1f} %", RECORDS) == f"{100 * d / n:.1f} %"
     )
+    said = next(said for said in RECORDS.study("largest-batch").statements if said.id == "held-out")
+    held = "study:largest-batch#held-out"
+    assert fill(f"{{{held}.holding:n}} of {{{held}.trials:n}}", RECORDS) == f"{said.count()} of {len(said.trials)}"
+    assert fill(f"{{{held}.digits-t-0-25-n:.1f}}", RECORDS) == f"{said.values['digits, T = 0.25 n']:.1f}"
     assert fill("{bound:qsgd_variance(64, 4):.3f}", RECORDS) == f"{th.bounds.qsgd_variance(64, 4):.3f}"
     for wrong in ("{study:mem-sgd-dense.size.n ** 2:n}", "{len(study:mem-sgd-dense.size.n):n}"):
         with pytest.raises(KeyRefused, match="allowed are keys|not a key"):

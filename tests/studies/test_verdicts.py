@@ -149,6 +149,15 @@ def test_a_statement_is_judged_by_its_trials():
         said.verdict = "holds"
 
 
+def test_numbers_of_a_statement_have_one_name_each():
+    trials = [Trial("holds", "a: 1 against 2", {"a": {"SGD": 1, "QSGD": 2}}), Trial("fails", values={"b": 3}), True]
+    said = Statement("id", "It is so.", trials, values={"ratio": 0.5})
+    assert said.by_name == {"trials": 3, "holding": 2, "a": {"SGD": 1, "QSGD": 2}, "b": 3, "ratio": 0.5}
+    for taken in ("holding", "a"):
+        with pytest.raises(ValueError, match=f"values: got .*'{taken}'.*, allowed: other names than trials, holding"):
+            said._replace(values={taken: 1}).by_name  # noqa: B018
+
+
 @pytest.mark.parametrize("wrong", ["hold", "in part", Trial("Holds"), 1, None, np.float64(1.0)])
 def test_what_is_no_trial_is_refused(wrong):
     for judge in (lambda one: judged([True, one]), both, opposite, lambda one: Statement("id", "So.", [one]).verdict):
@@ -239,3 +248,4 @@ def test_a_kept_record_is_judged_again_without_data(name, monkeypatch):
     for said in study.statements:
         assert isinstance(said, Statement) and said.verdict == judged(said.trials) and said.verdict in WORDS
         assert said.numbers and all(isinstance(one, (bool, np.bool_, str, Trial)) for one in said.trials)
+        assert len({slug(name) for name in said.by_name}) == len(said.by_name)

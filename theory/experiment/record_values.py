@@ -4,7 +4,8 @@ A template has keys in braces, with a format::
 
     {study:mem-sgd-rcv1.two.top-10.gap.last.mean:n}            a value of a study's record
     {study:mem-sgd-rcv1.the-figures-2.top-10.f-f:n}            a cell of a table of its report
-    {study:mem-sgd-rcv1#top-10-converges.times:n}              a number of a statement: the one after these words
+    {study:mem-sgd-rcv1#top-as-sgd.times:.3f}                  a number that a statement names: its ``values``
+    {study:largest-batch#held-out.holding:n}                   how many of its ``trials`` hold
     {claim:qsgd.variance#d-8192.measured:.3g}                  a check of a claim, by words of its label
     {bound:qsgd_variance(8192, 7):.4g}                         a closed form
     {100 * study:... / study:...:.0f}                          arithmetic of these
@@ -129,7 +130,7 @@ class Records:
 
 
 def look_up(key: str, records: Records) -> Any:
-    """The value of a key: a number, or the text of a cell or statement."""
+    """The value of a key: a number, or the text of a cell."""
     kind, _, rest = key.partition(":")
     if kind == "bound":
         return _closed_form(rest)
@@ -142,8 +143,7 @@ def look_up(key: str, records: Records) -> Any:
     if not part:
         return _scalar(_walk(records.values(name), parts, key), key)
     id, *parts = part.split(".")
-    said = statement(records.study(name), id)
-    return _scalar(_walk(said.numbers, parts, key), key)
+    return _scalar(_walk(statement(records.study(name), id).by_name, parts, key), key)
 
 
 def statement(study: Any, id: str) -> Any:
@@ -193,12 +193,12 @@ def _fields(row: Any) -> dict[str, Any]:
 
 
 def _walk(node: Any, parts: list[str], key: str) -> Any:
-    """Follow the parts of a key into records, rows, arrays and sentences."""
+    """Follow the parts of a key into records, rows, arrays and the numbers of a statement."""
     if not parts:
         return node
     part, *rest = parts
-    if isinstance(node, str):
-        return _after(node, part, int(rest[0]) if rest else 0, key)
+    if isinstance(node, (str, int, float)):
+        raise KeyRefused(f"{key}: there is no {part!r} in {node!r}")
     fields = _fields(node)
     name = _named(part, fields)
     if name is not None:
@@ -207,7 +207,7 @@ def _walk(node: Any, parts: list[str], key: str) -> Any:
         raise KeyRefused(f"{key}: there is no {part!r}, but {', '.join(fields)}")
     if part == "count":
         return len(node)
-    if part in WHOLE and not isinstance(node, (int, float)):
+    if part in WHOLE:
         return _walk(WHOLE[part](np.asarray(node, float)), rest, key)
     if part.isdigit() and not (isinstance(node, list) and node and _fields(node[0])):
         if int(part) >= len(node):
@@ -248,20 +248,6 @@ def _cells(row: Any) -> list[tuple[str, Any]]:
     """Names and values of a row, those of rows within it too."""
     cells = list(_fields(row).items()) or [(str(k), value) for k, value in enumerate(row)]
     return [pair for name, v in cells for pair in ([(name, v)] if isinstance(v, (str, int, float)) else [])]
-
-
-def _after(text: str, words: str, skip: int, key: str) -> str:
-    """The number of a sentence after these words, or ``skip`` numbers later; the words must occur once."""
-    if words.isdigit():
-        found = [match[0] for match in NUMBER.finditer(text)][int(words) :]
-    else:
-        ends = [m.start() for m in NUMBER.finditer(text) if f"-{slug(text[: m.start()])}".endswith(f"-{words}")]
-        if len(ends) != 1:
-            raise KeyRefused(f"{key}: {len(ends)} numbers follow {words!r} in {text!r}")
-        found = NUMBER.findall(text[ends[0] :])[skip:]
-    if not found:
-        raise KeyRefused(f"{key}: there is no such number in {text!r}")
-    return found[0]
 
 
 def _scalar(value: Any, key: str) -> Any:

@@ -144,7 +144,7 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
     sigma2 = problem.variance
     batches = bounds.growing_batches(inner, math.sqrt(2.0))
     bound = bounds.catalyst(outer, batches, lipschitz=L, variance=sigma2, workers=N, gap=problem.gap)
-    without = ("cr-psgd/slide-state-of-the-art-without-convexity",)
+    above, without = bound / cat.end, ("cr-psgd/slide-state-of-the-art-without-convexity",)
     return [
         Statement(
             "rounds",
@@ -154,6 +154,7 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
             f" budget: a worker takes {spent:,.0f} gradients of T = {T:,}, {spent / T:.0%}. Parallel SGD with B = 1"
             f" takes {number(spent / cat.total)} times as many rounds for as many gradients.",
             bears_on=("cr-psgd/theorem-2-slide-communication-rounds",),
+            values={"rounds": cat.total, "bound": allowed},
         ),
         Statement(
             "fewer-than-local",
@@ -162,6 +163,7 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
             f"{cat.total:,} rounds against {local.total:,} with {local.label.partition('(')[2].rstrip(')')}, each with"
             f" the budget T = {T:,} and N = {N}.",
             bears_on=without,
+            values={"rounds": cat.total, "local": local.total},
         ),
         Statement(
             "same-convergence",
@@ -172,6 +174,7 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
             f" the end of the same budget: {number(equal)} and {number(whole)} times as much with Catalyst (comparable:"
             f" at most {COMPARABLE:g}).",
             bears_on=("cr-psgd/slide-fewer-rounds-at-the-same-convergence",),
+            values={"gradients": spent, "at equal gradients": equal, "at the end": whole},
         ),
         Statement(
             "fewer-than-fixed",
@@ -182,15 +185,17 @@ def statements(problem: Problem, curves: list[Curve], options: Options) -> list[
             " batch of sqrt(T/N) needs sqrt(N T) rounds, without the factor log(T/N).",
             OURS,
             without,
+            {"rounds": fixed.total, "gradient": fixed.end},
         ),
         Statement(
             "theorem",
             "Catalyst's theorem, with the constants of our proof.",
             [at_most(cat.ends, bound)],
             f"The mean of ||grad f||^2 over y_0, ..., y_(K-1) is {number(cat.end)}, its bound with sigma^2 at most the"
-            f" mean of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(bound / cat.end)} times as large, so"
+            f" mean of ||a_i||^2 = {number(sigma2)} is {number(bound)}: {number(above)} times as large, so"
             " that the comparison says little.",
             bears_on=("cr-psgd/theorem-2-slide-sfo-convergence",),
+            values={"measured": cat.end, "bound": bound, "ratio": above},
         ),
     ]
 

@@ -242,10 +242,10 @@ def statements(rows) -> list[Statement]:
             name: [expected(b) is not None and abs(part - expected(b)) <= RESOLUTION for b, part in curve]
             for name, curve in curves
         }
-        numbers = "; ".join(f"{name}: at {sum(good)} of {len(good)} beta" for name, good in found.items())
-        said.append(
-            Statement(id, text, [one for good in found.values() for one in good], f"{numbers}.", source, bears_on)
-        )
+        counts = {name: sum(good) for name, good in found.items()}
+        numbers = "; ".join(f"{name}: at {counts[name]} of {len(good)} beta" for name, good in found.items())
+        trials = [one for good in found.values() for one in good]
+        said.append(Statement(id, text, trials, f"{numbers}.", source, bears_on, counts))
     within = [row.bounded <= row.stable for row in rows]
     equal = sorted({row.beta for row in rows if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""

@@ -121,19 +121,24 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
     tenth = int(growing.rounds[growing.samples <= T / 10].max(initial=0))
     allowed_tenth = bounds.growing_rounds(max(T / 10, options.first), rho, options.first)
     few = growing.total <= 1.01 * allowed and tenth <= 1.01 * allowed_tenth  # rho of the label is rounded
-    sooner, numbers = [], []
-    for other, who in ((local, "local SGD with the steps of B = 1"), (theirs, "with Stich's steps and average")):
+    sooner, numbers, values = [], [], {}
+    for key, other, who in (
+        ("local", local, "local SGD with the steps of B = 1"),
+        ("stich", theirs, "with Stich's steps and average"),
+    ):
         goals = np.maximum(growing.ends, other.ends)
         pair = growing.rounds_until(goals), other.rounds_until(goals)
         sooner.append(below(*pair))
+        mine, its = (float(rounds.mean()) for rounds in pair)
+        values[key] = {"cr-psgd": mine, "rounds": its, "end": other.end}
         numbers.append(
-            f"to f - f* = {number(goals.mean())}, which both reach, CR-PSGD takes {pair[0].mean():,.0f} rounds and"
-            f" {who} {pair[1].mean():,.0f} of {other.total:,}, where it ends at {number(other.end)}"
+            f"to f - f* = {number(goals.mean())}, which both reach, CR-PSGD takes {mine:,.0f} rounds and"
+            f" {who} {its:,.0f} of {other.total:,}, where it ends at {number(other.end)}"
         )
     best = min(fixed, decaying, key=lambda curve: curve.end)
     rounds, sfo = "cr-psgd/theorem-1-slide-communication-rounds", "cr-psgd/slide-dynamic-batches-do-not-sacrifice-sfo"
     ten = "cr-psgd/experiments-distributed-logistic"
-    key = slug(name)
+    key, ratio = slug(name), growing.end / one.end
     return [
         Statement(
             f"{key}-log-rounds",
@@ -143,14 +148,21 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
             f" and {tenth:,}, at most {number(allowed_tenth)}, for the first tenth of them:"
             f" CR-PSGD saves a factor of {number(saved)} of the rounds of parallel SGD with B = 1 at equal samples.",
             bears_on=("cr-psgd/slide-larger-batches-fewer-steps", "cr-psgd/slide-b-1-is-costly", rounds),
+            values={
+                "rounds": growing.total,
+                "bound": allowed,
+                "tenth": {"rounds": tenth, "bound": allowed_tenth},
+                "saved": saved,
+            },
         ),
         Statement(
             f"{key}-same-convergence",
             f"{name}: the growing batch does not sacrifice the convergence per gradient.",
             [at_most_times(growing.ends, one.ends, COMPARABLE)],
             f"At equal samples f - f* is {number(growing.end)} with CR-PSGD and {number(one.end)} with parallel SGD and"
-            f" B = 1: {number(growing.end / one.end)} of it (comparable: at most {COMPARABLE:g}).",
+            f" B = 1: {number(ratio)} of it (comparable: at most {COMPARABLE:g}).",
             bears_on=(sfo, ten),
+            values={"cr-psgd": growing.end, "batch 1": one.end, "ratio": ratio},
         ),
         Statement(
             f"{key}-fewer-than-local",
@@ -158,6 +170,7 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
             sooner,
             "T" + "; ".join(numbers)[1:] + f". CR-PSGD ends at {number(growing.end)}.",
             bears_on=("cr-psgd/slide-fewer-rounds-than-local-sgd", ten),
+            values=values,
         ),
         Statement(
             f"{key}-equal-batches-end-higher",
@@ -168,6 +181,7 @@ def statements(curves: list[Curve], options: Options) -> list[Statement]:
             f" {fixed.total:,} rounds.",
             OURS,
             (rounds, sfo),
+            {"step 1/L": fixed.end, "decaying step": decaying.end},
         ),
     ]
 

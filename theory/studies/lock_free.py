@@ -223,6 +223,7 @@ def statements(rows) -> list[Statement]:
                     "Steps a second, times those of one thread, and in brackets the ratio by processor "
                     f"time: {numbers}.{disagree}",
                     bears_on=about,
+                    values={name: {"wall": up.wall, "processor": up.processor} for name, up in mine.items()},
                 )
             )
     return said

@@ -135,10 +135,12 @@ def _sooner(one: Trained, other: Trained, name: str) -> Trial:
     goals = np.maximum(one.loss[:, -1], other.loss[:, -1])
     mine, theirs = (rounds_to(row, goals) for row in (one, other))
     how = below(mine, theirs)
+    values = {"growing": float(mine.mean()), "local": float(theirs.mean())}
     shown = (
-        f"{mine.mean():,.0f} against {theirs.mean():,.0f} rounds to the loss {number(goals.mean())}, which both reach"
+        f"{values['growing']:,.0f} against {values['local']:,.0f} rounds to the loss {number(goals.mean())}, which both"
+        " reach"
     )
-    return Trial(how, f"{name}: {shown}")
+    return Trial(how, f"{name}: {shown}", {name: values})
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
@@ -150,6 +152,15 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
     taken = [int(row.rounds[-1]) for row in growing]
     about, sfo = "cr-psgd/experiments-resnet20-on-cifar10", "cr-psgd/slide-dynamic-batches-do-not-sacrifice-sfo"
     pair = [(GROWING, SMALL)]
+
+    def ends(of: str) -> dict:
+        """Mean of both methods at the end, by task."""
+        both = {one.task: {"growing": one, "small": best[one.task, SMALL]} for one in growing}
+        return {
+            task: {name: float(getattr(row, of)[:, -1].mean(dtype=float)) for name, row in rows.items()}
+            for task, rows in both.items()
+        }
+
     quarter = Compare(partial(costs, of="loss"), pair, partial(at_most_times, factor=COMPARABLE), show=training_loss)
     return [
         Statement(
@@ -159,6 +170,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
             f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
             f"B = {options.batch}, for at most {T:,} gradients of each worker.",
             bears_on=(about, "cr-psgd/theorem-1-slide-communication-rounds"),
+            values={"rounds": taken[0], "bound": allowed, "small": int(small.rounds[-1])},
         ),
         Statement(
             "same-loss",
@@ -166,6 +178,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
             "above).",
             quarter(best.values()),
             bears_on=(about, sfo),
+            values=ends("loss"),
         ),
         Statement(
             "same-accuracy",
@@ -173,6 +186,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
             "below).",
             compared(rows, pair, LITTLE, named=False),
             bears_on=(about, sfo),
+            values=ends("accuracy"),
         ),
         Statement(
             "fewer-rounds-than-local",

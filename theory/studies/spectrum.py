@@ -123,15 +123,16 @@ def statements(rows) -> list[Statement]:
     said = []
     for name in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if row.problem == name]
-        many = [row for row in mine if row.batch > 1]
+        two = {f"{row.place}, {_rows(row, rows)}": 100 * row.rank_two for row in mine if row.batch > 1}
         said.append(
             Statement(
                 f"{slug(name)}-decay",
                 f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of "
                 "the squared norm (batches of more than one row).",
-                [row.rank_two >= 0.9 for row in many],
-                "; ".join(f"{row.place}, {_rows(row, rows)}: {100 * row.rank_two:.0f} %" for row in many) + ".",
+                [share >= 90 for share in two.values()],
+                "; ".join(f"{where}: {share:.0f} %" for where, share in two.items()) + ".",
                 bears_on=("lecture/slide-spectrum-of-gradients",),
+                values=two,
             )
         )
         wins = [row.spectral < row.entrywise for row in mine]

@@ -105,6 +105,7 @@ def statements(times) -> list[Statement]:
             [b.gain >= CLOSE for b in bits.values()],
             f"{'; '.join(fewest)}.",
             bears_on=about,
+            values={f"{p}, {a:g}": b.gain for (p, a), b in bits.items()},
         )
     ]
     for network in dict.fromkeys(n for _, _, n, *_ in found):

@@ -252,7 +252,7 @@ def cell_statements(rows) -> list[Statement]:
         numbers += f" ({one} where one of the two diverges or does not reach the accuracy)" if one and finite else ""
         numbers += f"; undecided in {made.count(OPEN)}" if made.count(OPEN) else ""
         numbers += f"; {neither} in {none}" if none else ""
-        return made._replace(said=f"{numbers}.")
+        return made._replace(said=f"{numbers}.", values={"least": min(finite), "most": max(finite)} if finite else {})
 
     def ratios(first, second, rule) -> list[tuple[float, str]]:
         """The ratio of two losses, and the verdict of a rule, in each cell that has both."""

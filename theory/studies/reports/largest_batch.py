@@ -71,34 +71,40 @@ def mechanism_statements(tried) -> list[Statement]:
     """Verdicts on the mechanisms: a larger batch, and at what price."""
     (_, plain), *others = tried
 
-    def numbers(of):
-        return ", ".join(f"{name} {of(t)}" for name, t in tried) + "."
+    bound = {name: predicted(t) for name, t in tried}
+    price = {name: float(t.serial.mean() / plain.serial.mean()) for name, t in tried}
+    batch = {name: {"measured": t.measured, "least": t.surely, "most": t.at_most} for name, t in tried}
 
-    larger = [predicted(t) > predicted(plain) for _, t in others]
+    def numbers(found) -> str:
+        return ", ".join(f"{name} {number(value)}" for name, value in found.items()) + "."
+
     about = ("lecture/yin-et-al-2018-arxiv-1706-05699-theorem-7",)
     return [
         Statement(
             "mechanisms-bound",
             "dropped coordinates, noise and quantization raise the batch-size bound B_D in training.",
-            larger,
-            numbers(lambda t: number(predicted(t))),
+            [predicted(t) > predicted(plain) for _, t in others],
+            numbers(bound),
             bears_on=about,
+            values=bound,
         ),
         Statement(
             "mechanisms-batch",
             "dropped coordinates, noise and quantization raise the largest batch without loss, against serial SGD with "
             "the same mechanism (surely, by the intervals).",
             [below(_ends(plain), _ends(t)) for _, t in others],
-            numbers(lambda t: f"{t.measured} ({t.surely} to {t.at_most})"),
+            ", ".join(f"{name} {b['measured']} ({b['least']} to {b['most']})" for name, b in batch.items()) + ".",
             bears_on=about,
+            values=batch,
         ),
         Statement(
             "mechanisms-free",
             "a mechanism costs serial SGD nothing: it ends where it does without one (within 10 %).",
             [at_most_times(t.serial, plain.serial, 1.1) for _, t in others],
-            "f - f* over that without: " + numbers(lambda t: number(t.serial.mean() / plain.serial.mean())),
+            "f - f* over that without: " + numbers(price),
             OURS,
             about,
+            price,
         ),
     ]
 
@@ -155,10 +161,11 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         [at_most(ends[t[:3]], APART * predicted(t)) for t in thresholds],
         bears_on=(f"{slide}main-contribution-a-batch-size",),
     )
+    batches = {_where(t): {"measured": t.measured, "predicted": predicted(t)} for t in thresholds}
     far = [
-        f"{_where(t)} ({t.measured} against {number(predicted(t))})"
-        for t in thresholds
-        if t.surely > APART * predicted(t)
+        f"{where} ({b['measured']} against {number(b['predicted'])})"
+        for t, (where, b) in zip(thresholds, batches.items(), strict=True)
+        if t.surely > APART * b["predicted"]
     ]
     at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
     in_order = (sorted(pair, key=predicted) for pair in at_one_time)
@@ -171,26 +178,31 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
         bears_on=(f"{slide}big-batches-beget-redundancy",),
     )
     wrong = [f"{a.data} before {b.data}, T = {a.passes:g} n" for a, b in pairs if b.at_most <= a.surely]
-    lost = []
+    held_trials, falls = [], {}
     for t in thresholds:
         own = {p.batch: p for p in points if (p.data, p.passes) == (t.data, t.passes)}
         how = at_most(-own[t.measured].accuracy, -own[1].accuracy, POINTS)
-        lost.append((t, how, 100 * float(own[1].accuracy.mean() - own[t.measured].accuracy.mean())))
+        held_trials.append(how)
+        falls[_where(t)] = 100 * float(own[1].accuracy.mean() - own[t.measured].accuracy.mean())
     held = Statement(
         "held-out",
         f"where the training loss does not suffer, held-out accuracy falls by no more than {100 * POINTS:g} points.",
-        [how for _, how, _ in lost],
+        held_trials,
         source=OURS,
         bears_on=(f"{slide}large-batches-generalise-worse",),
+        values=falls,
     )
-    fallen = _named([f"{_where(t)} ({fall:.1f} points)" for t, how, fall in lost if how != HOLDS])
+    by_case = zip(held_trials, falls.items(), strict=True)
+    fallen = _named([f"{where} ({fall:.1f} points)" for how, (where, fall) in by_case if how != HOLDS])
     count = len(thresholds)
     said = [
         reaches._replace(
-            said=f"Surely so in {reaches.count()} of {count} cases, surely not in {len(short)}. Not: {_named(short)}."
+            said=f"Surely so in {reaches.count()} of {count} cases, surely not in {len(short)}. Not: {_named(short)}.",
+            values={"surely not": len(short)},
         ),
         loses._replace(
-            said=f"Surely so in {loses.count()} of {count} cases. Larger batches do no harm on: {_named(far)}."
+            said=f"Surely so in {loses.count()} of {count} cases. Larger batches do no harm on: {_named(far)}.",
+            values=batches,
         ),
         diverse._replace(
             said=f"Surely so in {diverse.count()} of {len(pairs)} pairs with one T; surely not: {_named(wrong)}."
@@ -214,6 +226,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
                 f" {number(last.predicted)}, ideal {last.ideal:g}.",
                 OURS,
                 (f"{slide}gradient-diversity-controls-distributed",),
+                {"near": good},
             )
         )
     return said

@@ -78,12 +78,13 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:.3g}"
 
 
-def _gaps(curves) -> str:
-    return ", ".join(f"{curve.label} {number(curve.mean[-1])}" for curve in curves)
+def _ends(curves) -> dict[str, dict[str, float]]:
+    """Mean and spread of f - f* at the end, by method."""
+    return {curve.label: {"mean": curve.mean[-1], "spread": _spread(curve)} for curve in curves}
 
 
-def _with_spreads(curves) -> str:
-    return ", ".join(f"{curve.label} {number(curve.mean[-1])} (spread {number(_spread(curve))})" for curve in curves)
+def _with_spreads(ends) -> str:
+    return ", ".join(f"{name} {number(end['mean'])} (spread {number(end['spread'])})" for name, end in ends.items())
 
 
 def statements_two(curves, ks, least: float, entry: str = "") -> list[Statement]:
@@ -96,51 +97,61 @@ def statements_two(curves, ks, least: float, entry: str = "") -> list[Statement]
     top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
     end = {label: curve.gap[:, -1] for label, curve in by.items()}
 
-    def say(id, text, trials, numbers, *entries):
-        said.append(Statement(id, text, trials, numbers, bears_on=entries if entry else ()))
+    def say(id, text, trials, numbers, values, *entries):
+        said.append(Statement(id, text, trials, numbers, bears_on=entries if entry else (), values=values))
 
+    times, ends = top[0].mean[-1] / sgd, _ends([by["SGD"], *top])
     same = ["mem-sgd/abstract-the-same-rate", f"{entry}top-k-with-memory"]
     say(
         "top-as-sgd",
         f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
         "seeds above SGD's).",
         [_as_low(top[0], by["SGD"])],
-        f"{top[0].mean[-1] / sgd:.3f} times. f - f* at the end: {_with_spreads([by['SGD'], *top])}.",
+        f"{times:.3f} times. f - f* at the end: {_with_spreads(ends)}.",
+        {"times": times} | ends,
         *(same if "rcv1" in entry else [*same, "mem-sgd/remark-2-5"]),
     )
-    above = [(curve.mean[-1] - sgd) / (least + sgd) for curve in rand]
+    above = {c.label: 100 * (c.mean[-1] - sgd) / (least + sgd) for c in rand}  # in per cent of f
     each = (
-        f"{c.label} {100 * a:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)" if a < FAR else f"{c.label} diverges"
-        for c, a in zip(rand, above, strict=True)
+        f"{c.label} {above[c.label]:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
+        if above[c.label] < 100 * FAR
+        else f"{c.label} diverges"
+        for c in rand
     )
     say(
         "rand-slightly-behind",
         f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
         [at_most(end[c.label], end["SGD"], CLOSE * (least + sgd)) for c in rand],
         ", ".join(each) + ".",
+        above,
         f"{entry}random-k-with-memory",
     )
     if len(ks) > 1:
+        gaps = {c.label: c.mean[-1] for c in rand}
         say(
             "more-is-lower",
             "The more random entries are sent, the lower the loss after the same epochs.",
             [below(end[b.label], end[a.label]) for a, b in zip(rand[:-1], rand[1:], strict=True)],
-            f"f - f*: {_gaps(rand)}.",
+            f"f - f*: {', '.join(f'{name} {number(gap)}' for name, gap in gaps.items())}.",
+            gaps,
             f"{entry}random-k-with-memory",
         )
     for curve in (rand[0], top[0]):
         bare = by[f"{curve.label}, no shift"]
         falls = below(end[curve.label], curve.gap[:, 0])
+        shifted, plain = ({"epoch": c.after(1), "end": c.mean[-1]} for c in (curve, bare))
         say(
             f"{curve.label.partition('-')[0]}-needs-shift",
             f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
             [both(at_most_times(end[curve.label], end[bare.label], 1.0 / WORSE), falls)],
-            f"f - f* {number(bare.after(1))} against {number(curve.after(1))} after one epoch, {number(bare.mean[-1])} "
-            f"against {number(curve.mean[-1])} at the end.",
+            f"f - f* {number(plain['epoch'])} against {number(shifted['epoch'])} after one epoch, "
+            f"{number(plain['end'])} against {number(shifted['end'])} at the end.",
+            {"without": plain, "with": shifted},
             f"{entry}without-the-shift",
         )
     bare = by[f"top-{few}, no memory"]
     first = bare.gap[:, np.abs(bare.epochs - 1).argmin()]
+    without = {"epoch": bare.after(1), "end": bare.mean[-1]}
     say(
         "top-needs-memory",
         f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
@@ -151,8 +162,9 @@ def statements_two(curves, ks, least: float, entry: str = "") -> list[Statement]
                 at_most_times(first, end[bare.label], 2.0),
             )
         ],
-        f"f - f* {number(bare.after(1))} after one epoch and {number(bare.mean[-1])} at the end, against "
+        f"f - f* {number(without['epoch'])} after one epoch and {number(without['end'])} at the end, against "
         f"{number(top[0].mean[-1])} with memory.",
+        {"without": without, "with": {"end": top[0].mean[-1]}},
         "conef/slide-why-error-feedback-is-necessary" if "rcv1" in entry else f"{entry}without-memory",
     )
     return said
@@ -174,16 +186,18 @@ def statements_three(curves, ks, entry: str = "") -> list[Statement]:
     """Verdicts on Figure 3: top-k is as good as QSGD in the same epochs, with far fewer bits."""
     by, both_ways = {curve.label: curve for curve in curves}, ("counted", "sent")
     tops, rivals = _compared(curves, ks)
+    ends = [_ends([top, *rivals]) for top in tops]
     said = [
         Statement(
             f"{top.label}-as-qsgd",
             f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
             "at most the spread of the seeds).",
             [_as_low(top, rival) for rival in rivals],
-            f"After {top.epochs[-1]:g} epochs: {_with_spreads([top, *rivals])}.{_by_the_rate(top, rivals)}",
+            f"After {top.epochs[-1]:g} epochs: {_with_spreads(end)}.{_by_the_rate(top, rivals)}",
             bears_on=(f"{entry}loss-against-epochs",) if entry else (),
+            values=end,
         )
-        for top in tops
+        for top, end in zip(tops, ends, strict=True)
     ]
     others: list[tuple[str, Any, tuple[str, ...]]] = [
         ("QSGD with 4 bits", rivals[0], both_ways),
@@ -220,10 +234,10 @@ def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
     id = f"{top.label}-than-{slug(text)}"
     if not all(map(math.isfinite, mine)):
         return Statement(id, said, [False], f"{top.label.capitalize()} does not come there.")
-    ratios = [b / a for a, b in zip(mine, theirs, strict=True)]
+    ratios = {way: b / a for way, a, b in zip(ways, mine, theirs, strict=True)}
     words = {"counted": "as the authors count", "sent": "as sent"}
-    numbers = ", ".join(f"{_times(ratio)} times {words[way]}" for way, ratio in zip(ways, ratios, strict=True)) + "."
-    return Statement(id, said, [ratio >= ORDER for ratio in ratios], numbers)
+    numbers = ", ".join(f"{_times(ratio)} times {words[way]}" for way, ratio in ratios.items()) + "."
+    return Statement(id, said, [ratio >= ORDER for ratio in ratios.values()], numbers, values=ratios)
 
 
 # --- the study --------------------------------------------------------------------------------------------------------

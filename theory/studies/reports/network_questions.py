@@ -59,11 +59,13 @@ def _merit(best: dict, pairs) -> list[Trial]:
                 continue
             mine, theirs = at_equal_loss(row, other)
             how = below(mine, theirs)
+            name = f"{task}, {first}"
+            one, two = ({"loss": float(v.mean()), "step": of.step} for v, of in ((mine, row), (theirs, other)))
             shown = (
-                f"{task}, {first}: {number(mine.mean())} with step {row.step:g} against {number(theirs.mean())} with "
-                f"{other.step:g}, difference {interval(mine - theirs)}"
+                f"{name}: {number(one['loss'])} with step {one['step']:g} against {number(two['loss'])} with "
+                f"{two['step']:g}, difference {interval(mine - theirs)}"
             )
-            trials.append(Trial(how, shown))
+            trials.append(Trial(how, shown, {name: {"first": one, "second": two}}))
     return trials
 
 
@@ -73,7 +75,8 @@ def _against(models: list[Models], rows: str, way: str, of: str, margin: float) 
     for task in dict.fromkeys(one.task for one in models):
         mine, theirs = getattr(found[task, way], of), found[task, ONE].single
         how = at_most(-mine, -theirs, margin)
-        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} %"))
+        values = {task: {"apart": 100 * float(mine.mean()), "consensus": 100 * float(theirs.mean())}}
+        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} %", values))
     return trials
 
 

@@ -44,6 +44,7 @@ def variance_statements(rows, sweep) -> list[Statement]:
         (f"{BITS} bits, buckets of {BUCKET}", four, ""),
         ("all bits and buckets", _by_place(sweep), "-swept"),
     ):
+        entries = 1 if table is four else 2  # how many entries of the index it is about
         lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
         equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
         higher = [place for place in table if place not in lower and place not in equal]
@@ -56,35 +57,38 @@ def variance_statements(rows, sweep) -> list[Statement]:
             numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
         about = ("nuqsgd/abstract-nuqsgd-has-a-smaller-variance", "nuqsgd/experiments-other-buckets")
         text = f"The variance of NUQSGD is below that of QSGD ({what})."
-        trials = [place in lower for place in table]
-        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, bears_on=about[: 1 if table is four else 2]))
+        trials, values = [place in lower for place in table], {"equal": len(equal), "higher": len(higher)}
+        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, "", about[:entries], values))
         ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
         near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
         above = [place for place, r in ratio.items() if r > COMPARABLE]
         below_it = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
+        ends = {"least": min(ratio.values()), "most": max(ratio.values())}
         numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
         if table is four:
             numbers += (
                 f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below_it)}. NUQSGD over QSGDinf lies "
-                f"between {number(min(ratio.values()))} and {number(max(ratio.values()))}."
+                f"between {number(ends['least'])} and {number(ends['most'])}."
             )
         else:
             numbers += f"; higher on {len(above)}, lower on {len(below_it)}."
         about = ("nuqsgd/abstract-nuqsgd-matches-qsgdinf-in-variance", "nuqsgd/experiments-other-buckets")
         text = f"The variance of NUQSGD is comparable to that of QSGDinf ({what})."
         trials = [place in near for place in table]
-        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, bears_on=about[: 1 if table is four else 2]))
+        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, "", about[:entries], ends))
     ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
     if ratio:
+        ends = {"least": min(ratio.values()), "most": max(ratio.values())}
         said.append(
             Statement(
                 "released-qsgd",
                 "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
                 f" ({BITS} bits, buckets of {BUCKET}).",
                 [1 / COMPARABLE <= r <= COMPARABLE for r in ratio.values()],
-                f"Its variance is {number(min(ratio.values()))} to {number(max(ratio.values()))} times as large.",
+                f"Its variance is {number(ends['least'])} to {number(ends['most'])} times as large.",
                 OURS,
                 ("nuqsgd/the-released-code-levels-without-zero",),
+                ends,
             )
         )
     return said

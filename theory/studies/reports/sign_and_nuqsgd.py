@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -52,9 +53,9 @@ def _giga(bandwidth: float) -> str:
     return f"{bandwidth / 1e9:g}"
 
 
-def _over(pairs) -> str:
+def _over(ratios: dict[str, float]) -> str:
     """Ratios with their names: "1 Gbit/s: 0.4, 10 Gbit/s: 1.1"."""
-    return ", ".join(f"{name}: {number(ratio)}" for name, ratio in pairs)
+    return ", ".join(f"{name}: {number(ratio)}" for name, ratio in ratios.items())
 
 
 def crossing(a: Message, b: Message, workers: int) -> float:
@@ -69,7 +70,7 @@ def message_statements(sent) -> list[Statement]:
     whole, two = bits_of_bucket(sent, SIGN), bits_of_bucket(sent, TWO_SCALES)
     packed = [row for row in sent if not math.isnan(row.form)]
     exact = [row.form == row.bits for row in packed]
-    widths = [(row.method, row.bits / row.d) for row in first.values() if not math.isnan(row.form)]
+    widths = {row.method: row.bits / row.d for row in first.values() if not math.isnan(row.form)}
     said = [
         Statement(
             "bucket",
@@ -79,6 +80,7 @@ def message_statements(sent) -> list[Statement]:
             f"A bucket of {SMALL} takes {two} bits, {two / SMALL:g} a value, with two scales, and {whole} with one. "
             "What the paper's implementation sent is not judged.",
             bears_on=("nuqsgd/figure-18-bits-of-ef-signsgd",),
+            values={"two scales": two, "a value": two / SMALL, "one scale": whole},
         ),
         Statement(
             "packed-length",
@@ -97,15 +99,16 @@ def message_statements(sent) -> list[Statement]:
     for (id, other, text, rule), (sign, (end, scales)) in product(rounds, SIGNS.items()):
         pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (sign, other)] for b in BANDWIDTHS}
         at = crossing(first[sign], first[other], WORKERS)
-        numbers = _over((f"{_giga(b)} Gbit/s", mine / theirs) for b, (mine, theirs) in pairs.items())
-        numbers += f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
+        ratios = {f"{_giga(b)} Gbit/s": mine / theirs for b, (mine, theirs) in pairs.items()}
+        on = f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
         said.append(
             Statement(
                 id + end,
                 f"With {WORKERS} workers a round of EF-SignSGD{scales} {text}{rule}.",
                 [1 / CLOSE <= a / b <= CLOSE if rule else faster(b, a) for a, b in pairs.values()],
-                f"Time over time, {sign} and {other}, d = {sent[0].d:,}: {numbers}",
+                f"Time over time, {sign} and {other}, d = {sent[0].d:,}: {_over(ratios)}{on}",
                 bears_on=("nuqsgd/figure-18-time-of-an-epoch",),
+                values=ratios | {"longer from": at / 1e9},
             )
         )
     return said
@@ -117,29 +120,31 @@ def training_statements(sent, trained) -> list[Statement]:
     problems = list(dict.fromkeys(row.problem for row in trained))
     bits = {place: row.rounds * row.bits for place, row in best(trained, "rounds").items()}
 
-    def fewer(mine: str, theirs: str) -> tuple[list[str], str]:
+    def fewer(mine: str, theirs: str) -> dict[str, Any]:
         """Verdicts on the bits of the first, and the second's over them."""
         pairs = {p: (bits[p, mine], bits[p, theirs]) for p in problems}
-        ratios = _over((p, float(b.mean()) / float(a.mean())) for p, (a, b) in pairs.items())
-        return [below(*pair) for pair in pairs.values()], f"Bits over bits, {theirs} and {mine}: {ratios}."
+        ratios = {p: float(b.mean()) / float(a.mean()) for p, (a, b) in pairs.items()}
+        said = f"Bits over bits, {theirs} and {mine}: {_over(ratios)}."
+        return {"trials": [below(*pair) for pair in pairs.values()], "said": said, "values": ratios}
 
     whole, coding = ("nuqsgd/abstract-faster-end-to-end-than-ef-signsgd",), ("nuqsgd/abstract-with-non-trivial-coding",)
     codes = (("packed", FOUR, "packed", ()), ("coded", CODED, "with entropy coding", coding))
     for (id, other, how, about), (sign, (end, scales)) in product(codes, SIGNS.items()):
         times = {(p, b): (spent[p, sign, b], spent[p, other, b]) for p in problems for b in BANDWIDTHS}
-        pairs = ((f"{p}, {_giga(b)} Gbit/s", float(a.mean()) / float(m.mean())) for (p, b), (a, m) in times.items())
+        ratios = {f"{p}, {_giga(b)} Gbit/s": float(a.mean()) / float(m.mean()) for (p, b), (a, m) in times.items()}
         said += [
             Statement(
                 f"{id}-end-to-end{end}",
                 f"NUQSGD, {how}, beats EF-SignSGD{scales} end to end.",
                 [faster(mine, theirs) for theirs, mine in times.values()],
-                f"Seconds of coding and exchange to one loss, {sign} over {other}: {_over(pairs)}.",
+                f"Seconds of coding and exchange to one loss, {sign} over {other}: {_over(ratios)}.",
                 bears_on=whole + about,
+                values=ratios,
             ),
             Statement(
                 f"{id}-fewer-bits{end}",
                 f"NUQSGD, {how}, takes fewer bits to the same loss than EF-SignSGD{scales}.",
-                *fewer(other, sign),
+                **fewer(other, sign),
                 bears_on=about or whole,
             ),
         ]
@@ -147,8 +152,8 @@ def training_statements(sent, trained) -> list[Statement]:
         Statement(
             "two-scales-fewer-bits",
             "EF-SignSGD takes fewer bits to the same loss with two scales than with one.",
-            *fewer(TWO_SCALES, SIGN),
-            OURS,
+            **fewer(TWO_SCALES, SIGN),
+            source=OURS,
         )
     )
     for id, step, how in (

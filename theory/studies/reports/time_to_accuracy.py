@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -25,52 +26,57 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     at = {(t.network, t.method, t.workers, t.batch): t for t in times}
     networks = list(dict.fromkeys(t.network for t in times))
     share = {name: at[name, FULL, most, options.batch] for name in networks}
-    shares = ", ".join(f"{name} {t.exchange / t.step:.0%}" for name, t in share.items())
-    pass_times = {name: [at[name, FULL, most, b].step * n / (most * b) for b in options.batches] for name in networks}
+    shares = {name: t.exchange / t.step for name, t in share.items()}
+    in_exchange = ", ".join(f"{name} {part:.0%}" for name, part in shares.items())
     few, many = options.batches[0], options.batches[-1]
+    pass_times = {
+        name: {b: at[name, FULL, most, b].step * n / (most * b) for b in options.batches} for name in networks
+    }
     shorter = (
-        f"{k}: {number(t[0])} s a pass with B = {few}, {number(t[-1])} s with {many}" for k, t in pass_times.items()
+        f"{k}: {number(t[few])} s a pass with B = {few}, {number(t[many])} s with {many}" for k, t in pass_times.items()
     )
-    passes = [
-        row.passes for b in options.batches for row in rows if (row.method, row.workers, row.batch) == (FULL, most, b)
-    ]
-    by_batch = ", ".join(f"B = {b}: {number(p)}" for b, p in zip(options.batches, passes, strict=True))
+    passes = {row.batch: row.passes for row in rows if (row.method, row.workers) == (FULL, most)}
+    by_batch = ", ".join(f"B = {b}: {number(passes[b])}" for b in options.batches)
     said = [
         Statement(
             "network-takes-most",
             f"with {most} machines the network takes most of the time of full-precision SGD.",
             [faster(t.gradient, t.exchange) for t in share.values()],
-            f"Share of a step in the exchange (model): {shares} with batches of {options.batch}. The lecture quotes "
-            '"on more than 8 machines".',
+            f"Share of a step in the exchange (model): {in_exchange} with batches of {options.batch}. The lecture "
+            'quotes "on more than 8 machines".',
             bears_on=(f"{lecture}why-so-slow-more-than-8",),
+            values=shares,
         ),
         Statement(
             "shorter-pass",
             "a bigger batch means less communication, hence a shorter pass.",
-            [all(x > y for x, y in zip(t, t[1:], strict=False)) for t in pass_times.values()],
+            [all(x > y for x, y in itertools.pairwise(t.values())) for t in pass_times.values()],
             f"{'; '.join(shorter)} (model).",
             bears_on=(f"{lecture}a-bigger-batch-means-less",),
+            values={name: {f"B = {b}": seconds for b, seconds in t.items()} for name, t in pass_times.items()},
         ),
         Statement(
             "more-passes",
             "a bigger batch means more passes.",
-            [passes[-1] > CLOSE * min(passes)] if np.isfinite(passes).all() else [],
+            [passes[many] > CLOSE * min(passes.values())] if all(map(math.isfinite, passes.values())) else [],
             f"{by_batch} passes, {most} workers, measured.",
             bears_on=(f"{lecture}a-large-batch-needs-more-passes",),
+            values={f"B = {b}": found for b, found in passes.items()},
         ),
     ]
 
     def sooner(id, text, mine, theirs, show, source, about):
         pairs = {name: [at[name, m, most, options.batch].total for m in (mine, theirs)] for name in networks}
-        numbers = show(pairs.items())
-        said.append(Statement(id, text, [faster(*pair) for pair in pairs.values()], numbers, source, about))
+        ratios = {name: b / a for name, (a, b) in pairs.items()}
+        trials = [faster(*pair) for pair in pairs.values()]
+        said.append(Statement(id, text, trials, show(pairs, ratios), source, about, ratios))
 
-    def gains(pairs):
-        ratios = ", ".join(f"{name} {number(full / mine)}" for name, (mine, full) in pairs)
-        return f"Times as fast: {ratios} (measured steps, gradients and coding; the network is a model)."
+    def gains(pairs, ratios):
+        times = ", ".join(f"{name} {number(ratio)}" for name, ratio in ratios.items())
+        return f"Times as fast: {times} (measured steps, gradients and coding; the network is a model)."
 
-    def seconds(pairs):
-        return "; ".join(f"{name} {number(a)} s against {number(b)} s" for name, (a, b) in pairs) + (
+    def seconds(pairs, ratios):
+        return "; ".join(f"{name} {number(a)} s against {number(b)} s" for name, (a, b) in pairs.items()) + (
             " (the network is a model)."
         )
 
@@ -84,16 +90,17 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     if {uniform, halving} <= set(known):
         text = f"{halving}: faster to the accuracy than {uniform}, {most} workers."
         sooner("nuqsgd-below-qsgd", text, halving, uniform, seconds, PAPER, (f"{abstract}qsgd",))
-    best = {(c.network, c.method): c.workers[int(np.argmax(c.speed_up))] for c in speed}
-    fastest = ", ".join(f"{name}: {best[name, FULL]}" for name in networks)
+    best = {c.network: c.workers[int(np.argmax(c.speed_up))] for c in speed if c.method == FULL}
+    fastest = ", ".join(f"{name}: {best[name]}" for name in networks)
     said.append(
         Statement(
             "more-machines",
             f"more than {most} machines do not pay.",
-            [best[name, FULL] <= most for name in networks],
+            [best[name] <= most for name in networks],
             f"Fastest number of workers with full precision (model): {fastest}, of those up to {MANY[-1]}.",
             OURS,
             (f"{lecture}why-so-slow-more-than-8", f"{lecture}the-100x-worse-curve"),
+            best,
         )
     )
     return said

@@ -11,7 +11,7 @@ it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,11 @@ ORDER = (FAILS, OPEN, HOLDS)  # of trials that must all hold
 
 
 class Trial(NamedTuple):
-    """The verdict on one case, and its numbers for the page, which adds the verdict."""
+    """The verdict on one case, its numbers for the page, which adds the verdict, and these by name."""
 
     verdict: str
     shown: str = ""
+    values: Mapping[str, Any] = {}
 
 
 def word(trial) -> str:
@@ -277,12 +278,17 @@ class Statement(NamedTuple):
         Whose it is, where it is not that of the lecture or paper that the study is about.
     bears_on : tuple of str
         The entries of the index of sources that it is about: their keys, or how these begin.
+    values : dict
+        Its numbers by name, or in dicts of them, for templates (:mod:`theory.experiment.record_values`).
 
     Examples
     --------
-    >>> said = Statement("fewer", "Fewer rounds.", [Trial("holds", "10 against 20"), Trial("fails", "30 against 20")])
+    >>> trials = [Trial("holds", "10 against 20", {"digits": 10}), Trial("fails", "30 against 20", {"topics": 30})]
+    >>> said = Statement("fewer", "Fewer rounds.", trials, values={"at most": 20})
     >>> said.verdict, said.numbers
     ('in part', '10 against 20 (holds); 30 against 20 (fails).')
+    >>> said.by_name
+    {'trials': 2, 'holding': 1, 'digits': 10, 'topics': 30, 'at most': 20}
     """
 
     id: str
@@ -291,6 +297,7 @@ class Statement(NamedTuple):
     said: str = ""
     source: str = ""
     bears_on: tuple[str, ...] = ()
+    values: Mapping[str, Any] = {}
 
     @property
     def verdict(self) -> str:
@@ -302,6 +309,21 @@ class Statement(NamedTuple):
         """What was measured, as a sentence."""
         shown = "; ".join(f"{one.shown} ({one.verdict})" for one in self.trials if isinstance(one, Trial) and one.shown)
         return self.said or (f"{shown}." if shown else "It was not measured.")
+
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The numbers by name: how many trials there are, how many hold, those of the trials, and its own.
+
+        Raises
+        ------
+        ValueError
+            If a name occurs twice.
+        """
+        found: dict[str, Any] = {"trials": len(self.trials), "holding": self.count()}
+        for more in (*(one.values for one in self.trials if isinstance(one, Trial)), self.values):
+            require(not found.keys() & more.keys(), "values", list(more), f"other names than {', '.join(found)}")
+            found |= more
+        return found
 
     def count(self, verdict: str = HOLDS) -> int:
         """How many trials have a verdict."""
@@ -336,7 +358,7 @@ class Compare(NamedTuple):
     ...     loss: tuple
     >>> rows = [Row("a", "SGD", (1.0, 1.1)), Row("a", "QSGD", (2.0, 2.1))]
     >>> Compare(lambda row: row.loss, [("SGD", "QSGD")], below, ("task",), show=lambda row: f"{row.loss[0]:g}")(rows)
-    [Trial(verdict='holds', shown='a: 1 against 2')]
+    [Trial(verdict='holds', shown='a: 1 against 2', values={})]
     """
 
     metric: Callable
