@@ -7,6 +7,7 @@
 #   make test-full            all tests, from an empty cache, and what takes long by nature: claims in full, ...
 #   make test-versions        the core's tests with the lowest and newest NumPy, Numba and SciPy, and every Python there is
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
+#   make claims               measure all claims again: their record (docs/claims.jsonl), the badge, the errata (3 minutes)
 #   make check                the quick loop: fast tests and ruff
 #   make tools                what the tests and the documentation need, into .venv
 #   make lint                 ruff alone
@@ -36,7 +37,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold check tools lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -78,6 +79,9 @@ cold: $(STAMP)-test
 	run > "$$cache/second" && ! grep compiling "$$cache/second" && \
 	echo "a short run from an empty cache folder, and one that compiles nothing: done" || \
 	{ tail -n 40 "$$cache/first" "$$cache/second"; exit 1; }
+
+claims: $(STAMP)-test
+	$(PY) -m theory.experiment verify --quick --write docs/claims.jsonl --badge figures/ledger.svg --errata docs
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .

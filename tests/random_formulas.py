@@ -1,45 +1,41 @@
-"""Wrong formulas drawn at random, and whether a claim notices them or the ledger says that none would.
+"""Wrong formulas drawn at random: is each noticed, or is it disclosed that it would not be?
 
-``python tests/random_formulas.py --seed 7`` changes one place in the source of each of 40 functions of `theory.bounds`,
-measures the claims that execute it, and prints for each change
+    python tests/random_formulas.py --seed 20261122 --count 40
 
-- *noticed*: a claim fails, and which;
-- *disclosed*: no claim evaluates the place, and the ledger lists the branch; or it says that no claim is about the
-  formula; or the numbers stay within the factor, or the summand, that the ledger says would pass; or an upper bound
-  became larger, or a lower bound smaller, which their kind does not ask;
+One place in the source of a function of `theory.bounds` is changed: a sign, a factor, an exponent, a summand, a scale,
+min for max, N - 1 for N.  The claims whose record says that they call the function are measured again meanwhile.  It is
+
+- *noticed*, if one of them ends with an error or does not hold;
+- *disclosed*, if no claim is about a formula that uses the function, or if all numbers that changed are upper bounds
+  that became larger or lower bounds that became smaller, which are weaker statements and still true;
 - *neither*.
 
-What ends in a TypeError or IndexError is no formula, and is drawn again.
-It depends on the seed alone, and on the sources.
+What ends in a TypeError or IndexError is no formula, and is drawn again.  The draw depends on the seed and the sources.
 """
 
 from __future__ import annotations
+import __future__
 
 import argparse
 import ast
 import copy
+import functools
 import importlib
 import inspect
 import math
 import pkgutil
 import random
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import theory.bounds
-from theory.bounds.closed_form import Value
 from theory.claims import find_claim
-from theory.claims.branch_coverage import compiled, definition, parts, picks, ways_of
 from theory.claims.checks import EFFORTS, Context, Measurement
-from theory.claims.evidence import Evidence
 from theory.claims.judgement import CONSISTENT, judge, overall
-from theory.claims.several_results import related, unclaimed, unevaluated
-from theory.claims.verification import judged
-from theory.experiment.kept_evidence import read_evidence
-from theory.reporting.dependencies import ROOT
+from theory.claims.records import ClaimRecord, read_records
 
 INFRASTRUCTURE = ("closed_form", "domains", "theorems", "symbols", "bibliography")
 SAID = ("require", "positive", "non_negative", "whole", "number", "below_frontier")  # of domains, not of formulas
@@ -60,11 +56,57 @@ class Wrong(NamedTuple):
         return f"{name}: {ast.unparse(self.new)} for {ast.unparse(self.old)} ({self.kind})"
 
 
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def definition(function: FunctionType) -> ast.FunctionDef | None:
+    """The definition of a function, without its decorators; None for a closure."""
+    if function.__closure__:
+        return None
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    tree.decorator_list = []
+    return tree
+
+
+def picks(node: ast.AST) -> bool:
+    """Whether it is a minimum or maximum of several arguments."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("min", "max")
+        and len(node.args) > 1
+        and not node.keywords
+        and not any(isinstance(one, ast.Starred) for one in node.args)
+    )
+
+
+def compiled(function: FunctionType, tree: ast.FunctionDef) -> CodeType:
+    """The code of another definition of a function, in its place."""
+    original, copied = function.__code__, ast.Module([tree], [])
+    flags = original.co_flags & __future__.annotations.compiler_flag
+    space = compile(ast.fix_missing_locations(copied), original.co_filename, "exec", flags, dont_inherit=True)
+    code = next(one for one in space.co_consts if isinstance(one, CodeType) and one.co_name == original.co_name)
+    return code.replace(co_firstlineno=original.co_firstlineno)
+
+
+def used_by(function: FunctionType) -> set[str]:
+    """Names of the functions of `theory.bounds` that call a function, directly or not, and its own."""
+    found, before = {function.__name__}, set[str]()
+    while found != before:
+        before = set(found)
+        found |= {one.__name__ for one in every_function() if before & set(one.__code__.co_names)}
+    return found
+
+
 # --- places and changes -----------------------------------------------------------------------------------------------
 
 
-def functions() -> list[FunctionType]:
-    """All functions of `theory.bounds` that can be changed somewhere, in the order of their names."""
+@functools.cache
+def every_function() -> tuple[FunctionType, ...]:
+    """All functions of `theory.bounds`, in the order of their names."""
     found = {}
     for module in pkgutil.iter_modules(theory.bounds.__path__):
         if module.name in INFRASTRUCTURE:
@@ -72,9 +114,14 @@ def functions() -> list[FunctionType]:
         space = importlib.import_module(f"theory.bounds.{module.name}")
         for value in vars(space).values():
             plain = inspect.unwrap(value) if callable(value) else None
-            if isinstance(plain, FunctionType) and plain.__module__ == space.__name__ and changes(plain):
+            if isinstance(plain, FunctionType) and plain.__module__ == space.__name__:
                 found[plain.__module__, plain.__name__] = plain
-    return [found[key] for key in sorted(found)]
+    return tuple(found[key] for key in sorted(found))
+
+
+def functions() -> list[FunctionType]:
+    """Those that can be changed somewhere."""
+    return [function for function in every_function() if changes(function)]
 
 
 def changes(function: FunctionType) -> list[Wrong]:
@@ -197,44 +244,11 @@ def checks_of(id: str) -> tuple[Any, ...]:
     return found
 
 
-def executing(function: FunctionType, evidence: dict[str, Evidence]) -> list[str]:
-    """The claims that execute a function, those of it first, then the quickest."""
-    file = Path(inspect.getfile(function)).relative_to(ROOT).as_posix()
-    ids = [id for id, one in evidence.items() if function.__name__ in one.executed.get(file, ())]
-    ids += [id for id in evidence if id not in ids and function in parts(find_claim(id).of)]
-    ids = [id for id in ids if not find_claim(id).refuted]
-    return sorted(ids, key=lambda id: (find_claim(id).formula != function.__name__, evidence[id].seconds))
-
-
-def ways_to(wrong: Wrong) -> set[str]:
-    """The branches in which the changed place lies, or between which it decides."""
-    name, tree = wrong.function.__name__, definition(wrong.function)
-
-    def below(node: ast.AST) -> bool:
-        return any(one is wrong.old for one in ast.walk(node))
-
-    def search(nodes: Any) -> Iterator[str]:
-        for node in nodes:
-            if isinstance(node, ast.If) and not below(node) and isinstance(node.body[-1], (ast.Return, ast.Raise)):
-                yield ways_of(name, node)[0]
-            if not below(node):
-                continue
-            if isinstance(node, (ast.If, ast.IfExp)):
-                sides = (node.orelse, node.body)
-                for way, side in enumerate(sides):
-                    each = side if isinstance(side, list) else [side]
-                    if any(map(below, each)):
-                        yield ways_of(name, node)[way]
-                        yield from search(each)
-                yield from search([node.test])
-                return
-            if picks(node):
-                taken = [way for way, one in zip(ways_of(name, node), node.args, strict=True) if below(one)]
-                yield from taken or ways_of(name, node)
-            yield from search(ast.iter_child_nodes(node))
-            return
-
-    return set(search(tree.body if tree is not None else ()))
+def calling(function: FunctionType, records: dict[str, ClaimRecord]) -> list[str]:
+    """The claims that call a formula that uses a function; first those that are about such a formula."""
+    names = used_by(function)
+    ids = [id for id, one in records.items() if names & set(one.formulas) and not find_claim(id).refuted]
+    return sorted(ids, key=lambda id: find_claim(id).formula not in names)
 
 
 def _moved(ours: Any, theirs: Any) -> bool:
@@ -244,38 +258,17 @@ def _moved(ours: Any, theirs: Any) -> bool:
     return not all(math.isclose(x, y, rel_tol=1e-9, abs_tol=slack) or x is y for x, y in pairs)
 
 
-def _within(id: str, truth: Any, found: Any, results: dict[str, Any]) -> str:
-    """Why a claim that holds with changed numbers was bound to; empty if there is no such reason."""
-    blind, larger = results[id].blind, False
-    for ours, theirs in zip(truth, found, strict=False):
-        right, wrong = float(ours.predicted), float(theirs.predicted)
-        if not _moved(ours, theirs):
-            continue
-        if judge(ours) == "vacuous":
-            continue
-        ratio = wrong / right if right else 1.0
-        weaker = (ours.rule == "upper" and wrong >= right) or (ours.rule == "lower" and wrong <= right)
-        larger = larger or (right != wrong and weaker)
-        if right != wrong and not weaker and not (blind and blind.low * 0.999 <= ratio <= blind.high * 1.001):
-            least = _least(ours.predicted, blind.smaller if blind else ())
-            if least is None or not least <= wrong <= right:
-                return ""
-        if right == wrong and not (blind and blind.unnoticed):
-            return ""
-    return f"{id}: " + ("the bound is weaker" if larger else str(blind) if blind else "nothing is predicted")
+def _weaker(ours: Any, theirs: Any) -> bool:
+    """Whether a check that moved states less than before: a larger upper bound, or a smaller lower one."""
+    right, wrong = float(ours.predicted), float(theirs.predicted)
+    return (ours.rule == "upper" and wrong > right) or (ours.rule == "lower" and wrong < right)
 
 
-def _least(predicted: Any, smaller: tuple[str, ...]) -> float | None:
-    """The number that a formula could have, if the summands that may be 20 % smaller are; None without any."""
-    terms = [predicted.terms[name] for name in smaller if isinstance(predicted, Value) and name in predicted.terms]
-    return float(predicted) - 0.2 * sum(terms) * (1.0 + 1e-9) if terms else None
-
-
-def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], left: set[str]) -> tuple[str, str]:
+def fate(wrong: Wrong, records: dict[str, ClaimRecord]) -> tuple[str, str]:
     """What becomes of a wrong formula, as `main` prints it, and by what."""
-    evaluated, moved, reasons = False, list[str](), dict[str, str]()
+    evaluated, moved, stronger = False, list[str](), list[str]()
+    ids = calling(wrong.function, records)
     with in_place(wrong) as hits:
-        ids = executing(wrong.function, evidence)
         for id in ids:
             hits.clear()
             try:
@@ -288,21 +281,18 @@ def fate(wrong: Wrong, evidence: dict[str, Evidence], results: dict[str, Any], l
             if verdict not in ("holds", "vacuous", CONSISTENT):
                 return "noticed", f"{id}: {verdict}"
             evaluated = evaluated or bool(hits)
-            truth = evidence[id].truth.checks
-            if len(truth) != len(found) or any(map(_moved, truth, found)):
-                moved.append(id)
-                reasons[id] = _within(id, truth, found, results)
-    listed = sorted(ways_to(wrong) & left)
-    if wrong.function.__name__ in unclaimed(list(results.values())):
+            truth = records[id].truth.checks
+            if len(truth) != len(found):
+                return "noticed", f"{id}: another number of checks"
+            changed = [pair for pair in zip(truth, found, strict=True) if _moved(*pair) and judge(pair[0]) != "vacuous"]
+            moved += [id] * bool(changed)
+            stronger += [id] * (not all(_weaker(*pair) for pair in changed))
+    if not any(find_claim(id).formula in used_by(wrong.function) for id in ids):
         return "disclosed", "no claim is about this formula"
-    if listed:
-        return "disclosed", f"not evaluated: {listed[0]}"
-    own = [id for id in moved if find_claim(id).formula == wrong.function.__name__]
-    said = [reasons[id] for id in own or moved]  # the claims that are about the formula say what they are blind to
-    if said and all(said):
-        return "disclosed", f"within what would pass: {'; '.join(said)[:200]}"
+    if moved and not stronger:
+        return "disclosed", f"the bound is weaker: {', '.join(moved)}"
     where = "evaluated" if evaluated else "not evaluated"
-    return "neither", f"{where} by {len(ids)} claims, numbers changed in {', '.join(moved) or 'none'}"
+    return "neither", f"{where} by {len(ids)} claims; numbers that are not weaker changed in {stronger or 'none'}"
 
 
 def main() -> None:
@@ -310,16 +300,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Wrong formulas drawn at random, and whether a claim notices them.")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--evidence", type=Path, default=None, help="folder; by default that of the checkout")
     options = parser.parse_args()
-    evidence = read_evidence(options.evidence) if options.evidence else read_evidence()
-    results = related(judged(find_claim(id), one) for id, one in evidence.items())
-    left = {way for ways in unevaluated(results).values() for way in ways}
+    records = read_records()
     count = {"noticed": 0, "disclosed": 0, "neither": 0, "no formula": 0}
     for wrong in drawn(options.seed):
         if sum(count.values()) - count["no formula"] == options.count:
             break
-        what, why = fate(wrong, evidence, {result.id: result for result in results}, left)
+        what, why = fate(wrong, records)
         count[what] += 1
         print(f"{what:<10} {wrong}\n           {why}", flush=True)
     print(f"seed {options.seed}: {', '.join(f'{n} {what}' for what, n in count.items())}")

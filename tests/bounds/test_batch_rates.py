@@ -223,7 +223,7 @@ def test_doors(name, call):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_verdicts_do_not_depend_on_the_seed(id, seed):
     found = th.verify(id, quick=True, seed=seed)
-    assert found.ok and found.resolved, str(found)
+    assert found.ok and found.verdict == "holds", str(found)
 
 
 # --- the study --------------------------------------------------------------------------------------------------------

@@ -511,18 +511,22 @@ def test_noise_of_a_compressed_memory_is_what_the_virtual_iterate_sees():
 
 def test_terms_of_the_contractive_rate():
     common = {"residual": 0.5, "lipschitz": 2.0, "step": 0.1, "variance": 0.5, "second_moment": 3.0, "gap": 1.0}
-    one, many, shared, plain = (
-        list(bounds.conef(40, **common, **case).terms.values())
-        for case in (
-            dict(theta=0.25),
-            dict(theta=0.25, workers=4),
-            dict(theta=0.25, workers=4, shared=True),
-            dict(theta=0),
-        )
-    )
+
+    def terms(**case):
+        """The terms of the start, the noise, the compressor of the memory, and the memory."""
+        start = bounds.conef(40, **common | case | dict(variance=0.0, second_moment=0.0))
+        noise = bounds.conef(40, **common | case) - bounds.conef(40, **common | case | dict(variance=0.0))
+        rest = bounds.conef(40, **common | case) - start - noise
+        on_many = bounds.conef(40, **common | case | dict(variance=0.0, workers=10**9, shared=False)) - start
+        return start, noise, rest - on_many, on_many
+
+    one, plain = terms(theta=0.25), terms(theta=0)
+    many, shared = terms(theta=0.25, workers=4), terms(theta=0.25, workers=4, shared=True)
     assert many == pytest.approx((one[0], one[1] / 4, one[2] / 4, one[3]))
     assert shared == pytest.approx((one[0], one[1] / 4, one[2], one[3]))
     # the memory term is 2 L^2 E||e||^2, the noise terms 2 L eta times conef_noise
     assert one[3] == pytest.approx(2 * 2.0**2 * bounds.conef_memory(0.25, 0.5, 0.1, 3.0))
     assert one[1] + one[2] == pytest.approx(2 * 2.0 * 0.1 * bounds.conef_noise(0.25, 0.5, 0.5, 3.0))
-    assert plain[2] == 0 and plain[3] == pytest.approx(2 * 2.0**2 * bounds.memory_error(0.5, 0.1, 3.0))
+    assert plain[2] == pytest.approx(0, abs=1e-12) and plain[3] == pytest.approx(
+        2 * 2.0**2 * bounds.memory_error(0.5, 0.1, 3.0)
+    )

@@ -6,14 +6,13 @@ import pytest
 
 from theory import bounds
 from theory.claims import find_claim, list_claims
-from theory.claims.evidence import measured
 from theory.claims.judgement import overall
 from theory.claims.proofs import execute
 from theory.claims.proofs.proof_list import check, find_proof
+from theory.claims.records import measured, read_records
 from theory.claims.verification import judged
-from theory.experiment.kept_evidence import read_evidence
 
-EVIDENCE = read_evidence()
+RECORDS = read_records()
 COMPOSED = [id for id in list_claims() if find_claim(id).lemmas]
 
 
@@ -28,8 +27,7 @@ def tree(id: str, above: tuple[str, ...] = ()) -> list[str]:
 @pytest.mark.parametrize("id", COMPOSED)
 def test_the_lemmas_of_a_composition_are_claims_that_hold(id):
     for lemma in dict.fromkeys(tree(id)):
-        evidence = EVIDENCE.get(lemma) or measured(find_claim(lemma), quick=True)
-        found = judged(find_claim(lemma), evidence)
+        found = judged(find_claim(lemma), RECORDS[lemma])
         assert found.verdict.startswith("holds") and found.survivors == [], f"{id} needs {lemma}: {found}"
 
 

@@ -60,11 +60,11 @@ def test_no_gap_is_negative(rows):
 def test_the_command_writes_json_and_fails_for_a_refuted_formula(tmp_path, monkeypatch, capsys):
     file = tmp_path / "atlas.json"
     case = CASES["ef.4"]
-    monkeypatch.setattr(atlas, "read_evidence", dict)  # the cases alone
+    monkeypatch.setattr(atlas, "read_records", dict)  # the cases alone
     assert main(["atlas", "--json", str(file)]) == 0
     found = json.loads(file.read_text(encoding="utf-8"))
     assert len(found) == len(CASES) and capsys.readouterr().out.count("\n") >= len(CASES)
-    assert {row["certificate"] for row in found} == {"no evidence at hand"}
+    assert {row["certificate"] for row in found} == {"not measured here"}
     monkeypatch.setitem(atlas.CASES, case.id, case._replace(ours=lambda: 0.9 * float(case.ours())))
     assert main(["atlas"]) == 1
     assert "refuted by SDP" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("second_moment >= variance")
@@ -46,7 +46,7 @@ def averaged_variance(
     9.5
     """
     noise = variance / batch
-    return total(sampling=noise, compressor=omega * (noise + second_moment - variance)) / workers
+    return (noise + omega * (noise + second_moment - variance)) / workers
 
 
 @formula
@@ -66,7 +66,7 @@ def averaged_second_moment(
     10.5
     """
     noise = averaged_variance(variance, second_moment, workers=workers, batch=batch, omega=omega)
-    return total(gradient=second_moment - variance, noise=noise)
+    return second_moment - variance + noise
 
 
 @formula
@@ -115,7 +115,7 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
     >>> sgd_uniform_average(1, mu=0.5, second_moment=1.0)
     1.0
     """
-    return second_moment / (2.0 * mu * steps) * total(first=1.0, logarithm=math.log(steps))
+    return second_moment / (2.0 * mu * steps) * (1.0 + math.log(steps))
 
 
 @formula(
@@ -170,4 +170,4 @@ def sgd_average(
     left = half * (1.0 - mu * eta)
     left[1:] -= half[:-1]
     noise = 0.5 * second_moment * np.dot(w, eta)
-    return total(start=np.dot(np.maximum(0.0, left), bounds), noise=noise) / float(w.sum())
+    return (np.dot(np.maximum(0.0, left), bounds) + noise) / float(w.sum())

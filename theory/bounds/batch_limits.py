@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .batch_rates import batch_delta
-from .closed_form import formula, total
+from .closed_form import formula
 from .sgd import sgd_constant_step_floor
 
 
@@ -100,7 +100,7 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
     0.3125
     """
     left = (1.0 - step * mu * batch) ** (2 * rounds)
-    return total(start=left * distance, noise=(1.0 - left) * sphere_quadratic_floor(batch, step, mu))
+    return left * distance + (1.0 - left) * sphere_quadratic_floor(batch, step, mu)
 
 
 @formula("1 <= batch < 2 / (step * mu)")
@@ -166,7 +166,7 @@ def signed_slopes_gap(
     """
     second_moment = slope**2 + spread**2
     noise, delta = 0.5 * step * second_moment, batch_delta(batch, second_moment / slope**2)
-    return total(start=(distance - last) / (2.0 * step * gradients), noise=noise, batch=delta * noise)
+    return (distance - last) / (2.0 * step * gradients) + noise + delta * noise
 
 
 @formula("slope > 0", "1 <= batch < 2 / (step * mu)")

@@ -10,7 +10,7 @@ The theorems are *raw*, for any step; ``batch_schedules`` has the steps that are
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("batch_bound >= 1")
@@ -37,7 +37,7 @@ def needed_rounds(gradients: int, batch: int) -> int:
 
 def _summands(start: float, unit: float, batch: int, batch_bound: float) -> float:
     """A bound: what is left of the start, the noise of single gradients, and delta times that for their batches."""
-    return total(start=start, noise=unit, batch=batch_delta(batch, batch_bound) * unit)
+    return start + unit + batch_delta(batch, batch_bound) * unit
 
 
 # --- smooth -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from .batch_rates import batch_delta
-from .closed_form import Value, formula
+from .closed_form import formula
 
 
 class BatchSchedule(NamedTuple):
@@ -39,9 +39,9 @@ def _limited(step: float, gradients: float, mu: float, batch: int, promised: flo
     return BatchSchedule(step, gradients, largest, promised if batch <= largest * (1 + 1e-12) else None)
 
 
-def _promise(formula: str, accuracy: float, batch: int, batch_bound: float) -> Value:
-    """(1 + delta/2) eps, as a value of the formula of that name."""
-    return Value((1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy, formula)
+def _promise(accuracy: float, batch: int, batch_bound: float) -> float:
+    """(1 + delta/2) eps."""
+    return (1.0 + 0.5 * batch_delta(batch, batch_bound)) * accuracy
 
 
 @formula("smoothness > 0", "second_moment > 0", "gap > 0", "0 < accuracy < inf")
@@ -68,7 +68,7 @@ def minibatch_smooth_schedule(
     >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
     """
-    promised = _promise("minibatch_smooth_schedule", accuracy, batch, batch_bound)
+    promised = _promise(accuracy, batch, batch_bound)
     needed = 2.0 / accuracy**2 * second_moment * smoothness * gap
     return BatchSchedule(accuracy / (smoothness * second_moment), needed, math.inf, promised)
 
@@ -93,7 +93,7 @@ def minibatch_pl_schedule(
     """
     step = 2.0 * accuracy * mu / (second_moment * smoothness)
     needed = second_moment * smoothness / (4.0 * mu**2 * accuracy) * math.log(2.0 * gap / accuracy)
-    return _limited(step, needed, mu, batch, _promise("minibatch_pl_schedule", accuracy, batch, batch_bound))
+    return _limited(step, needed, mu, batch, _promise(accuracy, batch, batch_bound))
 
 
 @formula("second_moment > 0", "distance > 0", "0 < accuracy < inf")
@@ -112,7 +112,7 @@ def minibatch_convex_schedule(
     >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)
     """
-    promised = _promise("minibatch_convex_schedule", accuracy, batch, batch_bound)
+    promised = _promise(accuracy, batch, batch_bound)
     return BatchSchedule(accuracy / second_moment, second_moment * distance / accuracy**2, math.inf, promised)
 
 
@@ -137,6 +137,4 @@ def minibatch_strongly_convex_schedule(
     """
     step = accuracy * mu / second_moment
     needed = second_moment / (2.0 * mu**2 * accuracy) * math.log(2.0 * distance / accuracy)
-    return _limited(
-        step, needed, mu, batch, _promise("minibatch_strongly_convex_schedule", accuracy, batch, batch_bound)
-    )
+    return _limited(step, needed, mu, batch, _promise(accuracy, batch, batch_bound))

@@ -7,7 +7,7 @@ whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 CONSTANT = (  # what the theorems with a constant step size ask for
     "form in ('sharp', 'paper')",
@@ -121,7 +121,7 @@ def bottou_constant_step(
     )
     rate = step * mu * (2.0 * first - step * lipschitz * second if form == "sharp" else first)
     left = max(0.0, 1.0 - rate) ** int(steps)
-    return total(start=left * gap, noise=(1.0 - left) * floor)
+    return left * gap + (1.0 - left) * floor
 
 
 @formula("first > 0", "lipschitz >= mu", "second >= first ** 2")
@@ -229,4 +229,4 @@ def bottou_nonconvex(
     [1.0, 1.5]
     """
     slope = 2.0 * first - step * lipschitz * second if form == "sharp" else first
-    return total(noise=step * lipschitz * noise, start=2.0 * gap / (steps * step)) / slope
+    return (step * lipschitz * noise + 2.0 * gap / (steps * step)) / slope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 from .quantization import qsgd_nonzeros, qsgd_variance
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0
@@ -84,7 +84,7 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     1490.89
     """
     most = qsgd_nonzeros(d, s, form="paper") if form == "theorem-3.2" else s * s + math.sqrt(d)
-    return total(nonzeros=(3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most, norm=32.0)
+    return (3.0 + 1.5 * math.log2(2.0 * (s * s + d) / most)) * most + 32.0
 
 
 @formula("1 <= s <= sqrt(d)")
@@ -105,7 +105,7 @@ def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     """
     p = s / math.sqrt(d)
     entropy = p * math.log2(1.0 / p) - ((1.0 - p) * math.log1p(-p) / math.log(2.0) if p < 1.0 else 0.0)
-    return d * total(levels=entropy, signs=p if signs else 0.0)
+    return d * (entropy + (p if signs else 0.0))
 
 
 @formula
@@ -127,7 +127,7 @@ def qsgd_unary_length(d: int, s: int) -> float:
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
     """
-    return total(ends=d, levels=s * math.sqrt(d), signs=qsgd_nonzeros(d, s), norm=32.0)
+    return d + s * math.sqrt(d) + qsgd_nonzeros(d, s) + 32.0
 
 
 @formula("0 < a < inf")
@@ -159,7 +159,7 @@ def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
     reach = 1 + math.ceil(math.sqrt(40.0 / a))
     z = 1.0 + 2.0 * sum(math.exp(-a * k * k) for k in range(1, reach + 1))
     squares = a * math.log2(math.e) * s * s * (1.0 + qsgd_variance(d=d, s=s))
-    return total(model=d * math.log2(z), squares=squares, norm=34.0)
+    return d * math.log2(z) + squares + 34.0
 
 
 @formula

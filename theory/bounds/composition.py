@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("outer >= 0", "inner >= 0")
@@ -28,7 +28,7 @@ def composed_variance(outer: float, inner: float) -> float:
     >>> composed_variance(outer=0.125, inner=3.0)
     3.5
     """
-    return total(both=outer * inner, outer=outer, inner=inner)
+    return outer * inner + outer + inner
 
 
 @formula("0 < outer <= 1", "0 < inner <= 1")
@@ -86,4 +86,4 @@ def scaled_contraction(omega: float, factor: float | None = None) -> float:
     """
     if factor is None:
         return 1.0 / (1.0 + omega)
-    return total(inner_product=2.0 * factor, squared_norm=-(factor**2) * (1.0 + omega))
+    return 2.0 * factor - factor**2 * (1.0 + omega)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 from .contractive import below_frontier, conef_factor, conef_frontier, limit_moment
 
 
@@ -64,18 +64,17 @@ def conef(
     ValueError
         If an argument is outside its domain, also if kappa is not below 1.
 
-    >>> bound = conef(100, theta=0.5, residual=0.5, lipschitz=1.0, step=0.1, variance=1.0, second_moment=1.0, gap=1.0,
-    ...               workers=4)
-    >>> bound, bound.terms["noise"]
-    (1.5389, 0.05)
+    >>> conef(100, theta=0.5, residual=0.5, lipschitz=1.0, step=0.1, variance=1.0, second_moment=1.0, gap=1.0,
+    ...       workers=4)
+    1.5389
     """
     moment = _moment_factor(theta, residual, "worst") * second_moment
     slope = 2.0 * lipschitz * step
-    return total(
-        start=4.0 * gap / (step * steps),
-        noise=slope * variance / workers,
-        compressor=slope * theta * residual * moment / (1 if shared else workers),
-        memory=slope * lipschitz * step * conef_factor(theta, residual) * moment,
+    return (
+        4.0 * gap / (step * steps)
+        + slope * variance / workers
+        + slope * theta * residual * moment / (1 if shared else workers)
+        + slope * lipschitz * step * conef_factor(theta, residual) * moment
     )
 
 
@@ -115,7 +114,7 @@ def conef_noise(
     [3.3981, 1.3333]
     """
     moment = _moment_factor(theta, residual, accounting)
-    return total(gradients=variance, compressor=theta * residual * moment * second_moment)
+    return variance + theta * residual * moment * second_moment
 
 
 @formula("0 < residual < 1", "accounting in ('worst', 'zero-mean')")

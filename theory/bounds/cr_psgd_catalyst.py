@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .dynamic_batches import cr_psgd, growing_rounds
 from .polyak_lojasiewicz import pl_contraction
 
@@ -119,7 +119,7 @@ def catalyst(
     left = pl_contraction(**known) ** len(sizes)
     noise = cr_psgd(sizes, **known, variance=variance, workers=workers, gap=0.0)
     factor = float(catalyst_factor(lipschitz, theta, form)) / (1.0 - float(left))
-    return total(start=factor * gap / outer, noise=factor * float(noise))
+    return factor * gap / outer + factor * float(noise)
 
 
 @formula("samples >= 1", "samples >= workers")
@@ -188,4 +188,4 @@ def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance:
     0.3
     """
     steps, batch = catalyst_budget(samples, workers)
-    return total(start=2.0 * lipschitz * gap / steps, noise=variance / (workers * batch))
+    return 2.0 * lipschitz * gap / steps + variance / (workers * batch)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 def _forgets(delta: float) -> tuple[float, float]:
@@ -44,7 +44,7 @@ def ef21_memory(delta: float, *, workers_lipschitz: float, moved: float, error: 
     2.5
     """
     theta, beta = _forgets(delta)
-    return total(memory=(1.0 - theta) * error, moved=beta * workers_lipschitz**2 * moved)
+    return (1.0 - theta) * error + beta * workers_lipschitz**2 * moved
 
 
 @formula("trigger >= 0")
@@ -107,7 +107,7 @@ def ef21_bc_ratio(delta: float, down: float) -> float:
     (1.0, 1.0)
     """
     b = clag_ratio(delta)
-    return total(workers=b, model=(1.0 + math.sqrt(1.0 - delta)) * clag_ratio(down) * (1.0 + b))
+    return b + (1.0 + math.sqrt(1.0 - delta)) * clag_ratio(down) * (1.0 + b)
 
 
 @formula("omega >= 0", "0 <= bias < 1")
@@ -140,7 +140,7 @@ def ef_bv_error(factor: float, *, omega: float, bias: float = 0.0) -> float:
     >>> ef_bv_error(0.25, omega=3.0), ef_bv_error(1.0, omega=0.0, bias=0.5)
     (0.75, 0.25)
     """
-    return total(bias=(1.0 - factor + factor * bias) ** 2, noise=factor**2 * omega)
+    return (1.0 - factor + factor * bias) ** 2 + factor**2 * omega
 
 
 @formula("0 <= learnt < 1", "used >= 0")
@@ -230,7 +230,7 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
     >>> difference_gradient(10, step=0.5, gap=1.0, error=2.0, decay=0.5)
     0.8
     """
-    return total(start=2.0 * gap / (step * steps), memory=error / (decay * steps))
+    return 2.0 * gap / (step * steps) + error / (decay * steps)
 
 
 @formula("0 < decay <= 1", "error >= 0", "step <= decay / (2 * mu)")
@@ -250,7 +250,7 @@ def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: flo
     >>> difference_gap(2, step=0.5, mu=0.5, gap=1.0, error=2.0, decay=0.5)
     1.6875
     """
-    return (1.0 - step * mu) ** steps * total(start=gap, memory=step * error / decay)
+    return (1.0 - step * mu) ** steps * (gap + step * error / decay)
 
 
 @formula("0 < momentum <= 1", "mu >= 0", "workers_lipschitz > 0", "split > 0")
@@ -309,4 +309,4 @@ def ef21_momentum_noise(
     """
     theta, beta = _forgets(delta)
     of_v, of_messages = (1.0 + split) * variance, (1.0 + 1.0 / split) * variance * beta * momentum**2
-    return total(mean=of_v * momentum / workers, compression=of_messages, drift=2.0 * of_messages * momentum / theta)
+    return of_v * momentum / workers + of_messages + 2.0 * of_messages * momentum / theta

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .polyak_lojasiewicz import pl_contraction
 
 WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
@@ -182,7 +182,7 @@ def cr_psgd(
         require(size > 0, "batches", size, "numbers above 0")
         noise = q * noise + 1.0 / size
         gap = q * gap
-    return total(start=gap, noise=lipschitz * gamma**2 * variance / (2.0 * workers) * noise)
+    return gap + lipschitz * gamma**2 * variance / (2.0 * workers) * noise
 
 
 @formula("rounds >= 0", "first > 0")
@@ -225,7 +225,7 @@ def cr_psgd_geometric(
     gamma = 1.0 / lipschitz if step is None else step
     noise = lipschitz * gamma**2 * variance / (2.0 * workers * first)
     noise *= rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
-    return total(start=q**rounds * gap, noise=noise)
+    return q**rounds * gap + noise
 
 
 @formula("batches in ('whole', 'real')", "first >= 1", "samples >= first")
@@ -294,5 +294,5 @@ def cr_psgd_rate(
     noise = lipschitz * gamma**2 * variance * rho
     noise /= 2.0 * workers * ((rho - 1.0) * samples + first) * (1.0 - q * rho)
     if batches == "real":
-        return total(start=start, noise=noise)
-    return total(start=start / q, noise=(1.0 + 1.0 / first) * rho * noise)
+        return start + noise
+    return start / q + (1.0 + 1.0 / first) * rho * noise

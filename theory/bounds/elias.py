@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .closed_form import formula, total
+from .closed_form import formula
 from .coding import elias_length
 from .quantization import qsgd_nonzeros
 
@@ -189,4 +189,4 @@ def qsgd_elias_length(d: int, s: int) -> float:
     corners = [(4.0**m, 1.0 + elias_length(2**m)) for m in range(1, 8 + s.bit_length())]
     levels = d * (2.0 * math.sqrt(x) if x <= 4.0 else _hull(corners, x))
     gaps = elias_gaps(d, qsgd_nonzeros(d, s))
-    return total(header=32 + longest_elias_code(d + 1), levels=levels, gaps=gaps)
+    return 32 + longest_elias_code(d + 1) + levels + gaps

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .memory import memory_error
 
 
@@ -99,7 +99,7 @@ def ef_sgd(
     if reading == "quoted":
         noise /= 2.0
     memory_term = error / (rho * (2.0 - rho)) if rho > 0 else 0.0  # no memory: the limit of rho to 0
-    return total(start=start / (2.0 - rho), noise=noise / (2.0 - rho), memory=memory_term)
+    return start / (2.0 - rho) + noise / (2.0 - rho) + memory_term
 
 
 def best_rho(rest: float, error: float) -> float:
@@ -149,10 +149,10 @@ def ef_sgd_variance(
     rest = math.sqrt(1.0 - delta)
     longest = min(1.0, delta / rest if rest > 0 else 1.0) / (4.0 * lipschitz)
     require(0 < step <= longest * (1 + 1e-12), "step", step, f"a number in (0, {longest:.6g}]")
-    return total(
-        start=4.0 * gap / (step * steps),
-        noise=2.0 * step * lipschitz * variance / workers,
-        memory=4.0 * (step * lipschitz) ** 2 * (1.0 - delta) * variance / delta,
+    return (
+        4.0 * gap / (step * steps)
+        + 2.0 * step * lipschitz * variance / workers
+        + 4.0 * (step * lipschitz) ** 2 * (1.0 - delta) * variance / delta
     )
 
 
@@ -180,10 +180,10 @@ def ef_sgd_descent(
     >>> ef_sgd_descent(lipschitz=1.0, step=0.1, gradient=1.0, second_moment=2.0, memory=1.0)  # -0.05 + 0.05 + 0.01
     0.01
     """
-    return total(
-        descent=-step * (1.0 - rho / 2.0) * gradient,
-        memory=step * lipschitz**2 * memory / (2.0 * rho),
-        noise=step**2 * lipschitz * second_moment / 2.0,
+    return (
+        -step * (1.0 - rho / 2.0) * gradient
+        + step * lipschitz**2 * memory / (2.0 * rho)
+        + step**2 * lipschitz * second_moment / 2.0
     )
 
 
@@ -209,10 +209,10 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
     >>> ef_sgd_memory_step(0.5, step=0.1, memory=1.0, gradient=1.0, variance=1.0)  # 0.75 + 0.02 + 0.005
     0.775
     """
-    return total(
-        memory=(1.0 - delta / 2.0) * memory,
-        gradient=2.0 * (1.0 - delta) / delta * step**2 * gradient,
-        noise=(1.0 - delta) * step**2 * variance,
+    return (
+        (1.0 - delta / 2.0) * memory
+        + 2.0 * (1.0 - delta) / delta * step**2 * gradient
+        + (1.0 - delta) * step**2 * variance
     )
 
 
@@ -285,4 +285,4 @@ def ef_sgd_convex(
     best = ef_sgd_convex_step(steps, delta=delta, second_moment=second_moment, distance=distance, memory=memory)
     step = best if step is None else step
     noise = step * second_moment
-    return total(start=distance / (2.0 * step * steps), noise=noise / 2.0, memory=noise * _detour(delta, memory))
+    return distance / (2.0 * step * steps) + noise / 2.0 + noise * _detour(delta, memory)

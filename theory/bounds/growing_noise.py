@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 SHORT = (  # the step for which the gradients' error does not matter
     "0 < curvature <= lipschitz",
@@ -102,7 +102,7 @@ def shrinking_noise_recursion(
     left, added = 1.0 - step * curvature * alignment, 0.0
     for t in range(steps):
         gap, added = left * gap, left * added + 0.5 * step**2 * lipschitz * noise * decay**t
-    return total(start=gap, noise=added)
+    return gap + added
 
 
 @formula(*SHORT)
@@ -169,7 +169,7 @@ def growing_batch_gradients(
     if form == "paper":
         return 2.0 * float(omega) / (accuracy * (1.0 - 1.0 / tau))
     steps = math.ceil(math.log(omega / accuracy) / math.log(tau) * (1.0 - 1e-12))
-    return total(powers=(tau * omega / accuracy - 1.0) / (tau - 1.0), rounding=steps - 1.0)
+    return (tau * omega / accuracy - 1.0) / (tau - 1.0) + steps - 1.0
 
 
 @formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "decay >= 0")
@@ -197,7 +197,7 @@ def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, 
     """
     left = 1.0 - mu / lipschitz
     errors = math.fsum(left ** (steps - 1 - s) * decay**s for s in range(steps))
-    return total(start=left**steps * gap, errors=error / (2.0 * lipschitz) * errors)
+    return left**steps * gap + error / (2.0 * lipschitz) * errors
 
 
 @formula("n >= batch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .memsgd import mem_sgd_weight_sum
 
 
@@ -73,7 +73,7 @@ def local_sgd(
     start = mu * a**3 / (2.0 * S) * distance
     noise = 4.0 * T * (T + 2.0 * a) / (mu * workers * S) * variance
     drift = 256.0 * T / (mu**2 * S) * second_moment * local_steps**2 * lipschitz
-    return total(start=start, noise=noise, drift=drift)
+    return start + noise + drift
 
 
 @formula("deviation >= 0", "0 < step <= 0.25 / lipschitz")
@@ -112,11 +112,11 @@ def local_sgd_step(
     4.0
     """
     local_sgd_shift(mu, lipschitz)
-    return total(
-        start=(1.0 - mu * step) * distance,
-        descent=-0.5 * step * gap,
-        drift=2.0 * step * lipschitz * deviation,
-        noise=step**2 * variance / workers,
+    return (
+        (1.0 - mu * step) * distance
+        - 0.5 * step * gap
+        + 2.0 * step * lipschitz * deviation
+        + step**2 * variance / workers
     )
 
 
@@ -160,9 +160,7 @@ def local_sgd_nonconvex(
     2.5
     """
     apart = local_sgd_deviation(step, local_steps=local_steps, second_moment=second_moment, form=form)
-    return total(
-        start=2.0 * gap / (step * steps), noise=step * lipschitz * variance / workers, drift=lipschitz**2 * float(apart)
-    )
+    return 2.0 * gap / (step * steps) + step * lipschitz * variance / workers + lipschitz**2 * float(apart)
 
 
 @formula("form in ('sharp', 'paper')")

@@ -7,7 +7,7 @@ is given if repeats of a row in a batch share their noise (the source's setting)
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("0 <= drop < 1")
@@ -45,7 +45,7 @@ def langevin_factor(deviation: float, d: int, second_moment: float) -> float:
     >>> langevin_factor(0.5, d=8, second_moment=2.0)  # 1 + 8/4/2
     2.0
     """
-    return total(gradient=1.0, noise=d * deviation**2 / second_moment)
+    return 1.0 + d * deviation**2 / second_moment
 
 
 @formula("second_moment > 0", "mean_norm_product >= second_moment")
@@ -149,4 +149,4 @@ def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) ->
     >>> mechanism_rounds(10.0, 4.0), mechanism_rounds(10.0, 4.0, n=30)
     (1.0, 2.0)
     """
-    return total(fresh=1.0, repeats=0.0 if n is None else (factor - 1.0) * batch_bound / n)
+    return 1.0 + (0.0 if n is None else (factor - 1.0) * batch_bound / n)

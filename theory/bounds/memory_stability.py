@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 def _positive_root(a: float, b: float, c: float) -> float:
@@ -99,7 +99,7 @@ def ef_cycle_factor(p: float, curvature_step: float) -> float:
     (0.3333, 1.0)
     """
     wait = curvature_step / p
-    return total(before=1.0, mean=-2.0 * wait, spread=(2.0 - p) * wait**2)
+    return 1.0 - 2.0 * wait + (2.0 - p) * wait**2
 
 
 @formula("workers == inf or workers % 1 == 0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 def _rho(alpha: float) -> float:
@@ -146,11 +146,11 @@ def mem_sgd_iterate(
     >>> mem_sgd_iterate(mu=1.0, lipschitz=1.0, step=0.5, distance=1.0, second_moment=1.0, gap=0.5, memory=1.0)
     2.25
     """
-    return total(
-        distance=(1.0 - mu * step / 2.0) * distance,
-        noise=step**2 * second_moment,
-        gap=-step * gap,
-        memory=step * _pull(mu, lipschitz, form) * memory,
+    return (
+        (1.0 - mu * step / 2.0) * distance
+        + step**2 * second_moment
+        - step * gap
+        + step * _pull(mu, lipschitz, form) * memory
     )
 
 
@@ -183,10 +183,10 @@ def mem_sgd_recursion(
     weights = mem_sgd_weight_sum(steps, shift)
     sharp = form == "sharp"
     cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3
-    return total(
-        start=mu * cube / (8.0 * weights) * distance,
-        noise=4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * second,
-        memory=64.0 * steps / (mu**2 * weights) * third,
+    return (
+        mu * cube / (8.0 * weights) * distance
+        + 4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * second
+        + 64.0 * steps / (mu**2 * weights) * third
     )
 
 
@@ -275,8 +275,8 @@ def mem_sgd(
     weights, sharp = mem_sgd_weight_sum(steps, shift), form == "sharp"
     memory = mem_sgd_memory(d, k, 1.0, second_moment, alpha=alpha)
     cube = shift**2 * max(shift - 4.0, 0.0) if sharp else shift**3
-    return total(
-        start=mu * cube / (8.0 * weights) * distance,
-        noise=4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * first,
-        memory=64.0 * steps * _pull(mu, lipschitz, form) / (mu**2 * weights) * memory,
+    return (
+        mu * cube / (8.0 * weights) * distance
+        + 4.0 * steps * (steps + 2.0 * shift - sharp) / (mu * weights) * first
+        + 64.0 * steps * _pull(mu, lipschitz, form) / (mu**2 * weights) * memory
     )

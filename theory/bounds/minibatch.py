@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("gradient_squared >= 0", "second_moment >= gradient_squared")
@@ -77,7 +77,7 @@ def expected_smoothness(
     (9.0, 2.0, 2.0)
     """
     own = lipschitz * (1.0 - 1.0 / batch) + max_lipschitz / batch
-    return total(others=lipschitz * (1.0 - 1.0 / workers), own=(1.0 + omega) * own / workers)
+    return lipschitz * (1.0 - 1.0 / workers) + (1.0 + omega) * own / workers
 
 
 @formula("reduction in ('mean', 'sum')", "gradient_squared >= 0", "second_moment >= gradient_squared", "n >= batch")
@@ -103,7 +103,7 @@ def minibatch_second_moment(
     pair = gradient_squared  # E<g_i, g_j> of two rows of the batch
     if n is not None and n > 1:
         pair = (n * gradient_squared - second_moment) / (n - 1)
-    whole = total(rows=batch * second_moment, pairs=batch * (batch - 1) * pair)
+    whole = batch * second_moment + batch * (batch - 1) * pair
     return whole if reduction == "sum" else whole / batch**2
 
 
@@ -156,4 +156,4 @@ def minibatch_step(
     """
     noise = minibatch_second_moment(second_moment, gradient_squared, batch, n, reduction)
     factor = step if reduction == "mean" else batch * step
-    return total(distance=distance, descent=-2.0 * factor * alignment, noise=step**2 * noise)
+    return distance - 2.0 * factor * alignment + step**2 * noise

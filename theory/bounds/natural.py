@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .closed_form import formula, total
+from .closed_form import formula
 from .nuqsgd import nuqsgd_inf_variance, nuqsgd_variance
 
 
@@ -29,7 +29,7 @@ def half_variance(d: int) -> float:
     >>> half_variance(1000) * 2**22
     0.999
     """
-    return total(normal=2.0**-22 / (1.0 + 2.0**-10), subnormal=(d - 1) * 2.0**-78)
+    return 2.0**-22 / (1.0 + 2.0**-10) + (d - 1) * 2.0**-78
 
 
 @formula
@@ -107,4 +107,4 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     if form == "sharp":
         return nuqsgd_variance(d, s - 1) if norm == 2 else nuqsgd_inf_variance(d, s - 1)
     x = math.sqrt(d) * 2.0 ** (1 - s)
-    return total(between_levels=0.125, below_the_smallest=x * min(1.0, x))
+    return 0.125 + x * min(1.0, x)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .coding import elias_length
 from .elias import elias_gaps, longest_elias_code
 
@@ -118,10 +118,10 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     x = ratio**s * math.sqrt(d)
     if form == "sharp":
         lam = (1.0 + ratio) ** 2 / (4.0 * ratio)
-        return total(cells=lam - 1.0, lowest=x * x / (4.0 * lam)) if x <= 2.0 * lam and s > 0 else x - 1.0
+        return lam - 1.0 + x * x / (4.0 * lam) if x <= 2.0 * lam and s > 0 else x - 1.0
     require(ratio == 0.5, "ratio", ratio, "1/2 for the paper's forms")
     threshold = 2 ** (2 * s + (1 if form == "2^(2s+1)" else 2))
-    return total(cells=0.125, lowest=2.0 ** (-2 * s - 2) * d) if d < threshold else x - 0.875
+    return 0.125 + 2.0 ** (-2 * s - 2) * d if d < threshold else x - 0.875
 
 
 @formula
@@ -214,7 +214,7 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     0.625
     """
     h = 2 ** (bits - 1) - 1
-    return total(zeros=d * 0.25**h, cells=0.125 if h else -1.0)
+    return d * 0.25**h + (0.125 if h else -1.0)
 
 
 @formula("form in ('sharp', 'paper')", "s >= 0", "0 < ratio < 1")
@@ -277,7 +277,7 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     index = max(elias_length(k) for k in range(1, s + 2))
     steepest = max(ratio ** (j - 1) * (1 + elias_length(j)) for j in range(1, s + 2))
     levels = min(n * (1.0 + index), math.sqrt(d) / ratio**s * steepest)
-    return total(header=32 + longest_elias_code(d + 1), levels=levels, gaps=elias_gaps(d, n))
+    return 32 + longest_elias_code(d + 1) + levels + elias_gaps(d, n)
 
 
 @formula("d >= 2")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 
@@ -150,7 +150,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
     1.0
     """
-    return total(gap=gap, descent=-step * gradient_squared, noise=0.5 * lipschitz * second_moment * step**2)
+    return gap - step * gradient_squared + 0.5 * lipschitz * second_moment * step**2
 
 
 @formula("steps >= 0")
@@ -186,7 +186,7 @@ def pl_sgd_constant_step(
     """
     floor = pl_sgd_floor(mu=mu, lipschitz=lipschitz, step=step, second_moment=second_moment)
     left = (1.0 - 2.0 * step * mu) ** steps
-    return total(start=left * gap, noise=(1.0 - left) * floor)
+    return left * gap + (1.0 - left) * floor
 
 
 @formula("0 < step <= 0.5 / mu", "lipschitz >= mu")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("anchor_gap >= 0")
@@ -27,7 +27,7 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
     >>> svrg_second_moment(0.5, 0.25, lipschitz=2.0)
     6.0
     """
-    return total(iterate=4.0 * lipschitz * gap, anchor=4.0 * lipschitz * anchor_gap)
+    return 4.0 * lipschitz * gap + 4.0 * lipschitz * anchor_gap
 
 
 @formula("inner >= 1", "0 < step < 2 / (2 * lipschitz * (1 - 1 / workers) + 4 * lipschitz * (1 + omega) / workers)")
@@ -59,7 +59,7 @@ def qsvrg_factor(
     """
     anchor = 4.0 * lipschitz * (1.0 + omega) / workers
     left = 2.0 - step * (2.0 * lipschitz * (1.0 - 1.0 / workers) + anchor)
-    return total(start=2.0 / (mu * step * inner), anchor=step * anchor) / left
+    return (2.0 / (mu * step * inner) + step * anchor) / left
 
 
 @formula
@@ -110,4 +110,4 @@ def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str 
     (5520.0, 6632.0)
     """
     quantized = inner * bits if form == "sharp" else (float_bits + 2.8 * d) * (inner + 1)
-    return total(quantized=quantized, full=float_bits * d)
+    return quantized + float_bits * d

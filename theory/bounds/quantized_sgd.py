@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from .averages import averaged_variance
-from .closed_form import formula, total
+from .closed_form import formula
 from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
 
 
@@ -202,4 +202,4 @@ def quantized_sgd_smooth(
     """
     q = step * lipschitz * (1.0 + omega / workers)
     noise = step * lipschitz * (1.0 + omega) * variance / workers
-    return total(start=2.0 * gap / (step * steps), noise=noise) / (2.0 - q)
+    return (2.0 * gap / (step * steps) + noise) / (2.0 - q)

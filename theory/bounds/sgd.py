@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("steps >= 0", "0 < step <= 0.5 / mu")
@@ -36,7 +36,7 @@ def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: floa
     """
     left = (1.0 - 2.0 * step * mu) ** steps
     floor = sgd_constant_step_floor(mu, step, second_moment, form="bound")
-    return total(start=left * distance, noise=(1.0 - left) * floor)
+    return left * distance + (1.0 - left) * floor
 
 
 @formula("form in ('exact', 'bound')", "noise >= 0")
@@ -82,7 +82,7 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
     """
     floor = sgd_constant_step_floor(mu, step, variance)
     left = (1.0 - step * mu) ** (2 * steps)
-    return total(start=left * distance, noise=(1.0 - left) * floor)
+    return left * distance + (1.0 - left) * floor
 
 
 @formula("form in ('sharp', 'simple', 'paper')", "steps >= 2")

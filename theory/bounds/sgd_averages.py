@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .sgd import sgd_inverse_time
 
 
@@ -105,7 +105,7 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     [0.1693, 0.7466]
     """
     start, logarithm = (0.5, -0.5 * math.log1p(-alpha)) if form == "sharp" else (2.0, -2.5 * math.log1p(-alpha))
-    return total(start=start, logarithm=logarithm) / alpha * second_moment / (mu * steps)
+    return (start + logarithm) / alpha * second_moment / (mu * steps)
 
 
 @formula("form in ('sharp', 'paper')", "c > 0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("0 < step < 1 / lipschitz")
@@ -26,7 +26,7 @@ def sgd_smooth_convex_with_step(
     3.5
     """
     gamma = step / (1.0 - step * lipschitz)
-    return total(start=distance / (2.0 * step * steps), noise=gamma * variance / 2.0)
+    return distance / (2.0 * step * steps) + gamma * variance / 2.0
 
 
 @formula("form in ('sharp', 'paper', 'printed')", "variance > 0", "distance > 0")
@@ -110,4 +110,4 @@ def sgd_smooth_convex(
     squared = {"sharp": 1.0, "same step": 9.0 / 8.0, "paper": 2.0}[form]
     noise = math.sqrt(squared * distance * variance / (workers * steps))
     smooth = lipschitz * distance / (steps * (1.0 if form == "paper" else 2.0))
-    return total(noise=noise, smooth=smooth)
+    return noise + smooth

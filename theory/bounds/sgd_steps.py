@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("second_moment > 0", "0 < floor_share < 1", "0 < accuracy <= second_moment / (4 * floor_share * mu ** 2)")
@@ -68,7 +68,7 @@ def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float
     >>> sgd_convex(4, step=0.5, second_moment=1.0, distance=1.0)  # 1/4 + 1/4
     0.5
     """
-    return total(start=distance / (2.0 * step * steps), noise=step * second_moment / 2.0)
+    return distance / (2.0 * step * steps) + step * second_moment / 2.0
 
 
 @formula("accuracy > 0", "second_moment > 0")

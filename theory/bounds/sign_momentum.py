@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("0 < momentum <= 1", "workers_lipschitz > 0", "apart >= 0")
@@ -65,10 +65,10 @@ def sign_momentum_gradient(
     share = momentum / (2.0 - momentum)  # a^2/(1 - (1 - a)^2)
     noise = math.sqrt(variance) * np.mean(np.sqrt(kept**2 + share * (1.0 - kept**2)))
     c = 4.0 if vote else 2.0
-    return total(
-        start=gap / (step * steps),
-        curvature=0.5 * step * lipschitz * d,
-        change=float(c * math.sqrt(d) * change),
-        noise=float(c * math.sqrt(d) * noise),
-        heterogeneity=0.5 * c * apart,
+    return (
+        gap / (step * steps)
+        + 0.5 * step * lipschitz * d
+        + float(c * math.sqrt(d) * change)
+        + float(c * math.sqrt(d) * noise)
+        + 0.5 * c * apart
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 HASHES = ("fresh", "balanced")
 
@@ -91,7 +91,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
         require(d is not None and d >= load, "d", d, f"an integer, at least the load {load}")
         assert d is not None
         spread *= (d - load) / max(1, d - 1)
-    return total(mean=mean**2, spread=spread)
+    return mean**2 + spread
 
 
 @formula("k >= 1", "k <= d")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula
@@ -48,4 +48,4 @@ def sparsified_distance(T: int, mu: float, step: float, variance: float, distanc
     a = step * mu
     floor = a * variance / (mu**2 * (2.0 - a))
     kept = math.pow(1.0 - p * (2.0 * a - a * a), T)
-    return total(start=kept * distance, noise=(1.0 - kept) * floor)
+    return kept * distance + (1.0 - kept) * floor

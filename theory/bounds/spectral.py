@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 def _spectrum(singular_values: ArrayLike) -> np.ndarray:
@@ -134,7 +134,7 @@ def power_sgd_halko(singular_values: ArrayLike, rank: int, target: int | None = 
     if target is None:
         return min(power_sgd_halko(s, rank, k) for k in range(1, int(rank) - 1))
     tail = float(np.sum(s[target:] ** 2))
-    return total(best=tail, excess=target / (rank - target - 1) * tail)
+    return tail + target / (rank - target - 1) * tail
 
 
 @formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values) - 1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 def _form(form: str, batch: int, n: int | None) -> float:
@@ -127,7 +127,7 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     if smoothness is None:
         return 4.0 * lipschitz**2 / (mu * n)
     unit = 2.0 * lipschitz**2 / n
-    return total(least_curvature=unit / mu, largest_curvature=unit / smoothness)
+    return unit / mu + unit / smoothness
 
 
 @formula("smoothness > 0", "0 <= mu <= smoothness", "form in ('derived', 'printed')")
@@ -187,4 +187,4 @@ def generalization_gap(
     102.0
     """
     parted = 2.0 * step * lipschitz**2 * gradients
-    return total(stable=(1.0 - failure) * stability, unstable=failure * parted)
+    return (1.0 - failure) * stability + failure * parted

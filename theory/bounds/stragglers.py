@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 from .sgd import sgd_constant_step_floor
 
 MOST_WORKERS = 20  # for sums over all subsets
@@ -32,7 +32,7 @@ def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> floa
     >>> exponential_order_mean(2, 2, shift=1.0, rate=0.5)  # 1 + (1/2 + 1)/0.5
     4.0
     """
-    return total(shift=shift, waiting=math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate)
+    return shift + math.fsum(1.0 / (n - j + 1) for j in range(1, k + 1)) / rate
 
 
 @formula("rate > 0", "1 <= k <= n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("descent >= 0", "offset >= 0", "slope >= 0")
@@ -30,7 +30,7 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
     0.85
     """
     here, noise = step**2 * slope * distance, step**2 * offset
-    return total(distance=distance, growth=here, descent=-2.0 * step * descent, noise=noise)
+    return distance + here - 2.0 * step * descent + noise
 
 
 @formula("offset >= 0", "slope >= mu ** 2", "steps > 0", "count(steps) >= 1")
@@ -57,4 +57,4 @@ def terngrad_distance(steps: ArrayLike, distance: float, mu: float, offset: floa
     sizes = np.asarray(steps, float).ravel()
     after = np.cumprod((1.0 - 2.0 * sizes * mu + sizes**2 * slope)[::-1])[::-1]
     later = np.append(after[1:], 1.0)
-    return total(start=distance * after[0], noise=offset * float(np.sum(sizes**2 * later)))
+    return distance * after[0] + offset * float(np.sum(sizes**2 * later))

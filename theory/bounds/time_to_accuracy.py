@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from .averages import averaged_variance
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 class FewestIterations(NamedTuple):
@@ -99,7 +99,7 @@ def compressed_distance(
     kept, noise = _law(mu, step, variance, omega, workers, batch)
     left = kept**steps
     sums = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
-    return total(start=left * distance, noise=sums * float(noise))
+    return left * distance + sums * float(noise)
 
 
 @formula("accuracy > 0")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import require
-from .closed_form import formula, total
+from .closed_form import formula
 
 
 @formula("largest > 0", "workers > 0")
@@ -76,7 +76,7 @@ def dcgd_rate(
         r *= 2.0 - step * (lipschitz + (1.0 + 1.0 / split) * omega * largest / workers)
     require(r > 0.0, "step", step, "eta (L + (1 + 1/s) omega L_max/N) below 2")
     left = (1.0 - r) ** steps
-    return total(start=left * distance, noise=(1.0 - left) * step**2 * noise / (workers * r))
+    return left * distance + (1.0 - left) * step**2 * noise / (workers * r)
 
 
 @formula("largest > 0", "workers > 0")
@@ -129,7 +129,7 @@ def diana_rate(
     9.0
     """
     r = min(step * mu, alpha / 2.0)
-    return total(start=(1.0 - r) ** steps * start, noise=step**2 * (1.0 + 5.0 * omega) * variance / (workers * r))
+    return (1.0 - r) ** steps * start + step**2 * (1.0 + 5.0 * omega) * variance / (workers * r)
 
 
 @formula("quadratic > 0", "rows >= 0", "workers > 0", "form in ('smooth', 'pl')")
@@ -239,7 +239,7 @@ def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: fl
     >>> dasha_rate(100, step=0.5, gap=1.0, omega=1.0, workers=3, first=1.0)
     0.05
     """
-    return total(start=2.0 * gap / (step * steps), memory=omega * (1.0 + 2.0 * omega) * first / (workers * steps))
+    return 2.0 * gap / (step * steps) + omega * (1.0 + 2.0 * omega) * first / (workers * steps)
 
 
 @formula("largest > 0")
@@ -308,7 +308,7 @@ def marina_error(p: float, error: float, messages: float) -> float:
     >>> marina_error(0.25, error=1.0, messages=3.0)
     3.0
     """
-    return (1.0 - p) * total(before=error, messages=messages)
+    return (1.0 - p) * (error + messages)
 
 
 @formula("0 <= square_of_mean <= mean_square * (1 + 1e-12)", "form in ('PermK', 'independent', 'shared')")
@@ -338,4 +338,4 @@ def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: 
         return (workers - 1.0) * square_of_mean
     if form == "independent":
         return (1.0 - 1.0 / workers) * mean_square
-    return total(each=mean_square, mean=-square_of_mean)
+    return mean_square - square_of_mean

@@ -7,7 +7,7 @@ nobody else has it, so no stage divides it.
 
 from __future__ import annotations
 
-from .closed_form import formula, total
+from .closed_form import formula
 
 STAGES = (0, 1, 2, 3)
 
@@ -58,11 +58,11 @@ def zero_memory(
     31.9
     """
     part = parameters / workers
-    return total(
-        parameters=parameter_bytes * (part if stage >= 3 else parameters),
-        gradients=gradient_bytes * (part if stage >= 2 else parameters),
-        optimizer=optimizer_bytes * (part if stage >= 1 else parameters),
-        memory=memory * parameters,
+    return (
+        parameter_bytes * (part if stage >= 3 else parameters)
+        + gradient_bytes * (part if stage >= 2 else parameters)
+        + optimizer_bytes * (part if stage >= 1 else parameters)
+        + memory * parameters
     )
 
 
@@ -89,4 +89,4 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
     """
     one = parameters * (workers - 1) / workers
     gathered = (ratio, 1.0, 1.0, 2.0)[stage]
-    return total(gradients=ratio * one, gathered=gathered * one)
+    return ratio * one + gathered * one

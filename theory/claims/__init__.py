@@ -8,10 +8,10 @@ from .claim_list import ClaimTable, browse
 from .claim_list import make_callable as _make_callable
 from .files import load_claims
 from .grading import Grade, grade
-from .ledger_table import Explanation, exit_code, explain, formula_table, ledger, resolution
+from .judgement import passing_factor
+from .ledger_table import Explanation, exit_code, explain, ledger, resolution
 from .several_results import Verifications
 from .verification import Verification, verify
-from .wrong_formulas import Blind, blind_spots, formula_mutants
 
 __all__ = sorted(name for name, value in globals().items() if name[0] != "_" and hasattr(value, "__module__"))
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bounds.closed_form import Value
 from ..core.random import key
 from ..measure import LEVEL, Interval, exactly, mean_interval, share_interval
 from ..measure.intervals import constant
@@ -82,8 +81,7 @@ class Check(NamedTuple):
             found = mean(found, level) if found.ndim else exactly(float(found))
         if sure and math.isinf(found.high - found.low) and math.isfinite(found.estimate):
             found = found._replace(low=found.estimate, high=found.estimate)
-        origin = self.measured if isinstance(self.measured, Value) else found.estimate
-        return self._replace(interval=found, measured=origin)
+        return self._replace(interval=found, measured=found.estimate)
 
 
 def _check(
@@ -95,8 +93,7 @@ def _check(
     trivial: float | None = None,
     assumed: bool = False,
 ) -> Check:
-    predicted = predicted if isinstance(predicted, Value) else float(predicted)
-    check = Check(label, rule, measured, predicted, tolerance, trivial, assumed)
+    check = Check(label, rule, measured, float(predicted), tolerance, trivial, assumed)
     waits = callable(measured) or (not isinstance(measured, Interval) and np.ndim(measured) > 0)
     return check if waits else check.settled(0.0)
 

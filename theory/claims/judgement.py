@@ -8,7 +8,8 @@ from typing import Protocol
 
 from .checks import NEAR, Check
 
-RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong formula that a claim may miss: "holds", and "holds, slack"
+RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong stated number that may pass: "holds", and "holds, slack"
+FARTHEST = 1e6  # a factor beyond which nobody asks
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 WIDEST = 0.2  # relative width of the interval of an equality
 CONSISTENT = "order consistent"
@@ -71,8 +72,53 @@ def overall(checks: Iterable[Check]) -> str:
     return verdicts[0]
 
 
+def passing_factor(checks: Iterable[Check]) -> float | None:
+    """By which factor the stated numbers of checks that hold could be wrong at most, and no check would notice.
+
+    All are multiplied at once: by a number below 1 in upper bounds, above 1 in lower ones, since the opposite only
+    weakens a bound; by either elsewhere.  Assumptions, vacuous checks and those of a stated 0 are not
+    counted.
+
+    Parameters
+    ----------
+    checks : iterable of Check
+
+    Returns
+    -------
+    float or None
+        From 1 to `FARTHEST`, which means any; None if nothing is stated but 0.
+
+    Examples
+    --------
+    >>> from theory.claims import upper
+    >>> passing_factor([upper("E f - f*", 0.8, bound=1.0)]).__round__(6)
+    1.25
+    """
+    counted = [check for check in checks if check.predicted and not check.assumed and judge(check) != "vacuous"]
+    if not counted:
+        return None
+    rules = {check.rule for check in counted}
+    both = bool(rules - {"upper", "lower"})
+    powers = [power for power, rule in ((-1, "upper"), (1, "lower")) if both or rule in rules]
+
+    def notices(factor: float) -> bool:
+        wrong = (check._replace(predicted=factor * check.predicted) for check in counted)
+        return any(judge(check) == "refuted" for check in wrong)
+
+    def farthest(power: int) -> float:
+        near, far = 1.0, FARTHEST
+        if not notices(far**power):
+            return far
+        for _ in range(50):
+            middle = (near * far) ** 0.5
+            near, far = (near, middle) if notices(middle**power) else (middle, far)
+        return near
+
+    return max(map(farthest, powers))
+
+
 def graded(verdict: str, factor: float | None) -> str:
-    """A verdict that says how wrong the formula could be: "holds", "holds, slack" or "holds, loose"."""
+    """A verdict that says how wrong a stated number could be: "holds", "holds, slack" or "holds, loose"."""
     if verdict != "holds" or factor is None or factor <= RESOLVED * (1.0 + 1e-9):
         return verdict
     return "holds, slack" if factor <= SLACK * (1.0 + 1e-9) else "holds, loose"

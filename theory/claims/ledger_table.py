@@ -10,9 +10,10 @@ from ..core import require
 from .base import find_claim, list_claims
 from .claim_list import browse, topic_of
 from .display import claim_card
+from .judgement import FARTHEST
 from .verification import Verification
 
-HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "blind to", "mutants", "seconds")
+HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "passes", "mutants", "seconds")
 
 
 class Explanation(str):
@@ -89,22 +90,11 @@ def explain(id: str) -> Explanation:
     return explained
 
 
-def blind_text(result: Verification) -> str:
-    """What would not have been noticed: the factor by which the formula could be wrong, summands, branches."""
-    blind = result.blind
-    if blind is None:
+def passing_text(result: Verification) -> str:
+    """The factor by which a stated number could be wrong unnoticed."""
+    if result.passing is None:
         return "-"
-    factor = "x any" if blind.factor > 1e5 else f"x {blind.factor:.3g}"
-    factor = "no factor" if factor == "x 1" else factor
-    if blind.unnoticed:
-        factor = f"{factor} (stated number), formula {source_text(result)}"
-    branches = f", {len(blind.branches)} branch{'es' if len(blind.branches) > 1 else ''}" if blind.branches else ""
-    return factor + "".join(f", {term}" for term in blind.terms) + branches
-
-
-def source_text(result: Verification) -> str:
-    """Who secures a formula that a claim does not notice at its source."""
-    return f"by {result.secured_by[0]}" if result.secured_by else "not resolved"
+    return "any" if result.passing >= FARTHEST else f"{result.passing:.3g}"
 
 
 def row(result: Verification) -> tuple[str, ...]:
@@ -120,7 +110,7 @@ def row(result: Verification) -> tuple[str, ...]:
         f"{result.predicted:.5g}",
         "-" if result.tightness is None else f"{result.tightness:.4g}",
         verdict,
-        blind_text(result),
+        passing_text(result),
         mutants,
         f"{result.seconds:.2f}",
     )
@@ -140,37 +130,8 @@ def _laid_out(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
     return lines
 
 
-def formula_table(results: Iterable[Verification]) -> Explanation:
-    """A table of wrong formulas: which each claim notices, and which not.
-
-    Parameters
-    ----------
-    results : iterable of Verification
-        Results of `verify`.
-
-    Returns
-    -------
-    Explanation
-        A string; print it.
-
-    Examples
-    --------
-    >>> from theory.claims import verify
-    >>> print(formula_table([verify("randk.variance", quick=True)]).splitlines()[2])
-    randk.variance  x 0.8, x 1.25  -
-    """
-    rows = [("claim", "wrong formulas noticed", "not noticed")]
-    for result in results:
-        seen = [name for name, caught in result.formula_mutants.items() if caught]
-        missed = [name for name, caught in result.formula_mutants.items() if not caught]
-        rows.append((result.id, ", ".join(seen) or "-", ", ".join(missed) or "-"))
-    return Explanation("\n".join(_laid_out(rows, left=(0, 1, 2))))
-
-
 def resolution(results: Iterable[Verification]) -> str:
-    """One line: the share of the claims that would notice a formula that is wrong by 25 % or lacks a summand.
-
-    A formula may be secured by another of the claims, and one with a branch that none of them evaluates is not.
+    """One line: the share of the claims that would notice a stated number that is wrong by 25 %.
 
     Parameters
     ----------
@@ -184,16 +145,13 @@ def resolution(results: Iterable[Verification]) -> str:
     Examples
     --------
     >>> from theory.claims import verify
-    >>> resolution([verify("randk.variance", quick=True)]).split(";")[0]
-    '1 of 1 claims (100 %) would notice a formula that is wrong by 25 %, lacks a summand or is wrong in a branch'
+    >>> resolution([verify("randk.variance", quick=True)])
+    '1 of 1 claims (100 %) would notice a stated number that is wrong by 25 %'
     """
     counted = [result for result in results if not result.refuted]
-    good = sum(result.resolved for result in counted)
-    factor = sum(result.verdict == "holds" for result in counted)
-    return (
-        f"{good} of {len(counted)} claims ({100.0 * good / max(1, len(counted)):.0f} %) would notice a formula that is "
-        f"wrong by 25 %, lacks a summand or is wrong in a branch; {factor} a factor of 1.25"
-    )
+    good = sum(result.verdict == "holds" for result in counted)
+    share = 100.0 * good / max(1, len(counted))
+    return f"{good} of {len(counted)} claims ({share:.0f} %) would notice a stated number that is wrong by 25 %"
 
 
 def ledger(results: Iterable[Verification]) -> Explanation:

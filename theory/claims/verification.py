@@ -8,19 +8,16 @@ from html import escape
 from typing import Any, overload
 
 from .base import REGISTRY, Claim, find_claim
-from .branch_coverage import branches
 from .checks import EFFORTS, LEVEL, Check
 from .display import checks_table, formula
 from .display import verdict as verdict_html
-from .evidence import Evidence, measured
-from .judgement import ATTAINED, CONSISTENT, graded, judge, overall, resolves
+from .judgement import ATTAINED, CONSISTENT, FARTHEST, graded, judge, overall, passing_factor, resolves
 from .proofs.proof_list import Checked, certificate, secured
-from .several_results import Verifications, related
-from .source_trials import noticed
-from .wrong_formulas import Blind
+from .records import ClaimRecord, measured
+from .several_results import Verifications
 
 
-def _certificate(claim: Claim, checks: tuple[Check, ...], blind: Blind | None) -> str:
+def _certificate(claim: Claim, checks: tuple[Check, ...], factor: float | None) -> str:
     """How the statement is secured without a proof: as the claim says, by its lemmas, or as the numbers show."""
     if claim.certificate or claim.lemmas:
         return claim.certificate or "composition"
@@ -28,7 +25,7 @@ def _certificate(claim: Claim, checks: tuple[Check, ...], blind: Blind | None) -
         return "measured"
     if all(check.rule == "identity" for check in checks if not check.assumed):
         return "identity"
-    return "exact witness" if blind is None or blind.factor <= ATTAINED else "measured"
+    return "exact witness" if factor is None or factor <= ATTAINED else "measured"
 
 
 def _measured_by(claim: Claim, checks: tuple[Check, ...], used: tuple[str, ...]) -> str:
@@ -97,14 +94,9 @@ class Verification:
         How the claim was run.
     mutant_checks : dict
         Name to the checks of the mutant's last attempt.
-    formula_mutants : dict
-        Wrong formulas, and whether the claim notices: at their source, times 0.8 and 1.25, and each summand forgotten.
-    blind : Blind or None
-        The factors and summands that nothing would have noticed, and branches of the formula that were not evaluated.
-    ways : tuple of str
-        Branches of the formula that were evaluated.
-    secured_by : tuple of str
-        Claims that notice a wrong formula that this one does not; known among several results.
+    passing : float or None
+        By which factor the stated numbers could be wrong at most, and no check would notice; None if nothing is
+        stated but 0, or the verdict is not that it holds.
     certificate : str
         How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
         program, measured, conjecture.
@@ -134,14 +126,11 @@ class Verification:
     quick: bool
     effort: int
     mutant_checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
-    formula_mutants: dict[str, bool] = field(default_factory=dict)
-    blind: Blind | None = None
+    passing: float | None = None
     certificate: str = "measured"
     measured_by: str = ""
     source_known: str = ""
     proof: Checked | None = None
-    ways: tuple[str, ...] = ()
-    secured_by: tuple[str, ...] = ()
 
     @property
     def tightness(self) -> float | None:
@@ -149,15 +138,15 @@ class Verification:
         return self.measured / self.predicted if self.predicted else None
 
     @property
-    def resolved(self) -> bool:
-        """Whether a formula that is wrong by 25 %, lacks a summand, or is wrong in a branch would have been noticed.
-
-        A wrong formula may be noticed by another claim, where several were measured.
-        """
-        blind = self.blind
-        return self.verdict == "holds" and (
-            blind is None or not (blind.terms or blind.branches or (blind.unnoticed and not self.secured_by))
-        )
+    def passes(self) -> str:
+        """Which wrong numbers in place of the stated ones would pass, in words; empty if nothing is known of it."""
+        if self.passing is None:
+            return ""
+        if self.passing <= ATTAINED:
+            return "any other stated number would be refuted"
+        if self.passing >= FARTHEST:
+            return "a stated number that is wrong by any factor would pass"
+        return f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
 
     @property
     def level(self) -> float:
@@ -197,10 +186,7 @@ class Verification:
             "mutants": dict(self.mutants),
             "checks": [_as_dict(c) for c in self.checks],
             "mutant_checks": found,
-            "formula_mutants": dict(self.formula_mutants),
-            "blind": None if self.blind is None else self.blind._asdict(),
-            "secured_by": list(self.secured_by),
-            "resolved": self.resolved,
+            "passing": _plain(self.passing),
             "certificate": self.certificate,
             "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
@@ -225,7 +211,7 @@ class Verification:
         said = [
             ("verdict", verdict_html(self.verdict, self.refuted)),
             ("mutants", escape(mutants)),
-            ("a wrong formula", escape(str(self.blind)) if self.blind is not None else ""),
+            ("wrong numbers", escape(self.passes)),
             ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
             ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
@@ -253,10 +239,8 @@ class Verification:
             )
         for name, fate in self.mutants.items():
             lines.append(f"  mutant {fate}: {name}")
-        if self.blind is not None:
-            lines.append(f"  a wrong formula: {self.blind}")
-        if self.secured_by:
-            lines.append(f"  the formula is secured by {', '.join(self.secured_by)}")
+        if self.passes:
+            lines.append(f"  {self.passes}")
         lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
         if self.proof is not None:
             lines.append(f"  proof: {self.proof}")
@@ -305,35 +289,32 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     if not isinstance(id, (str, Claim)):
         # all must be known before one is measured
         claims = [one if isinstance(one, Claim) else find_claim(one) for one in id]
-        return Verifications(related(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims))
+        return Verifications(verify(claim.id, seed=seed, quick=quick, data=data) for claim in claims)
     claim = id if isinstance(id, Claim) else find_claim(id)
     return judged(claim, measured(claim, seed=seed, quick=quick, data=data))
 
 
-def judged(claim: Claim, evidence: Evidence) -> Verification:
+def judged(claim: Claim, record: ClaimRecord) -> Verification:
     """Apply the rules to what was measured, now or some time ago.
 
     Parameters
     ----------
     claim : Claim
-    evidence : Evidence
+    record : ClaimRecord
         Of that claim.
 
     Returns
     -------
     Verification
     """
-    truth, wrong_formulas, blind = evidence.truth, dict[str, bool](), None
+    truth, proved = record.truth, certificate(claim.id)
     verdict, headline = overall(truth.checks), truth.checks[0]
-    proved = certificate(claim.id)
     fates = {}
-    for name, found in evidence.mutants.items():
+    for name, found in record.mutants.items():
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
         fates[name] = "refuted" if refuted else "survived"
-    if verdict == "holds":
-        wrong_formulas, blind = noticed(claim, truth.checks, evidence.source)
-        blind = _with_branches(claim, evidence, blind)
-        verdict = graded(verdict, blind.factor if blind else None)
+    passing = passing_factor(truth.checks) if verdict == "holds" else None
+    verdict = graded(verdict, passing)
     if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
     return Verification(
@@ -348,25 +329,16 @@ def judged(claim: Claim, evidence: Evidence) -> Verification:
         mutants=fates,
         checks=truth.checks,
         samples=truth.samples,
-        seconds=evidence.seconds,
+        seconds=record.seconds,
         note=truth.note,
         refuted=claim.refuted,
-        seed=evidence.seed,
-        quick=evidence.quick,
+        seed=record.seed,
+        quick=record.quick,
         effort=truth.effort,
-        mutant_checks={name: found.checks for name, found in evidence.mutants.items()},
-        formula_mutants=wrong_formulas,
-        blind=blind,
-        certificate=secured(proved) or _certificate(claim, truth.checks, blind),
+        mutant_checks={name: found.checks for name, found in record.mutants.items()},
+        passing=passing,
+        certificate=secured(proved) or _certificate(claim, truth.checks, passing),
         proof=proved,
-        ways=evidence.ways,
-        measured_by=_measured_by(claim, truth.checks, evidence.used),
+        measured_by=_measured_by(claim, truth.checks, record.used),
         source_known=claim.source_known,
     )
-
-
-def _with_branches(claim: Claim, evidence: Evidence, blind: Blind | None) -> Blind | None:
-    """What a claim is blind to, with the branches that it does not evaluate of a formula that it notices."""
-    if blind is None or blind.unnoticed or evidence.source is None:
-        return blind
-    return blind._replace(branches=tuple(way for way in branches(claim.of) if way not in evidence.ways))

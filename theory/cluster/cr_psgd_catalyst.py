@@ -9,6 +9,7 @@ Algorithm 2 of Yu and Jin (ICML 2019)::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,7 @@ def catalyst(
     compressor: NamedTuple = FULL,
     wire_dtype: DTypeLike = np.float32,
     record_every: int | None = None,
+    callback: Callable[[np.ndarray], object] | None = None,
 ) -> Result:
     """Run CR-PSGD-Catalyst: parallel SGD with growing batches on a sequence of proximal problems.
 
@@ -94,6 +96,8 @@ def catalyst(
         Type of floats in messages.
     record_every : int, optional
         Steps between two rows of the history, rounded up to whole proximal problems; by default one row for each.
+    callback : callable, optional
+        Called with y_k, read-only, before each proximal problem.
 
     Returns
     -------
@@ -147,6 +151,9 @@ def catalyst(
     spent: Any = 0
     done: Any = None
     for k in range(outer):
+        if callback is not None:
+            y.flags.writeable = False
+            callback(y)
         h = proximal(problem, y, theta)
         done = run(
             method,

@@ -92,9 +92,9 @@ def _spelled(klass: Any, given: dict[str, Any]) -> dict[str, Any]:
     if hasattr(klass, "other_arguments") and not set(given) <= set(klass._fields):
         given = klass.other_arguments(dict(given))
     for name in given:
-        near = difflib.get_close_matches(name, klass._fields, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(klass._fields) or 'none'}"
         if name not in klass._fields:
+            near = difflib.get_close_matches(name, klass._fields, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(klass._fields) or 'none'}"
             raise TypeError(f"{klass.__name__}: got the argument {name!r}, {hint}")
     return given
 

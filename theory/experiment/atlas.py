@@ -1,7 +1,7 @@
 """The atlas: for each method and class of functions what is stated, what is reached, and the gap between them.
 
-Its rows are the worst cases of `theory.worst` and the claims whose theorem names a class of functions, with their kept
-evidence.  Nothing in them is typed: they are computed from formulas, solutions and evidence.
+Its rows are the worst cases of `theory.worst` and the claims whose theorem names a class of functions, with what was
+measured for them.  Nothing in them is typed: they are computed from formulas, solutions and records.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from ..claims import Verification, find_claim, list_claims
 from ..claims.base import Claim
 from ..claims.checks import Check
+from ..claims.records import read_records
 from ..claims.verification import judged
 from ..reporting.files import write_whole
 from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
 from ..worst.cases import RECORDS
-from .kept_evidence import read_evidence
 
 __all__ = ["Entry", "atlas_rows", "show_atlas", "solve_cases", "table"]
 
@@ -91,10 +91,10 @@ def atlas_rows() -> list[Entry]:
 
 
 def _results(covered: set[str]) -> dict[str, Verification]:
-    """What the kept evidence says of the claims that belong here; empty outside a checkout."""
-    kept = read_evidence()
-    claims = [find_claim(id) for id in list_claims() if id in kept]
-    return {one.id: judged(one, kept[one.id]) for one in claims if one.id in covered or _bounds_a_class(one)}
+    """What the records say of the claims that belong here; empty outside a checkout."""
+    records = read_records()
+    claims = [find_claim(id) for id in list_claims() if id in records]
+    return {one.id: judged(one, records[one.id]) for one in claims if one.id in covered or _bounds_a_class(one)}
 
 
 def _bounds_a_class(claim: Claim) -> bool:
@@ -117,7 +117,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
         found.ours,
         found.below,
         "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP",
-        "; ".join(dict.fromkeys(certificates)) or "no evidence at hand",
+        "; ".join(dict.fromkeys(certificates)) or "not measured here",
         found.gap if bound else None,
         (found.gap if in_print else found.printed_gap) if bound else None,
         found.verdict,

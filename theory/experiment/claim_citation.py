@@ -148,8 +148,8 @@ def markdown_of(result: Verification, made: Origin) -> str:
     lines = [f"# {plain(claim.title)}", "", f"`{claim.cite}`, {made}.", "", plain(claim.statement), "", *display(claim)]
     for place, word, text in status(result):
         lines.append(f"- **{place}:** {plain(word)}" + (f" ({plain(text)})" if text else ""))
-    blind = f"- **A wrong formula:** {plain(str(result.blind))}" if result.blind is not None else ""
-    lines += [*filter(None, [blind]), "", *checks_of(result), ""]
+    wrong = f"- **Wrong numbers:** {plain(result.passes)}" if result.passes else ""
+    lines += [*filter(None, [wrong]), "", *checks_of(result), ""]
     if result.note:
         lines += [f"*Note:* {plain(result.note)}.", ""]
     if result.mutants:

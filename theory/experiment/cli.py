@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..reporting.compiling import announce_compiling
-from ..reporting.files import ConfigurationError, RecordError, nearest
+from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest
 from .catalog import FAMILIES
 from .command_parser import (
     PROGRAM,
@@ -174,19 +174,18 @@ def _verify(argv: list[str], comm: Any) -> int:
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
     add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
-    add("--formula-mutants", action="store_true", help="show which wrong formulas each claim notices, and which not")
     add("--quick", action="store_true", help="fewer samples: half a second a claim on average, more if undecided")
-    add("--changed", action="store_true", help="measure only what changed since it was kept; the rest is judged again")
-    add("--keep", action="store_true", help="keep what is measured in docs/evidence, with what was executed for it")
+    add("--write", metavar="FILE", help="write what was measured there, beside the records of other claims")
+    add("--read", metavar="FILE", help="judge what was written there, such as docs/claims.jsonl, and measure nothing")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
     add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
     add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
-    add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there (with --refuted)")
+    add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there")
     options = parser.parse_args(argv)
-    from ..claims import find_claim, list_claims
+    from ..claims import list_claims
     from .errata_page import refuted_claims
     from .ledger import NoSuchClaim, chosen
 
@@ -196,13 +195,14 @@ def _verify(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
     if not 0 <= options.seed < 2**63:
         parser.error(f"--seed: got {options.seed}, allowed: 0 to 2**63 - 1")
-    if (options.changed or options.keep) and (options.data or comm is not None):
-        parser.error("--changed and --keep: not with --data, nor with mpirun")
-    if (options.changed or options.keep) and any(find_claim(id).file for id in named):
-        parser.error("--changed and --keep: only for claims of the package")
+    if options.write and options.data:
+        parser.error("--write: not with --data, since records are of the package's own data")
+    if options.read and (options.data or options.write):
+        parser.error("--read: not with --data or --write, which need a measurement")
     if options.errata and not os.path.isdir(options.errata):
         parser.error(f"--errata: there is no folder {options.errata}")
     check_folder(parser, json=options.json, html=options.html, markdown=options.markdown, badge=options.badge)
+    check_folder(parser, write=options.write)
     ids = list(dict.fromkeys(named + (refuted_claims() if options.refuted else []))) or list_claims()
     if options.errata and not set(refuted_claims()) <= set(ids):
         parser.error("--errata: needs all refuted statements among the claims; add --refuted")
@@ -217,11 +217,25 @@ def _verify(argv: list[str], comm: Any) -> int:
     from .ledger import verify_all
 
     files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
-    files |= dict(markdown_file=options.markdown, badge_file=options.badge)
-    files |= dict(formulas=options.formula_mutants, changed=options.changed, keep=options.keep)
+    files |= dict(markdown_file=options.markdown, badge_file=options.badge, record_file=options.write)
+    if options.read:
+        files["records"] = _recorded(parser, options.read, ids)
     data = _own_data(parser, options.data) if options.data else None
     with abort_on_error(comm):
         return verify_all(ids, options.seed, options.quick, say, data=data, comm=comm, **files)
+
+
+def _recorded(parser: Parser, path: str, ids: list[str]) -> list:
+    """The records of these claims in a file."""
+    from ..claims.records import read_records
+
+    try:
+        records = read_records(path)
+        return [records[id] for id in ids]
+    except (RecordError, FileRefused, OSError) as error:
+        parser.error(f"--read: {error}")
+    except KeyError as error:
+        parser.error(f"--read: {path} has no record of {error.args[0]}")
 
 
 def _own_data(parser: Parser, name: str) -> Any:
@@ -289,17 +303,12 @@ def _sources(argv: list[str], comm: Any) -> int:
     parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="sources, or how the keys of entries begin (default: all)")
-    add("--verify", nargs="+", metavar="CLAIM", help="first as `verify --quick --keep CLAIM`")
     options = parser.parse_args(argv)
     if not Parser.speaks:
         return 0
-    from .kept_evidence import keep
-    from .ledger import chosen
     from .sources_index import show_index
 
     try:
-        if options.verify:
-            keep(chosen(options.verify))
         return show_index(options.names, say=say)
     except (ConfigurationError, RecordError, ValueError) as error:
         parser.error(str(error))

@@ -12,7 +12,7 @@ from .ledger_page import CARE
 
 __all__ = ["NAMES", "PAGES", "errata", "refuted_claims"]
 
-COMMAND = "python -m theory.experiment verify --refuted --errata docs"
+COMMAND = "make claims"
 NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
 WORDS = {  # relation to the source, and how the statement and what holds instead are introduced
     "in print": ("In print", "Refuted.", "What holds"),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..measure.processors import usable_cores
 from ..reporting.files import nearest, versions, write_whole
-from ..reporting.progress import on_terminal
+from ..reporting.progress import Heartbeat, Lines, on_terminal, silenced
 from .processes import each
 from .ranks import from_root, shared_out
 
@@ -56,9 +57,8 @@ def verify_all(
     markdown_file: Any = None,
     badge_file: Any = None,
     errata_folder: Any = None,
-    formulas: bool = False,
-    changed: bool = False,
-    keep: bool = False,
+    record_file: Any = None,
+    records: list | None = None,
     comm: Any = None,
 ) -> int:
     """Verify claims and show the ledger.
@@ -84,12 +84,10 @@ def verify_all(
         Path of an SVG that counts verdicts.
     errata_folder : str, optional
         Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among ``ids``.
-    formulas : bool
-        Whether to show the wrong formulas.
-    changed : bool
-        Whether to measure only claims whose kept evidence is out of date; the others are judged again.
-    keep : bool
-        Whether to keep what is measured.
+    record_file : str, optional
+        Path of the file to which what was measured is written, beside the records of other claims that are there.
+    records : list of ClaimRecord, optional
+        Of these claims, to be judged in place of new measurements.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
 
@@ -98,96 +96,82 @@ def verify_all(
     int
         0 if every claim holds, or was to be refuted and is, and no mutant survives; otherwise 1.
     """
-    from ..claims import Verification, verify
+    from ..claims import find_claim, list_claims
+    from ..claims.records import write_records
+    from ..claims.verification import judged
 
-    files: dict[str, Any] = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder)
-    files |= dict(markdown_file=markdown_file, badge_file=badge_file, formulas=formulas)
-    if changed or keep:
-        results, interrupted = _from_evidence(ids, seed, quick, say, changed, keep)
-        return _show(results, ids, seed, quick, None, interrupted, say, **files)
+    interrupted = False
+    if records is None:
+        records, interrupted = _measured(ids, seed, quick, say, data, html_file is not None, comm)
+
+    def finish() -> int:
+        if record_file is not None:
+            write_records(record_file, records, list_claims())
+            say(f"record: {record_file}")
+        results = [judged(find_claim(record.id), record) for record in records]
+        files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder)
+        files |= dict(markdown_file=markdown_file, badge_file=badge_file)
+        return _show(results, ids, seed, quick, None if data is None else data.name, interrupted, say, **files)
+
+    return from_root(comm, finish)
+
+
+def _measured(
+    ids: Any, seed: int, quick: bool, say: Callable[[str], object], data: Any, shown: bool, comm: Any
+) -> tuple[list, bool]:
+    """The records in the order of the claims, on rank 0, and whether there was an interruption."""
+    from ..claims import find_claim
+    from ..claims.records import from_line, measured, to_line
+    from ..claims.verification import judged
+
     mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
-    rows = Rows(mine, say) if html_file is not None and mine > 1 and (comm is None or comm.Get_rank() == 0) else None
-    with _bar(mine, comm, rows is not None) as bar:
+    leads = comm is None or comm.Get_rank() == 0
+    rows = Rows(mine, say) if shown and mine > 1 and leads else None
+    with _progress(mine, leads and rows is None) as done:
 
-        def show(result: Any) -> None:
-            bar.set_description(result.id)
-            bar.update()
+        def show(record: Any) -> None:
+            done(record.id)
             if rows is not None:
-                rows.show(result)
+                rows.show(judged(find_claim(record.id), record))
 
-        def work(id: str) -> dict:
-            bar.set_description(id)
-            result = verify(id, seed=seed, quick=quick, data=data)
-            show(result)
-            return vars(result)
+        def work(id: str) -> list:
+            record = measured(find_claim(id), seed=seed, quick=quick, data=data)
+            show(record)
+            return [to_line(record), record.seconds]
 
         if comm is None and data is None and len(ids) >= SEVERAL:
             found, interrupted = _in_processes(ids, seed, quick, show)
         else:
-            found, interrupted = shared_out(comm, ids, work)
-    results = [Verification(**found[k]) for k in sorted(found)]
-    name = None if data is None else data.name
-    return from_root(comm, lambda: _show(results, ids, seed, quick, name, interrupted, say, **files))
+            lines, interrupted = shared_out(comm, ids, work)
+            found = {k: from_line(line)._replace(seconds=seconds) for k, (line, seconds) in lines.items()}
+    return [found[k] for k in sorted(found)], interrupted
 
 
-def _from_evidence(
-    ids: list[str], seed: int, quick: bool, say: Callable[[str], object], changed: bool, keep: bool
-) -> tuple[list, bool]:
-    """Judge kept evidence, and what is measured now; the results, and whether there was an interruption."""
-    from ..claims import find_claim, list_claims
-    from ..claims.verification import judged
-    from .kept_evidence import changed as changes
-    from .kept_evidence import measured_apart, read_evidence, write_evidence
-
-    evidence = read_evidence() if changed else {}
-    why = changes(ids, evidence, seed, quick)
-    for id, reason in why.items() if changed else ():
-        say(f"{id}: measured, as {reason}")
-    todo, fresh, interrupted = [id for id in ids if id in why], {}, False
-    with _bar(len(todo), None) as bar:
-        try:
-            for one in measured_apart(todo, seed, quick):
-                fresh[one.id] = one
-                bar.update()
-                if keep and len(fresh) % SEVERAL == 0:  # what is there stays, whatever happens
-                    write_evidence(fresh.values())
-        except KeyboardInterrupt:
-            interrupted = True
-    if keep:
-        write_evidence(fresh.values())
-    formulas = {find_claim(id).formula for id in ids} - {""}
-    kin = [id for id in evidence if id in list_claims() and find_claim(id).formula in formulas and id not in ids]
-    kin = [id for id in kin if id not in changes(kin, evidence, seed, quick)]  # they may secure a formula
-    evidence |= fresh
-    if changed:
-        say(f"{len(fresh)} measured, {len(ids) - len(todo)} judged by evidence from before")
-    return [judged(find_claim(id), evidence[id]) for id in [*ids, *kin] if id in evidence], interrupted
-
-
-def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int, dict], bool]:
-    """The results by the index of their claims, and whether there was an interruption; a process on each core."""
+def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int, Any], bool]:
+    """The records by the index of their claims, and whether there was an interruption; a process on each core."""
     from ..claims import find_claim
 
     items = [(id, find_claim(id).file, seed, quick) for id in ids]
-    found: dict[int, dict] = {}
+    found: dict[int, Any] = {}
     try:
-        for k, result in each(_one, items, usable_cores(), life=len(items)):
-            found[k] = vars(result)
-            show(result)
+        for k, record in each(_one, items, usable_cores(), life=len(items)):
+            found[k] = record
+            show(record)
     except KeyboardInterrupt:
         return found, True
     return found, False
 
 
-def _one(item):
-    """Verify one claim in another process, which does not know the claims of a file yet."""
-    from ..claims import load_claims, verify
+def _one(item: tuple[str, str, int, bool]) -> Any:
+    """Measure one claim in another process, which does not know the claims of a file yet."""
+    from ..claims import find_claim, load_claims
     from ..claims.base import REGISTRY
+    from ..claims.records import measured
 
     id, file, seed, quick = item
     if file and id not in REGISTRY:
         load_claims(file)
-    return verify(id, seed=seed, quick=quick)
+    return measured(find_claim(id), seed=seed, quick=quick)
 
 
 def _show(
@@ -204,35 +188,25 @@ def _show(
     markdown_file: Any,
     badge_file: Any,
     errata_folder: Any,
-    formulas: Any,
 ) -> int:
     """Show and write the ledger; return the exit code."""
-    from ..claims import exit_code, formula_table, ledger, list_claims, resolution
-    from ..claims.several_results import related, unclaimed, unevaluated
+    from ..claims import exit_code, ledger, list_claims, resolution
+    from ..claims.several_results import unclaimed
     from .claim_citation import markdown_of, origin, record_of
 
-    asked_for, made = set(asked), origin()
-    results = [result for result in related(results) if result.id in asked_for]
-    left = unevaluated(results)
+    made = origin()
     if results:
         say(str(ledger(results)))
     for result in results:
         if not result.ok:
             say(f"\n{result}\n")
-    if results and formulas:
-        say(str(formula_table(results)))
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
     say(f"{len(results)} of {len(asked)} claims in {seconds:.1f} s of work, seed {seed}{tail}")
     if results:
         say(resolution(results))
-        branches = sum(map(len, left.values()))
-        if branches:
-            say(f"{branches} branches of {len(left)} formulas are evaluated by none of these claims")
     if len(results) >= len(list_claims()):
         say(f"no claim is about {len(unclaimed(results))} formulas")
-    for name in left if formulas else ():
-        say("\n".join([f"not evaluated, {name}:", *(f"  {way}" for way in left[name])]))
     if data is not None:
         say(f"claims about data: on {data}")
     code = exit_code(results)
@@ -245,7 +219,6 @@ def _show(
             **made._asdict(),
             "interrupted": interrupted,
             "exit_code": code,
-            "not_evaluated": left,
             "not_claimed": unclaimed(results),
             "results": [record_of(result, made) for result in results],
         }
@@ -296,9 +269,24 @@ class Rows:
         )
 
 
-def _bar(total: int, comm: Any, shown: bool = False) -> Any:
-    """A progress bar of the claims of this rank, on rank 0 and on a terminal, unless rows are shown."""
-    from tqdm import tqdm
+@contextlib.contextmanager
+def _progress(total: int, here: bool) -> Iterator[Callable[[str], object]]:
+    """What to call with each claim that is done: a bar on a terminal, and a line every few seconds elsewhere."""
+    if not here or total < SEVERAL or (silenced() and not on_terminal()):
+        yield lambda id: None
+        return
+    if on_terminal():
+        from tqdm import tqdm
 
-    elsewhere = comm is not None and comm.Get_rank() > 0
-    return tqdm(total=total, unit=" claims", ncols=100, leave=False, disable=elsewhere or shown or not on_terminal())
+        with tqdm(total=total, unit=" claims", ncols=100, leave=False) as bar:
+            yield lambda id: (bar.set_description(id), bar.update())
+        return
+    done, begin = list[str](), time.perf_counter()
+
+    def text() -> str:
+        spent = time.perf_counter() - begin
+        left = f", about {spent / len(done) * (total - len(done)):.0f} s left" if done else ""
+        return f"verify: {len(done)} of {total} claims after {spent:.0f} s{left}"
+
+    with Heartbeat(Lines(), text):
+        yield done.append

@@ -35,9 +35,7 @@ def details(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
         ("Proof for all parameters", escape(str(result.proof)) if result.proof is not None else ""),
         ("Measured by", said.get("Measured by", "")),
         ("Kind", said["Kind"]),
-        ("Wrong formulas", escape(_wrong_formulas(result))),
-        ("Formula secured by", ", ".join(link(other, ids) for other in result.secured_by)),
-        ("Branches not evaluated", escape("; ".join(result.blind.branches) if result.blind else "")),
+        ("Wrong numbers", escape(result.passes)),
         ("See also", ", ".join(link(other, ids) for other in claim.see)),
         ("In the text", escape(claim.quote)),
         ("Source", f"{escape(claim.cited)} ({said['Source']})"),
@@ -74,13 +72,6 @@ def _exports(result: Verification, made: Origin) -> str:
         f'<a download="{escape(result.id)}.{end}" href="{as_link(text, kind)}">{title}</a>'
         for title, end, kind, text in files
     )
-
-
-def _wrong_formulas(result: Verification) -> str:
-    """Which wrong formulas a check noticed, and which none did."""
-    groups = (("noticed", True), ("not noticed", False))
-    found = ((title, [n for n, seen in result.formula_mutants.items() if seen is kind]) for title, kind in groups)
-    return "; ".join(f"{title}: {', '.join(names)}" for title, names in found if names)
 
 
 def _list(facts: Any) -> str:

@@ -17,7 +17,7 @@ from ..bounds.bibliography import cited
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
 from ..claims.judgement import CONSISTENT
-from ..claims.ledger_table import source_text
+from ..claims.ledger_table import passing_text
 from ..claims.words import WORDS
 from ..reporting.formulas import FormulaError, mathml
 from .claim_citation import Origin
@@ -43,7 +43,7 @@ COLUMNS = (  # sort key, heading, width in percent
     ("bound", "Bound", 8),
     ("tightness", "Measured / bound", 8),
     ("verdict", "Verdict", 8),
-    ("resolution", "Blind to a factor", 8),
+    ("resolution", "Wrong factor that passes", 8),
     ("certificate", "Secured by", 8),
     ("mutants", "Mutants caught", 7),
 )
@@ -238,7 +238,7 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
         "source": claim.cited,
         "kind": result.kind,
         "verdict": _verdict(result),
-        "resolution": _key(result.blind.factor if result.blind else None),
+        "resolution": _key(result.passing),
         "certificate": result.certificate,
         "known": result.source_known,
         "measured": _key(result.measured),
@@ -267,7 +267,7 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
         bound,
         f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
         f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {verdict}</span>{alarm}',
-        _blind(result),
+        passing_text(result),
         explained("Secured by", result.certificate),
         mutants,
     ]
@@ -280,20 +280,6 @@ def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
         f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
         f"{details(result, claim, ids, made)}</td></tr>\n</tbody>"
     )
-
-
-def _blind(result: Verification) -> str:
-    """The factor by which the formula could be wrong, the summands that it could lack, and who secures it."""
-    blind = result.blind
-    if blind is None:
-        return "–"
-    more = [f"without {term}" for term in blind.terms]
-    more += [f"with 0.8 {term}" for term in blind.smaller]
-    more += [f"the stated number; formula {source_text(result)}"] if blind.unnoticed else []
-    left = len(blind.branches)
-    more += [f"{left} branch{'es' if left > 1 else ''} not evaluated"] if left else []
-    factor = "any" if blind.factor > 1e5 else number(blind.factor, 3)
-    return factor + "".join(f'<span class="interval">{escape(one)}</span>' for one in more)
 
 
 def _key(value: Any) -> str:

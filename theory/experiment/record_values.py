@@ -61,12 +61,12 @@ class Records:
     figures : path-like
         The folder of the figures, which has their records.
     verification : callable, optional
-        From a claim's id to its `Verification`; by default the kept evidence (``docs/evidence``), judged now.
+        From a claim's id to its `Verification`; by default the records in ``docs/claims.jsonl``, judged now.
     """
 
     def __init__(self, figures: Any, verification: Callable | None = None) -> None:
         self.figures, self._verification = Path(figures), verification
-        self._kept: dict[str, Any] = {}
+        self._claims: dict[str, Any] = {}
         self.study, self.claim = functools.cache(self._study), functools.cache(self._claim)
         self.values = functools.cache(self._values)
 
@@ -90,15 +90,13 @@ class Records:
             raise KeyRefused(f"claim:{id}: {error}") from None
         if self._verification is not None:
             return self._verification(known)
+        from ..claims.records import read_records
         from ..claims.verification import judged
-        from .kept_evidence import FOLDER, read_evidence
 
-        self._kept = self._kept or read_evidence(self.figures.parent / FOLDER)
-        if known not in self._kept:
-            raise KeyRefused(
-                f"claim:{id}: no evidence is kept; measure it: python -m theory.experiment sources --verify {known}"
-            )
-        return judged(find_claim(known), self._kept[known])
+        self._claims = self._claims or read_records(self.figures.parent / "docs" / "claims.jsonl")
+        if known not in self._claims:
+            raise KeyRefused(f"claim:{id}: docs/claims.jsonl has no record of it; write it: make claims")
+        return judged(find_claim(known), self._claims[known])
 
     @staticmethod
     def claim_of(key: str) -> str:

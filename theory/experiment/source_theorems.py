@@ -8,7 +8,7 @@ from typing import Any
 
 from ..bounds.bibliography import keys
 from ..claims import Verification, find_claim
-from .ledger_pictures import number
+from ..claims.ledger_table import passing_text
 
 __all__ = ["SOURCES", "theorem_table", "theorems"]
 
@@ -58,7 +58,7 @@ def theorem_table(results: Any, ids: Any) -> str:
     for (source, theorem), about in theorems(results).items():
         best = min(about, key=lambda result: ORDER.index(result.verdict))
         links = ", ".join(f'<a href="#{escape(r.id)}"><span class="id">{escape(r.id)}</span></a>' for r in about)
-        factor = "–" if best.blind is None else "any" if best.blind.factor > 1e5 else number(best.blind.factor, 3)
+        factor = passing_text(best)
         rows += (
             f'<tr><td class="text">{escape(SOURCES[source])}</td><th scope="row">{escape(theorem)}</th>'
             f"<td>{escape(best.verdict)}</td><td>{factor}</td><td>{escape(best.certificate)}</td>"
@@ -66,7 +66,7 @@ def theorem_table(results: Any, ids: Any) -> str:
         )
     if not rows:
         return ""
-    titles = ("Source", "Theorem", "Verdict", "Blind to a factor", "Secured by", "Measured by", "Claims")
+    titles = ("Source", "Theorem", "Verdict", "Wrong factor that passes", "Secured by", "Measured by", "Claims")
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     return (
         '<details class="theorems"><summary>Theorems of the sources: what is secured, and how</summary>'

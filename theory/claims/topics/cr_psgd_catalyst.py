@@ -21,13 +21,14 @@ from ..laws import loglog_rate
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 
 
-def outcomes(context, *, workers, samples, noise, start=STEEP, runs=8, copies=500, **options):
-    """Means of f'(y)^2 over the outer steps on u^2/(2 + 2 u^2), and over 500 independent copies in one run."""
+def outcomes(context, *, workers, samples, noise, copies, start=STEEP, **options):
+    """Means of f'(y)^2 over the outer steps on u^2/(2 + 2 u^2), of independent copies, the coordinates of one run."""
     context.used.add("run")
-    problem = saturating_quadratic(np.ones(copies), covariance=noise)
+    problem, squares = saturating_quadratic(np.ones(copies), covariance=noise), list[np.ndarray]()
     known: dict[str, Any] = dict(workers=workers, samples=samples, x0=np.full(copies, start)) | options
-    seeds = [context.stream(samples, workers, r) for r in range(runs)]
-    return np.array([catalyst(problem, seed=seed, **known).mean_squared_gradient for seed in seeds]) / copies
+    seed = context.stream(samples, workers)
+    catalyst(problem, seed=seed, callback=lambda y: squares.append(gradient(problem, y) ** 2), **known)
+    return np.mean(squares, axis=0)
 
 
 @claim(
@@ -84,9 +85,8 @@ def _(context):
     outer, inner = bounds.catalyst_budget(samples, workers)
     batches, gap = bounds.growing_batches(inner, np.sqrt(2.0)), 0.5 * STEEP**2 / (1.0 + STEEP**2)
     known: dict[str, Any] = dict(lipschitz=1.0, variance=noise, workers=workers, gap=gap)
-    found = outcomes(
-        context, workers=workers, samples=samples, noise=noise, runs=context.samples(96, 24), **context.subject
-    )
+    copies = context.samples(48_000, 12_000)
+    found = outcomes(context, workers=workers, samples=samples, noise=noise, copies=copies, **context.subject)
     x = np.linspace(0.0, 3.0, 3001)
     slope = x / (1.0 + x**2) ** 2
     for form in ("sharp", "distance"):
@@ -121,7 +121,7 @@ def _(context):
     see=("catalyst.theorem",),
 )
 def _(context):
-    known = {"start": 0.2, "runs": context.samples(48, 24), "copies": 50}
+    known = {"start": 0.2, "copies": context.samples(2400, 600)}
 
     def found(T, N):
         samples, workers, noise = context.subject(T, N)
@@ -131,9 +131,9 @@ def _(context):
         outer, inner = bounds.catalyst_budget(T, N)
         return bounds.catalyst(outer, bounds.growing_batches(inner, 2**0.5), lipschitz=1, variance=1, workers=N, gap=1)
 
-    cells = {cell: found(*cell) for cell in ((1024, 1), (1024, 4), (4096, 4))}
-    for name, x, other in (("N T, T/N=1024", (1024, 16_384), (4096, 4)), ("N, T=1024", (1, 4), (1024, 4))):
-        yield loglog_rate(f"slope in {name}", x, [cells[1024, 1], cells[other]], -0.5)
+    cells = {cell: found(*cell) for cell in ((4096, 1), (4096, 4), (16_384, 4))}
+    for name, x, other in (("N T, T/N=4096", (4096, 65_536), (16_384, 4)), ("N, T=4096", (1, 4), (4096, 4))):
+        yield loglog_rate(f"slope in {name}", x, [cells[4096, 1], cells[other]], -0.5)
     for name, one, other in (("T", (2**16, 4), (2**28, 4)), ("N", (2**24, 1), (2**24, 64))):
         slope = math.log(bound(*other) / bound(*one)) / math.log(math.prod(other) / math.prod(one))
         yield limit(f"slope of the bound in {name}", slope, -0.5, 0.05)

@@ -14,7 +14,7 @@ from ...methods.asynchronous import AsyncSGD, arrivals
 from ...methods.delayed import DelayedSGD
 from ...methods.worker_times import FixedTime, Pareto, ShiftedExponential
 from ...problems import quadratic
-from .. import claim, equality, identity, lower, upper
+from .. import claim, equality, identity, limit, lower, upper
 from .feedback import unchanging
 
 
@@ -32,12 +32,14 @@ LATER = {
 @claim("delay.limit", of=bounds.delay_limit, subject=late, mutants=LATER)
 def _(context):
     for delay in (1, 2, 5):
-        edge = bounds.delay_limit(delay)
-        for share, side in ((0.98, upper), (1.02, lower)):
-            method = context.subject(delay, share * edge / 4.0)
-            known = dict(steps=1500, x0=np.ones(1), workers=2, seed=0)
+        shrinks, grows = 0.0, 2.5  # eta L; no delay allows more than 2
+        while grows - shrinks > 0.004:
+            middle = 0.5 * (shrinks + grows)
+            method, known = context.subject(delay, middle / 4.0), dict(steps=500, x0=np.ones(1), workers=2, seed=0)
             x = context.run64(method, quadratic([4.0], covariance=0.0), **known).last
-            yield side(f"|x| after 1500 steps at {share:g} of it, tau={delay}", float(abs(x[0])), 1.0)
+            shrinks, grows = (middle, grows) if abs(x[0]) < 1.0 else (shrinks, middle)
+        edge = bounds.delay_limit(delay)
+        yield limit(f"largest eta L that shrinks |x| in 500 steps, tau={delay}", shrinks, edge, 0.02 * edge)
 
 
 @claim("delay.factor", of=bounds.delay_factor, subject=late, mutants=LATER, see=("delay.limit",))
@@ -167,12 +169,11 @@ def _(context):
 
 @claim("async.variance", of=bounds.async_variance, subject=at_random, mutants=CLOCKS, see=("async.moment",))
 def _(context):
-    steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(50), covariance=1.0)
+    steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(400), covariance=1.0)
     for share in (0.5, 0.3):
-        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(50))
-        x = np.array(
-            context.iterates(context.subject(share), problem, f"{share}", **known)[100::40]
-        )  # nearly independent
+        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(400))
+        known["record_every"] = 40  # nearly independent
+        x = np.array(context.iterates(context.subject(share), problem, f"{share}", **known)[3:])
         law = bounds.async_variance(share, 4, deviation=share)
         yield equality(f"E x^2 after many arrivals, N=4, s={share:g}", (x**2).mean(axis=1), law)
 

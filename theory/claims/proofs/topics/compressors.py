@@ -129,7 +129,7 @@ def _(x):
     region=Region(omega=POSITIVE, a=POSITIVE),
     states="1 - E||a Q(v) - v||^2 of an unbiased Q, and its largest value: what is less at another factor is a square",
     variants={
-        "a^2 omega": Change("scaled_contraction", "(1.0 + omega))", "omega)"),
+        "a^2 omega": Change("scaled_contraction", "factor**2 * (1.0 + omega)", "factor**2 * omega"),
         "1/omega": Change("scaled_contraction", "return 1.0 / (1.0 + omega)", "return 1.0 / omega"),
     },
 )
@@ -146,7 +146,7 @@ def _(x):
     "composed.variance",
     region=Region(one=POSITIVE, two=POSITIVE),
     states="E||Q1(Q2(v))||^2 = (1 + omega1)(1 + omega2) ||v||^2 of unbiased Q1, Q2 that attain their bounds",
-    variants={"no product": Change("composed_variance", "both=outer * inner", "both=0 * inner")},
+    variants={"no product": Change("composed_variance", "outer * inner", "0 * inner")},
 )
 def _(x):
     yield zero("second moment", (1 + x.one) * (1 + x.two) - 1 - x.bounds.composed_variance(x.one, x.two))

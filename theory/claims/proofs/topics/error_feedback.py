@@ -150,7 +150,7 @@ def _(x):
     "the limit of E||p||^2/(eta^2 G^2), is any number in both; more = G^2 - sigma^2, V = sigma^2",
     variants={
         "the gap twice": Change("conef", "4.0 * gap", "2.0 * gap"),
-        "the memory's half": Change("conef", "memory=slope *", "memory=0.5 * slope *"),
+        "the memory's half": Change("conef", "slope * lipschitz *", "0.5 * slope * lipschitz *"),
         "theta not times r": Change("conef", "slope * theta * residual", "slope * theta"),
     },
     given=("conef.identity", "conef.memory.bound", "ef.descent"),

@@ -13,7 +13,7 @@ from ..region import Region
     region=Region(L=(0, "inf"), x=(0, "inf"), y=(0, "inf")),
     states="2 ||u||^2 + 2 ||w||^2 - ||u - w||^2 is a square, for u = grad f_j(x) - grad f_j(x*) and w = that at y less "
     "its mean, which has no larger second moment, where E||grad f_j - grad f_j(x*)||^2 <= 2 L (f - f*)",
-    variants={"3 L (f(x) - f*)": Change("svrg_second_moment", "iterate=4.0", "iterate=3.0")},
+    variants={"3 L (f(x) - f*)": Change("svrg_second_moment", "4.0 * lipschitz * gap", "3.0 * lipschitz * gap")},
 )
 def _(x):
     u, w = unit_forms(2)
@@ -44,7 +44,7 @@ def epoch(x, gap, step, workers):
     variants={
         "2 L for 4 L": Change("qsvrg_factor", "4.0 * lipschitz", "2.0 * lipschitz"),
         "N for 1 - 1/N": Change("qsvrg_factor", "(1.0 - 1.0 / workers)", "1.0"),
-        "1/(mu eta T)": Change("qsvrg_factor", "start=2.0", "start=1.0"),
+        "1/(mu eta T)": Change("qsvrg_factor", "2.0 / (mu", "1.0 / (mu"),
     },
     given=("qsvrg.second-moment",),
 )

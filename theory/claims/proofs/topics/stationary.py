@@ -224,7 +224,7 @@ def batch_proof(id: str, states: str, n: bool) -> None:
         states=states,
         variants={
             "B^2 pairs": Change("minibatch_second_moment", "batch * (batch - 1)", "batch * batch"),
-            "the alignment once": Change("minibatch_step", "-2.0 *", "-1.0 *"),
+            "the alignment once": Change("minibatch_step", "- 2.0 *", "- 1.0 *"),
         },
     )
     def _(x):
