@@ -1,14 +1,10 @@
-"""Methods with 64 clients, whose parts of digits differ in size: a test runs them here, and as a job on ranks."""
+"""Methods with 64 clients, whose parts of digits differ in size, on ranks (`ranks_job.py`) and in the simulator."""
 
 from __future__ import annotations
 
-import sys
-
-import numpy as np
-
 import theory as th
 
-COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down")
+PARTS = ("x",)
 CLIENTS, STEPS = 64, 40
 KNOWN = {"step": th.Constant(0.1), "local_steps": 4, "clients": 8}
 METHODS = {
@@ -27,14 +23,3 @@ def train(name: str, comm=None, fast=True, **options):
     problem = th.logistic((data.X / 16.0, data.y), l2=0.01)
     method = METHODS[name]._replace(shards=split)
     return th.run(method, problem, workers=CLIENTS, steps=STEPS, comm=comm, fast=fast, record_every=20, **options)
-
-
-if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
-    from mpi4py import MPI
-
-    found: dict = {}
-    for name in METHODS:
-        result = train(name, MPI.COMM_WORLD)
-        found |= {f"{name}, x": result.x} | {f"{name}, {column}": result.history[column] for column in COSTS}
-    if MPI.COMM_WORLD.Get_rank() == 0:
-        np.savez(sys.argv[1], **found)

@@ -1,18 +1,13 @@
-"""EF21 and its kin, run in the simulator and, as a job for mpirun, on ranks.
-
-Usage: ``mpirun -n R python tests/difference_job.py FILE``.
-"""
+"""EF21 and its kin, on ranks (`ranks_job.py`) and in the simulator."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
 import theory as th
 
 WORKERS, STEPS = 4, 40
-COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down", "f")
+PARTS = ("x", "last")
 STEP, APART = th.Constant(0.3), {"shards": "by_label"}
 ALL = APART | {"sampling": "shuffle", "batch": 100}  # all rows of a worker: exact gradients
 
@@ -50,19 +45,6 @@ def factor(made, comm=None) -> float:
     return float(np.linalg.norm(far) / np.linalg.norm(near))
 
 
-def main() -> None:
-    """Rank 0 writes what all have found."""
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    found: dict = {f"{made.__name__}, factor": factor(made, world) for made in (th.EF21, th.EF21P)}
-    for name in METHODS:
-        result = train(name, world)
-        found |= {f"{name}, x": result.x, f"{name}, last": result.last}
-        found |= {f"{name}, {column}": result.history[column] for column in COSTS}
-    if world.Get_rank() == 0:
-        np.savez(sys.argv[1], **found)
-
-
-if __name__ == "__main__":
-    main()
+def more(comm) -> dict:
+    """The rates that are reached on ranks."""
+    return {f"{made.__name__}, factor": factor(made, comm) for made in (th.EF21, th.EF21P)}

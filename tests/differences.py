@@ -1,14 +1,12 @@
-"""Methods that send unbiased differences, on a part of digits: the test runs them here, and as a job on ranks."""
+"""Methods that send unbiased differences, on a part of digits, on ranks (`ranks_job.py`) and in the simulator."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
 import theory as th
 
-COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down")
+PARTS = ("x",)
 STEP, SHARED = th.Constant(0.2), th.RandK(16, unbiased=True, shared=True)
 METHODS = {
     "DCGD": th.DCGD(th.QSGD(7), STEP),
@@ -34,12 +32,27 @@ def train(name: str, comm=None, fast=True, workers=4, **options):
     return th.run(METHODS[name], problem, workers=workers, steps=40, comm=comm, fast=fast, record_every=20, **options)
 
 
-if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
-    from mpi4py import MPI
+def epochs(comm):
+    """QSVRG as a call, on full rows."""
+    A = np.sin(np.arange(144.0)).reshape(24, 6)
+    problem = th.ridge((A, np.cos(np.arange(24.0))), l2=0.5)
+    return th.qsvrg(problem, workers=4, epochs=2, inner=20, seed=1, comm=comm)
 
-    found = {}
-    for name in METHODS:
-        result = train(name, MPI.COMM_WORLD)
-        found |= {f"{name}, x": result.x} | {f"{name}, {column}": result.history[column] for column in COSTS}
-    if MPI.COMM_WORLD.Get_rank() == 0:
-        np.savez(sys.argv[1], **found)
+
+def catalyst(comm):
+    """CR-PSGD-Catalyst, whose batches grow."""
+    problem = th.saturating_quadratic(np.ones(4), covariance=0.25)
+    return th.catalyst(problem, workers=4, samples=64, x0=np.full(4, 0.8), seed=1, comm=comm)
+
+
+CALLS, OF_CALLS = {"qsvrg": epochs, "catalyst": catalyst}, ("x", "rounds", "f")
+
+
+def more(comm) -> dict:
+    """What the calls find."""
+    found = {name: call(comm) for name, call in CALLS.items()}
+    return {
+        f"{name}, {part}": result.x if part == "x" else result.history[part]
+        for name, result in found.items()
+        for part in OF_CALLS
+    }

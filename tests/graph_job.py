@@ -1,6 +1,6 @@
-"""Methods on graphs, run in the simulator and, as a job for mpirun, on ranks.
+"""Methods on graphs, on ranks (`ranks_job.py`) and in the simulator.
 
-Usage: ``mpirun -n R python tests/graph_job.py FILE [WHAT]``; WHAT is a way to go wrong.
+Usage: ``mpirun -n R python tests/graph_job.py WHAT``, a way to go wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import theory as th
 
 WORKERS, STEPS = 8, 30
-COSTS = ("samples", "rounds", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down", "f")
+PARTS = ("x", "models", "consensus")
 STEP, LATER = th.Constant(0.1), th.InverseTime(4.0, 0.1, 100.0)
 TREE = th.Edges([(0, 1), (1, 2), (1, 3), (3, 4), (4, 5), (5, 6), (6, 7)])
 
@@ -55,22 +55,7 @@ def go_wrong(what: str, comm) -> None:
         th.run(method, problem, workers=WORKERS, steps=2000, comm=comm, callback=callback, record_every=10)
 
 
-def main() -> None:
-    """Rank 0 writes what all have found."""
+if __name__ == "__main__":
     from mpi4py import MPI
 
-    world, found = MPI.COMM_WORLD, {}
-    if len(sys.argv) > 2:
-        go_wrong(sys.argv[2], world)
-    for name in METHODS:
-        result = train(name, world)
-        models = np.empty((WORKERS, result.x.size))
-        world.Allgather(result.models, models)
-        found |= {f"{name}, x": result.x, f"{name}, models": models, f"{name}, consensus": result.consensus}
-        found |= {f"{name}, {column}": result.history[column] for column in COSTS}
-    if world.Get_rank() == 0:
-        np.savez(sys.argv[1], **found)
-
-
-if __name__ == "__main__":
-    main()
+    go_wrong(sys.argv[1], MPI.COMM_WORLD)

@@ -7,7 +7,7 @@ import inspect
 import clients
 import numpy as np
 import pytest
-from conftest import ROOT, run_mpi
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
@@ -91,21 +91,15 @@ def test_a_client_that_is_absent_keeps_its_memory():
     assert np.array_equal(moved, here)
 
 
-@pytest.fixture(scope="module")
-def on_ranks(tmp_path_factory):
-    """What all methods give on eight ranks, each with eight of the 64 clients."""
-    file = tmp_path_factory.mktemp("clients") / "found.npz"
-    run_mpi(8, ROOT / "tests" / "clients.py", file, timeout=300)
-    return np.load(file)
+@pytest.fixture(scope="module", params=[2, pytest.param(8, marks=pytest.mark.full)])
+def on_ranks(request, tmp_path_factory):
+    return run_on_ranks(clients, tmp_path_factory.mktemp("clients"), request.param)
 
 
 @pytest.mark.parametrize("name", clients.METHODS)
-def test_same_bits_on_eight_ranks_and_by_the_text(name, on_ranks):
-    result, text = clients.train(name), clients.train(name, fast=False)
-    assert np.array_equal(result.x, text.x)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
-    for column in clients.COSTS:
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
+    result = require_same_bits(clients, name, on_ranks)
+    assert np.array_equal(result.x, clients.train(name, fast=False).x)
     assert result.history["samples"][-1] == clients.STEPS * 8
 
 

@@ -7,7 +7,7 @@ import warnings
 import difference_job
 import numpy as np
 import pytest
-from conftest import ROOT, run_mpi
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
@@ -130,18 +130,12 @@ def test_replayed_and_in_python_it_gives_the_same_bits(name):
 
 @pytest.fixture(scope="module")
 def on_ranks(tmp_path_factory):
-    """What all methods give on two ranks."""
-    file = tmp_path_factory.mktemp("differences") / "found.npz"
-    run_mpi(2, ROOT / "tests" / "difference_job.py", file, timeout=300)
-    return np.load(file)
+    return run_on_ranks(difference_job, tmp_path_factory.mktemp("differences"))
 
 
 @pytest.mark.parametrize("name", difference_job.METHODS)
 def test_same_bits_on_ranks(name, on_ranks):
-    result = difference_job.train(name)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"]) and np.array_equal(result.last, on_ranks[f"{name}, last"])
-    for column in difference_job.COSTS:
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+    result = require_same_bits(difference_job, name, on_ranks)
     assert result.fun < 0.9 * result.history["f"][0]
 
 

@@ -9,6 +9,7 @@ import graph_job
 import numpy as np
 import pytest
 from conftest import ROOT, run_mpi
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 from theory.core import setting
@@ -20,23 +21,14 @@ START = RNG.standard_normal((WORKERS, D))
 RING = th.mixing(th.Ring(), WORKERS).matrix
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4, pytest.param(8, marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=[2, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 4, 8))])
 def on_ranks(request, tmp_path_factory):
-    """What all methods give on ranks."""
-    file = tmp_path_factory.mktemp("graphs") / "found.npz"
-    done = run_mpi(request.param, ROOT / "tests" / "graph_job.py", file, timeout=500)
-    assert done.returncode == 0, done.stderr
-    return np.load(file)
+    return run_on_ranks(graph_job, tmp_path_factory.mktemp("graphs"), request.param)
 
 
 @pytest.mark.parametrize("name", graph_job.METHODS)
 def test_same_bits_on_ranks(name, on_ranks):
-    result = graph_job.train(name)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
-    assert np.array_equal(result.models, on_ranks[f"{name}, models"])
-    assert np.array_equal(result.consensus, on_ranks[f"{name}, consensus"])
-    for column in graph_job.COSTS:
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+    require_same_bits(graph_job, name, on_ranks)
 
 
 @pytest.mark.parametrize("name", graph_job.METHODS)
@@ -47,8 +39,8 @@ def test_same_bits_by_the_text(name):
 
 
 @pytest.mark.parametrize("what", ["raises", "killed"])
-def test_a_rank_that_fails_ends_the_job(what, tmp_path):
-    done = run_mpi(2, ROOT / "tests" / "graph_job.py", tmp_path / "none.npz", what, timeout=200)
+def test_a_rank_that_fails_ends_the_job(what):
+    done = run_mpi(2, ROOT / "tests" / "graph_job.py", what, timeout=200)
     assert done.returncode != 0
 
 

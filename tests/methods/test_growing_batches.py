@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import ROOT, run_mpi
 
 import theory as th
 from theory import bounds
@@ -343,25 +342,6 @@ def test_cr_psgd_wants_the_pl_condition(saturating):
     flat = th.logistic(([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]), l2=0.0)
     with pytest.raises(ValueError, match="l2"):
         th.cr_psgd(flat)
-
-
-@pytest.mark.mpi
-@pytest.mark.slow
-def test_catalyst_has_the_same_bits_on_ranks(tmp_path):
-    job = tmp_path / "job.py"
-    job.write_text(
-        "import sys\nimport numpy as np\nimport theory as th\n"
-        "comm = None\n"
-        "if len(sys.argv) > 1:\n    from mpi4py import MPI\n    comm = MPI.COMM_WORLD\n"
-        "problem = th.saturating_quadratic(np.ones(4), covariance=0.25)\n"
-        "done = th.catalyst(problem, workers=4, samples=64, x0=np.full(4, 0.8), seed=1, comm=comm)\n"
-        "if comm is None or comm.Get_rank() == 0:\n"
-        "    print('bits', done.x.tobytes().hex(), done.history['rounds'][-1], done.history['f'].tobytes().hex())\n"
-    )
-    alone = run_mpi(1, job, timeout=300, env={"PYTHONPATH": str(ROOT)})
-    ranks = run_mpi(2, job, "mpi", timeout=300, env={"PYTHONPATH": str(ROOT)})
-    found = [re.findall(r"bits (.*)", done.stdout) for done in (alone, ranks)]
-    assert found[0] and found[0] == found[1], ranks.stderr
 
 
 # --- refusals of the formulas -----------------------------------------------------------------------------------------

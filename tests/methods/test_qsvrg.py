@@ -1,10 +1,7 @@
 """QSVRG against NumPy, its costs, and two ranks against one process."""
 
-import re
-
 import numpy as np
 import pytest
-from conftest import ROOT, run_mpi
 
 import theory as th
 from theory import bounds
@@ -61,26 +58,6 @@ def test_the_next_epoch_begins_at_the_mean_of_the_last():
     first, both = (th.run(epoch, RIDGE, steps=steps, **options) for steps in (7, 8))
     np.testing.assert_allclose(both.last, first.x - 0.02 * th.gradient(RIDGE, first.x), rtol=1e-12)
     np.testing.assert_array_equal(both.x, both.last)
-
-
-@pytest.mark.mpi
-@pytest.mark.slow
-def test_the_same_bits_on_ranks(tmp_path):
-    job = tmp_path / "job.py"
-    job.write_text(
-        "import sys\nimport numpy as np\nimport theory as th\n"
-        "comm = None\n"
-        "if len(sys.argv) > 1:\n    from mpi4py import MPI\n    comm = MPI.COMM_WORLD\n"
-        "A = np.sin(np.arange(144.0)).reshape(24, 6)\n"
-        "problem = th.ridge((A, np.cos(np.arange(24.0))), l2=0.5)\n"
-        "done = th.qsvrg(problem, workers=4, epochs=2, inner=20, seed=1, comm=comm)\n"
-        "if comm is None or comm.Get_rank() == 0:\n"
-        "    print('bits', done.x.tobytes().hex(), done.history['f'].tobytes().hex())\n"
-    )
-    alone = run_mpi(1, job, timeout=300, env={"PYTHONPATH": str(ROOT)})
-    ranks = run_mpi(2, job, "mpi", timeout=300, env={"PYTHONPATH": str(ROOT)})
-    found = [re.findall(r"bits (.*)", done.stdout) for done in (alone, ranks)]
-    assert found[0] and found[0] == found[1], ranks.stderr
 
 
 @pytest.mark.parametrize(

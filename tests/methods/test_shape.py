@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 import shapes
-from conftest import ROOT, run_mpi
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
@@ -19,21 +19,14 @@ RING = shapes.ring(WORKERS)
 
 @pytest.fixture(scope="module")
 def on_ranks(tmp_path_factory):
-    """What all methods give on two ranks."""
-    file = tmp_path_factory.mktemp("shapes") / "found.npz"
-    run_mpi(2, ROOT / "tests" / "shapes.py", file, timeout=300)
-    return np.load(file)
+    return run_on_ranks(shapes, tmp_path_factory.mktemp("shapes"))
 
 
 @pytest.mark.parametrize("name", shapes.METHODS)
 def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     """Two ranks, the simulator, and the text run in Python in every round."""
-    result, text = shapes.train(name), shapes.train(name, fast=False)
+    result, text = require_same_bits(shapes, name, on_ranks), shapes.train(name, fast=False)
     assert np.array_equal(result.x, text.x) and np.array_equal(result.memory, text.memory)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
-    assert np.array_equal(result.memory, on_ranks[f"{name}, memory"])
-    for column in shapes.COSTS:
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
     assert result.fun < 0.8 * result.history["f"][0]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import differences
 import numpy as np
 import pytest
-from conftest import ROOT, run_mpi
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
@@ -49,20 +49,21 @@ def coins(seed: int, p: float, steps: int = STEPS, replica: int = 0):
 
 @pytest.fixture(scope="module")
 def on_ranks(tmp_path_factory):
-    """What all methods give on two ranks."""
-    file = tmp_path_factory.mktemp("differences") / "found.npz"
-    run_mpi(2, ROOT / "tests" / "differences.py", file, timeout=300)
-    return np.load(file)
+    return run_on_ranks(differences, tmp_path_factory.mktemp("differences"))
 
 
 @pytest.mark.parametrize("name", differences.METHODS)
 def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
-    result, text = differences.train(name), differences.train(name, fast=False)
-    assert np.array_equal(result.x, text.x)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
-    for column in differences.COSTS:
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
+    result = require_same_bits(differences, name, on_ranks)
+    assert np.array_equal(result.x, differences.train(name, fast=False).x)
     assert result.fun < 0.9 * result.history["f"][0]
+
+
+@pytest.mark.parametrize("name", differences.CALLS)
+def test_calls_of_several_runs_have_the_same_bits_on_ranks(name, on_ranks):
+    result = differences.CALLS[name](None)
+    for part in differences.OF_CALLS:
+        assert np.array_equal(result.x if part == "x" else result.history[part], on_ranks[f"{name}, {part}"]), part
 
 
 @pytest.mark.parametrize(

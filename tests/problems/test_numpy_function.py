@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, run_mpi
+from conftest import ROOT
+from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 from theory.core.settings import digest
@@ -65,6 +65,7 @@ METHODS = {name: th.ParallelSGD(TOP, STEP, rule, average="uniform") for name, ru
     "qsgd": th.ParallelSGD(th.QSGD(4), STEP),
     "full precision": th.ParallelSGD(step=STEP),
 }
+PARTS = ("x",)
 UNSTABLE = "ignore::theory.UnstableMemoryWarning"
 WARNINGS = pytest.mark.filterwarnings(
     "ignore::theory.UnstableMemoryWarning", "ignore::theory.BiasedErrorCompressorWarning"
@@ -77,21 +78,15 @@ def train(name, problem=PROBLEM, **options):
 
 @pytest.fixture(scope="module")
 def on_ranks(tmp_path_factory):
-    """What all methods give on two ranks."""
-    file = tmp_path_factory.mktemp("functions") / "found.npz"
-    run_mpi(2, Path(__file__), file, timeout=300)
-    return np.load(file)
+    return run_on_ranks(sys.modules[__name__], tmp_path_factory.mktemp("functions"))
 
 
 @WARNINGS
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_in_the_simulator_and_on_ranks(name, on_ranks):
-    result = train(name)
+    result = require_same_bits(sys.modules[__name__], name, on_ranks)
     assert result.success and result.fun < result.history["f"][0]
     assert np.array_equal(result.x, train(name, fast=False).x)
-    assert np.array_equal(result.x, on_ranks[f"{name}, x"])
-    for column in ("samples", "rounds", "bits_up", "message_bytes_down"):
-        assert np.array_equal(result.history[column], on_ranks[f"{name}, {column}"]), column
 
 
 @WARNINGS
@@ -224,18 +219,6 @@ def test_ranks_with_other_functions_are_told_apart():
         )
     }
     assert same[0] == same[1] and len(others | set(same)) == 8
-
-
-if __name__ == "__main__":  # on ranks: rank 0 writes what all have found
-    from mpi4py import MPI
-
-    found = {}
-    for name in METHODS:
-        result = train(name, comm=MPI.COMM_WORLD)
-        found |= {f"{name}, x": result.x}
-        found |= {f"{name}, {c}": result.history[c] for c in ("samples", "rounds", "bits_up", "message_bytes_down")}
-    if MPI.COMM_WORLD.Get_rank() == 0:
-        np.savez(sys.argv[1], **found)
 
 
 # --- gradients that are wrong -----------------------------------------------------------------------------------------
