@@ -9,18 +9,16 @@ Python cell of README.md runs in test_project.py.
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import re
 import shlex
 import shutil
-import sys
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from conftest import ROOT, run_group
+from forked import run_blocks, run_forked
 
 from theory.bounds.bibliography import entries
 from theory.claims import find_claim, list_claims
@@ -105,14 +103,6 @@ def experiment_lines() -> list:
 
 # --- Python -----------------------------------------------------------------------------------------------------------
 
-RUNNER = """
-import json, sys
-space = {"__name__": "__main__"}
-for place, text in json.load(open(sys.argv[1], encoding="utf-8")):
-    print("--- " + place, flush=True)
-    exec(compile(text, place, "exec"), space)
-"""
-
 
 def plain(text: str) -> str:
     """A cell without its options."""
@@ -127,12 +117,7 @@ def pages_that_run() -> list:
 @pytest.mark.parametrize("page", pages_that_run())
 def test_python_of_the_page_runs(page, tmp_path):
     todo = [(f"{block.page.name}, line {block.line}", plain(block.text)) for block in RUN if block.page == page]
-    (tmp_path / "blocks.json").write_text(json.dumps(todo), encoding="utf-8")
-    assert page.read_text(encoding="utf-8")  # read here, so that a page that was edited is run
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # what traces processes stays first
-    command = [sys.executable, "-c", RUNNER, tmp_path / "blocks.json"]
-    answer = run_group(command, timeout=540, env={"PYTHONPATH": path}, cwd=ROOT / "docs")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    run_forked(run_blocks, todo, folder=tmp_path, cwd=ROOT / "docs", timeout=540)
 
 
 def test_files_in_the_pages_are_as_they_are():

@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import ROOT, run_group
+from forked import run_blocks, run_forked
 
 pytest.importorskip("jupytext")
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -190,10 +191,8 @@ def test_a_lecture_that_does_not_exist_is_refused(capsys):
 @pytest.mark.parametrize("number", CHEAPEST)
 def test_the_sheet_of_solutions_runs_by_itself(number, tmp_path):
     (path,) = sheets.lectures(number)
-    script = tmp_path / "solutions.py"
-    script.write_text("\n".join(code(sheets.sheet(sheets.read(path), solutions=True).cells)), encoding="utf-8")
-    answer = run_group([sys.executable, script], timeout=300, cwd=tmp_path, env={"PYTHONPATH": ROOT})
-    assert answer.returncode == 0, answer.stderr
+    cells = [(path.stem, source) for source in code(sheets.sheet(sheets.read(path), solutions=True).cells)]
+    run_forked(run_blocks, cells, folder=tmp_path, cwd=tmp_path, timeout=300)
 
 
 def test_needed_cells_are_the_last_to_set_a_name_and_what_functions_look_up_later():

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, run_group
+from forked import run_forked, run_lecture
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -118,19 +119,27 @@ def test_links_of_the_pages_lead_somewhere():
 # --- lectures -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lecture", LECTURES, ids=[path.stem for path in LECTURES])
-def test_lecture_runs(lecture, tmp_path):
-    for module in ("jupytext", "nbmake", "ipykernel"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"lectures: {module} is not installed (make test installs it)")
-    import jupytext
+every_lecture = pytest.mark.parametrize("lecture", LECTURES, ids=[path.stem for path in LECTURES])
 
+
+@pytest.mark.slow
+@every_lecture
+def test_lecture_runs(lecture, tmp_path):
+    """In the shell of a notebook's kernel; `test_lecture_runs_in_jupyter` starts the kernel, too."""
+    jupytext = pytest.importorskip("jupytext")
+    cells = [cell.source for cell in jupytext.read(lecture).cells if cell.cell_type == "code"]
+    run_forked(run_lecture, cells, folder=tmp_path, cwd=tmp_path, timeout=550)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@every_lecture
+def test_lecture_runs_in_jupyter(lecture, tmp_path):
+    jupytext = pytest.importorskip("jupytext")
     notebook = tmp_path / f"{lecture.stem}.ipynb"
     jupytext.write(jupytext.read(lecture), notebook)
     arguments = ["-m", "pytest", "-c", os.devnull, "-p", "no:cacheprovider", "-q", "--nbmake", "--nbmake-timeout=300"]
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # what traces processes stays first
-    answer = python(*arguments, notebook, timeout=550, env={"PYTHONPATH": path}, cwd=tmp_path)
+    answer = python(*arguments, notebook, timeout=550, env={"PYTHONPATH": ROOT}, cwd=tmp_path)
     assert answer.returncode == 0, answer.stdout
 
 
