@@ -22,7 +22,7 @@ JOB = Path(__file__).with_name("misuse_job.py")
 @pytest.mark.parametrize(
     "examples",
     [
-        pytest.param(800, marks=pytest.mark.slow),
+        pytest.param(400, marks=pytest.mark.slow),
         pytest.param(50_000, marks=[pytest.mark.slow, pytest.mark.full]),
     ],
 )

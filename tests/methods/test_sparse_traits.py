@@ -192,7 +192,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+OTHERS = [name for name in CASES if name != "problem of margins, momentum"]  # which compiles, for 8 s
+
+
+@pytest.mark.parametrize("name", [*OTHERS, pytest.param("problem of margins, momentum", marks=pytest.mark.full)])
 def test_sparse_rows_agree_with_dense_ones(name):
     method, kind = CASES[name]
     few, all_ = (

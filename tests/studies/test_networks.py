@@ -10,21 +10,17 @@ import pytest
 import theory as th
 from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
-from theory.reporting.figure_records import read_record, write_record
 from theory.studies import (
     StudyConfiguration,
-    collect,
     network_adaptive,
     network_compressors,
     network_cr_psgd,
     network_questions,
-    report,
 )
 from theory.studies.reports import network_adaptive as adaptive_pages
 from theory.studies.shared import network_training as training
 from theory.studies.shared.conef_training import EF, fixed
 from theory.studies.shared.network_training import Trained, best_of, compared
-from theory.studies.shared.report import as_markdown, as_text
 
 SEEDS = 5
 
@@ -400,18 +396,3 @@ def test_models_with_and_without_consensus(task):
 def test_options_outside_their_domain(study, bad, named):
     with pytest.raises(ConfigurationError, match=named):
         StudyConfiguration.from_dict({"study": study} | bad)
-
-
-QUICK = ("network-adaptive", "network-compressors", "network-cr-psgd", "network-differences", "network-questions")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", QUICK)
-def test_quick_forms_report_and_draw(study, tmp_path):
-    """The quick form measures on digits alone; its record gives the report, the page and the figure."""
-    found = collect(study, quick=True)
-    again = read_record(write_record(tmp_path, study, {"study": study}, 1.0, found)).found
-    made = report(study, again)
-    assert as_text(made) == as_text(report(study, found))
-    assert len(made.statements) > 4 and "digits" in as_markdown(made, "figure.png")
-    assert made.draw().axes
