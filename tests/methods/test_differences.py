@@ -7,31 +7,14 @@ import warnings
 import difference_job
 import numpy as np
 import pytest
+from quadratics import Quadratics, top
 from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
 WORKERS, D, STEP, STEPS = 4, 6, 0.2, 25
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
-PROBLEM = th.function(
-    lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2),
-    lambda x: CURVATURES * (x - CENTRES),
-    d=D,
-    n=WORKERS,
-)
-
-
-def gradients(x):
-    return CURVATURES * (x - CENTRES)
-
-
-def top(v, k):
-    """The k largest entries of every row."""
-    v = np.atleast_2d(v)
-    kept, index = np.zeros_like(v), np.argsort(-np.abs(v), axis=1)[:, :k]
-    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
-    return kept
+KNOWN = Quadratics(WORKERS, D)
+PROBLEM, gradients = KNOWN.problem, KNOWN.gradients
 
 
 def momentum(a):

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from quadratics import Quadratics, top
 
 import theory as th
 
 WORKERS, D, STEP, K = 4, 6, 0.2, 2
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
-PROBLEM = th.function(
-    lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2),
-    lambda x: CURVATURES * (x - CENTRES),
-    d=D,
-    n=WORKERS,
-)
+KNOWN = Quadratics(WORKERS, D)
 METHOD = th.EF21(th.TopK(K), th.Constant(STEP), shards="contiguous")
 
 
 def by_hand(steps: int, first: float = 0.0) -> np.ndarray:
     """EF21 with top-k, from g_i = 0; ``first`` is the share of the first gradient that is known from the start."""
     x = np.zeros(D)
-    known = first * CURVATURES * (x - CENTRES)
+    known = first * KNOWN.gradients(x)
     for _ in range(steps):
-        change = CURVATURES * (x - CENTRES) - known
-        kept = np.argsort(-np.abs(change), axis=1)[:, :K]
-        for i in range(WORKERS):
-            known[i, kept[i]] += change[i, kept[i]]
+        known = known + top(KNOWN.gradients(x) - known, K)
         x = x - STEP * known.mean(axis=0)
     return x
 
 
 def run(steps: int, **options):
-    return th.run(METHOD, PROBLEM, workers=WORKERS, steps=steps, x0=np.zeros(D), wire_dtype=np.float64, **options)
+    return th.run(METHOD, KNOWN.problem, workers=WORKERS, steps=steps, x0=np.zeros(D), wire_dtype=np.float64, **options)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 8])
@@ -53,8 +44,7 @@ def test_what_a_worker_stores_is_counted():
 
 
 def test_different_minima_leave_no_bias():
-    optimum = (CURVATURES * CENTRES).sum(axis=0) / CURVATURES.sum(axis=0)
-    np.testing.assert_allclose(run(400).x, optimum, atol=1e-9)
+    np.testing.assert_allclose(run(400).x, KNOWN.optimum, atol=1e-9)
 
 
 @pytest.mark.parametrize(("kappa", "s"), [(4.0, 0.1), (10.0, 0.3)])

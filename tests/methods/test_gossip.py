@@ -9,14 +9,15 @@ import graph_job
 import numpy as np
 import pytest
 from conftest import ROOT, run_mpi
+from quadratics import Quadratics, top
 from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 from theory.core import setting
 
 WORKERS, D, STEP = 8, 5, 0.05
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+KNOWN = Quadratics(WORKERS, D)
+gradients, RNG = KNOWN.gradients, KNOWN.rng
 START = RNG.standard_normal((WORKERS, D))
 RING = th.mixing(th.Ring(), WORKERS).matrix
 
@@ -53,30 +54,17 @@ def test_each_reads_like_its_pseudo_code():
 # --- against the algorithms in NumPy, each worker with a quadratic of its own ----------------------------------------
 
 
-def gradients(x):
-    """The gradients of all workers, each at its own model."""
-    return CURVATURES * (x - CENTRES)
-
-
-def top(v, k=2):
-    """The k largest entries of every row."""
-    kept = np.zeros_like(v)
-    index = np.argsort(-np.abs(v), axis=1)[:, :k]
-    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
-    return kept
-
-
 def gossip():
     x = START
     for _ in range(30):
-        x = x + (RING - np.eye(WORKERS)) @ top(x)
+        x = x + (RING - np.eye(WORKERS)) @ top(x, 2)
     return x
 
 
 def choco_gossip():
     x, known = START, np.zeros((WORKERS, D))
     for _ in range(30):
-        known = known + top(x - known)
+        known = known + top(x - known, 2)
         x = x + 0.3 * (RING - np.eye(WORKERS)) @ known
     return x
 
@@ -91,7 +79,7 @@ def dpsgd():
 def dcd():
     x = START
     for _ in range(30):
-        x = x + top(RING @ x - STEP * gradients(x) - x)
+        x = x + top(RING @ x - STEP * gradients(x) - x, 2)
     return x
 
 
@@ -109,7 +97,7 @@ def choco_sgd():
     x, known = START, np.zeros((WORKERS, D))
     for _ in range(30):
         x = x - STEP * gradients(x)
-        known = known + top(x - known)
+        known = known + top(x - known, 2)
         x = x + 0.3 * (RING - np.eye(WORKERS)) @ known
     return x
 
@@ -136,7 +124,7 @@ REFERENCES = [
 
 @pytest.mark.parametrize("method, reference", REFERENCES, ids=lambda part: getattr(part, "__name__", ""))
 def test_is_the_algorithm_in_numpy(method, reference):
-    problem = th.function(lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()), gradients, d=D, n=WORKERS)
+    problem = KNOWN.problem
     result = th.run(method, problem, workers=WORKERS, steps=30, wire_dtype=np.float64, x0=START)
     assert result.models == pytest.approx(reference(), rel=1e-10, abs=1e-12)
     assert result.x == pytest.approx(reference().mean(axis=0), rel=1e-10, abs=1e-12)
@@ -297,12 +285,7 @@ class OwnDPSGD(NamedTuple):
 
 
 def test_a_method_of_ones_own_may_have_a_graph():
-    problem = th.function(
-        lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()),
-        lambda x: CURVATURES * (x - CENTRES),
-        d=D,
-        n=WORKERS,
-    )
+    problem = KNOWN.problem
     known = dict(workers=WORKERS, steps=5, x0=START, wire_dtype=np.float64)
     mine = th.run(OwnDPSGD(th.Constant(STEP)), problem, **known)
     assert mine.memory_bytes == 0 and mine.models.shape == (WORKERS, D)

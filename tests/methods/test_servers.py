@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from quadratics import Quadratics, top
 
 import theory as th
 
 WORKERS, D, ETA, STEPS = 4, 6, 0.05, 12
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+KNOWN = Quadratics(WORKERS, D)
+gradients = KNOWN.gradients
 LAYERS = (slice(0, 2), slice(2, 6))
 X0 = np.linspace(-2.0, 1.5, D)
 
 
-def gradients(x):
-    """The gradients of all workers, at one x or each at its own."""
-    return CURVATURES * (x - CENTRES)
-
-
 def found(method, steps=STEPS, **options):
-    problem = th.function(lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()), gradients, d=D, n=WORKERS)
-    return th.run(method, problem, workers=WORKERS, steps=steps, wire_dtype=np.float64, x0=X0, **options)
-
-
-def top_2(v):
-    kept = np.zeros_like(v)
-    index = np.argsort(-np.abs(v), axis=1)[:, :2]
-    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
-    return kept
+    return th.run(method, KNOWN.problem, workers=WORKERS, steps=steps, wire_dtype=np.float64, x0=X0, **options)
 
 
 def scaled_sign(v):
@@ -40,7 +28,7 @@ def error_feedback(x, update):
     e = np.zeros((WORKERS, D))
     for t in range(1, STEPS + 1):
         p = gradients(x) + e
-        sent = top_2(p)
+        sent = top(p, 2)
         e, x = p - sent, update(x, sent.mean(axis=0), t)
     return x, e
 

@@ -7,13 +7,14 @@ import inspect
 import numpy as np
 import pytest
 import shapes
+from quadratics import Quadratics, top
 from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
 WORKERS, D, STEP = 8, 5, 0.05
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
+KNOWN = Quadratics(WORKERS, D)
+gradients = KNOWN.gradients
 RING = shapes.ring(WORKERS)
 
 
@@ -50,23 +51,8 @@ def test_each_is_short_and_compiles_nothing_of_its_own():
 # --- against the algorithms in NumPy, each worker with a quadratic of its own ----------------------------------------
 
 
-def gradients(x):
-    """The gradients of all workers: at one x, or each at its own."""
-    return CURVATURES * (x - CENTRES)
-
-
-def top(v, k):
-    """The k largest entries of every row."""
-    v = np.atleast_2d(v)
-    kept = np.zeros_like(v)
-    index = np.argsort(-np.abs(v), axis=1)[:, :k]
-    np.put_along_axis(kept, index, np.take_along_axis(v, index, 1), 1)
-    return kept
-
-
 def found(method, steps=30):
-    problem = th.function(lambda x: float((CURVATURES * (x - CENTRES) ** 2).sum()), gradients, d=D, n=WORKERS)
-    return th.run(method, problem, workers=WORKERS, steps=steps, wire_dtype=np.float64, x0=np.ones(D))
+    return th.run(method, KNOWN.problem, workers=WORKERS, steps=steps, wire_dtype=np.float64, x0=np.ones(D))
 
 
 def test_gossip_is_that_of_lian():

@@ -8,23 +8,15 @@ from typing import NamedTuple
 import differences
 import numpy as np
 import pytest
+from quadratics import Quadratics
 from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
 
 WORKERS, D, STEP, STEPS = 4, 6, 0.1, 30
-RNG = np.random.default_rng(0)
-CURVATURES, CENTRES = RNG.uniform(0.5, 2.0, (WORKERS, D)), RNG.standard_normal((WORKERS, D))
-OPTIMUM = (CURVATURES * CENTRES).sum(axis=0) / CURVATURES.sum(axis=0)
+KNOWN = Quadratics(WORKERS, D)
+PROBLEM, gradients = KNOWN.problem, KNOWN.gradients
 SHRINK = th.compressor(lambda v: 0.5 * v, omega=1.0)  # not unbiased, but without randomness: as the text says
-
-
-def gradients(x):
-    """The gradients of all workers: at one x, or each at its own."""
-    return CURVATURES * (x - CENTRES)
-
-
-PROBLEM = th.function(lambda x: float(np.mean(CURVATURES * (x - CENTRES) ** 2) * D / 2), gradients, d=D, n=WORKERS)
 
 
 def found(method, steps=STEPS, **options):
@@ -276,9 +268,9 @@ def test_it_goes_on_where_it_stopped():
 )
 def test_different_minima_leave_no_bias(method):
     """Which DCGD has."""
-    assert np.abs(found(method, 1500).x - OPTIMUM).max() < 1e-6
+    assert np.abs(found(method, 1500).x - KNOWN.optimum).max() < 1e-6
     plain = th.DCGD(th.RandK(2, unbiased=True), th.Constant(STEP), shards="contiguous")
-    assert np.abs(found(plain, 1500).x - OPTIMUM).max() > 1e-2
+    assert np.abs(found(plain, 1500).x - KNOWN.optimum).max() > 1e-2
 
 
 def test_what_does_not_fit_is_refused():
