@@ -13,17 +13,7 @@ from scipy.special import comb
 
 import theory as th
 from theory import bounds
-from theory.cluster import (
-    NETWORKS,
-    Network,
-    allreduce_seconds,
-    fit_network,
-    gather_seconds,
-    load_network,
-    race,
-    reduce_seconds,
-    save_calibration,
-)
+from theory.cluster import allreduce_seconds, fit_network, gather_seconds, race, reduce_seconds, save_calibration
 from theory.cluster.calibration import Sample
 from theory.cluster.collectives import ALLGATHERS, ALLREDUCES, Machine
 from theory.cluster.cost_model import gathering
@@ -138,10 +128,10 @@ def test_compressed_messages_must_be_half_as_many_times_smaller_as_there_are_ran
         (lambda: bounds.ring_best_ranks(work=1, words=1, alpha=-1, beta=1), "alpha: got -1"),
         (lambda: th.simulate_allreduce("rings", np.ones((2, 2))), "algorithm: got 'rings'"),
         (lambda: th.simulate_allreduce("ring", np.ones(2)), "vectors: got"),
-        (lambda: Network(-1.0, 0.0), "alpha: got -1"),
-        (lambda: Network(1.0, math.inf), "beta: got inf"),
-        (lambda: gather_seconds(Network(1.0, 1.0), 0, 1), "ranks: got 0"),
-        (lambda: reduce_seconds(Network(1.0, 1.0), 2, -1), "size: got -1"),
+        (lambda: th.Network(-1.0, 0.0), "alpha: got -1"),
+        (lambda: th.Network(1.0, math.inf), "beta: got inf"),
+        (lambda: gather_seconds(th.Network(1.0, 1.0), 0, 1), "ranks: got 0"),
+        (lambda: reduce_seconds(th.Network(1.0, 1.0), 2, -1), "size: got -1"),
     ],
 )
 def test_every_door_refuses_what_is_outside(call, message):
@@ -363,7 +353,7 @@ def test_utilisation_and_ranks_by_hand():
 
 
 def test_a_round_of_the_exchange_by_hand():
-    network, d = Network(alpha=1.0, beta=0.1, gamma=0.01), 80
+    network, d = th.Network(alpha=1.0, beta=0.1, gamma=0.01), 80
     dense = th.ParallelSGD(th.Identity(), step=th.Constant(0.1))
     # 4 ranks, 320 bytes: 3 messages of 80 bytes out, 4 stretches of 80 bytes added, log2 4 start-ups and 240 bytes back
     assert th.round_seconds(network, dense, d, ranks=4) == pytest.approx(3 + 24 + 3.2 + 2 + 24)
@@ -383,9 +373,9 @@ def test_a_round_of_the_exchange_by_hand():
 
 
 def test_textbook_times_scale_with_the_words():
-    slow, fast = NETWORKS["1 Gbit/s"], NETWORKS["10 Gbit/s"]
+    slow, fast = th.NETWORKS["1 Gbit/s"], th.NETWORKS["10 Gbit/s"]
     assert slow.beta == pytest.approx(8 / 1e9) and fast.beta == pytest.approx(8 / 1e10)
-    assert allreduce_seconds(Network(0.0, 1.0), "ring", 4, 100) == 150.0
+    assert allreduce_seconds(th.Network(0.0, 1.0), "ring", 4, 100) == 150.0
     assert gathering(8, 10_000) == "doubling" and gathering(7, 20_000) == "ring" and gathering(8, 10**6) == "ring"
 
 
@@ -399,7 +389,7 @@ def noisy_samples(network, spread, rng):
 
 
 def test_a_network_is_found_again():
-    network = Network(3e-5, 2e-9, 5e-10)
+    network = th.Network(3e-5, 2e-9, 5e-10)
     exact = fit_network(noisy_samples(network, 0.0, np.random.default_rng(0)))
     assert list(exact.network) == pytest.approx(list(network), rel=1e-9, abs=0.0)
     assert exact.r2 == pytest.approx(1.0) and exact.median_error < 1e-9
@@ -419,10 +409,10 @@ def test_what_cannot_be_told_apart_is_refused():
 
 
 def test_a_calibration_is_written_whole_and_read_back(tmp_path):
-    network = Network(3e-5, 2e-9, 5e-10)
+    network = th.Network(3e-5, 2e-9, 5e-10)
     found = fit_network(noisy_samples(network, 0.1, np.random.default_rng(1)), ranks=8, oversubscribed=True)
     path = save_calibration(tmp_path / "network.json", found)
-    assert load_network(path) == th.load_network(str(path)) == found.network
+    assert th.load_network(path) == th.load_network(str(path)) == found.network
     stored = json.loads(path.read_text())
     assert stored["ranks"] == 8 and stored["oversubscribed"] is True and len(stored["samples"]) == 12
     assert os.listdir(tmp_path) == ["network.json"]
@@ -430,7 +420,7 @@ def test_a_calibration_is_written_whole_and_read_back(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     for bad in (tmp_path / "bad.json", tmp_path / "none.json"):
         with pytest.raises(ValueError, match="path: got"):
-            load_network(bad)
+            th.load_network(bad)
 
 
 def test_the_table_shows_the_models_error():
@@ -456,7 +446,7 @@ def test_two_ranks_are_calibrated(run_mpi, tmp_path):
     answer = run_mpi(2, "-m", "theory.experiment", "calibrate", "--quick", "--out", path, timeout=300)
     assert answer.returncode == 0, answer.stderr
     assert "alpha" in answer.stdout and "took no part in the fit" in answer.stdout
-    assert all(number > 0 for number in load_network(path))
+    assert all(number > 0 for number in th.load_network(path))
 
 
 # --- studies ----------------------------------------------------------------------------------------------------------
@@ -478,7 +468,7 @@ def measured():
 
 def test_a_step_is_put_together_from_its_parts(measured):
     _, rows, ways, coding = measured
-    times = study.step_times(rows, ways, coding, 100, {"slow": Network(1e-3, 0.0)})
+    times = study.step_times(rows, ways, coding, 100, {"slow": th.Network(1e-3, 0.0)})
     at = {(t.method, t.workers, t.batch): t for t in times}
     full = at["SGD", 4, 32]
     assert (full.gradient, full.coding) == (pytest.approx(32e-6), 0.0)
@@ -495,7 +485,7 @@ def test_steps_are_fitted_and_continued(measured):
     options, rows, ways, coding = measured
     a, b, worst = study.fit_steps([row for row in rows if row.method == "SGD"])
     assert (a, b) == (pytest.approx(10), pytest.approx(960)) and worst < 1e-9
-    networks = {"none": Network(0.0, 0.0)}
+    networks = {"none": th.Network(0.0, 0.0)}
     times = study.step_times(rows, ways, coding, 100, networks)
     curve = study.curves(rows, times, ways, coding, 100, networks, 32)[0]
     assert curve.workers == (1, 4, 8, 16, 32, 64, 128, 256) and curve.model_from == 4

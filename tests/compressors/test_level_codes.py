@@ -62,8 +62,11 @@ QUANTIZERS = (th.QSGD(7), th.QSGD(1, np.inf), th.NUQSGD(4))
 V = np.random.default_rng(0).standard_normal(700)
 
 
-@pytest.mark.parametrize("code", CODES, ids=repr)
-@pytest.mark.parametrize("quantizer", QUANTIZERS, ids=repr)
+OWN = [pytest.param(th.NUQSGD(4), Unary(flag), marks=pytest.mark.full) for flag in (False, True)]  # 8 s of compiling
+CASES = [(q, code) for q in QUANTIZERS for code in CODES if not (q == th.NUQSGD(4) and isinstance(code, Unary))]
+
+
+@pytest.mark.parametrize("quantizer, code", CASES + OWN, ids=repr)
 def test_codes_carry_the_same_vector_in_the_length_that_they_state(quantizer, code):
     c = quantizer._replace(code=code)
     for v in (V, V[:3], np.zeros(5), np.eye(1, 40)[0]):
