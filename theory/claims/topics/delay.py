@@ -169,9 +169,9 @@ def _(context):
 
 @claim("async.variance", of=bounds.async_variance, subject=at_random, mutants=CLOCKS, see=("async.moment",))
 def _(context):
-    steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(400), covariance=1.0)
+    steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(50), covariance=1.0)
     for share in (0.5, 0.3):
-        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(400))
+        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(50))
         known["record_every"] = 40  # nearly independent
         x = np.array(context.iterates(context.subject(share), problem, f"{share}", **known)[3:])
         law = bounds.async_variance(share, 4, deviation=share)

@@ -91,7 +91,7 @@ def gaps(context, name: str, compressor, steps: int):
     """f(x) - f* after ``steps`` steps in independent runs, and the bits that a worker sent in a step."""
     problem, L, best = digits()
     method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32)
-    options = {"workers": 4, "steps": steps, "replicas": context.samples(64, 32), "record_every": steps}
+    options = {"workers": 4, "steps": steps, "replicas": context.samples(64, 64), "record_every": steps}
     result = context.run(method, problem, name, **options)
     return result.funs - best, float(result.history["bits_up"][-1]) / steps
 
