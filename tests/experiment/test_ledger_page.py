@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-import html
 import json
 import math
 import re
@@ -15,6 +14,7 @@ from html.parser import HTMLParser
 import pytest
 from chromium import Chromium
 from conftest import ROOT
+from markupsafe import escape
 
 from theory.bounds.bibliography import KNOWLEDGE, entries, fields, reference
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
@@ -26,8 +26,7 @@ from theory.experiment.claim_citation import Origin, bibtex_of, markdown_of, rec
 from theory.experiment.cli import main
 from theory.experiment.errata_page import NAMES, PAGES, errata, refuted_claims
 from theory.experiment.ledger_badge import badge
-from theory.experiment.ledger_page import alarms, page
-from theory.experiment.ledger_pictures import check_picture, number, tightness_bar
+from theory.experiment.ledger_page import alarms, number, page
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml
 
@@ -132,23 +131,41 @@ def test_numbers_as_they_are_read():
     assert found == ["2.847·10⁸", "10⁻¹⁰", "−10⁻⁵", "3·10³⁰⁰", "10⁵", "−1.5·10⁻⁷"]
 
 
-def bar_width(ratio: float) -> float:
-    return float(re.search(r'class="bar"[^>]* width="([\d.]+)"', tightness_bar(ratio))[1])
+def pictures(result, **changes) -> list[str]:
+    """The pictures of the page of this result alone: a bar in its row, and one for each check below."""
+    text = page([dataclasses.replace(result, mutants={}, **changes)], **FACTS)
+    return re.findall("<svg.*?</svg>", text, re.DOTALL)
 
 
-def test_the_bar_is_as_long_as_the_ratio():
-    assert bar_width(0.5) == pytest.approx(bar_width(1.0) / 2, abs=0.1)
-    assert bar_width(1.25) == bar_width(70.0) == pytest.approx(88.0)
-    assert bar_width(-1.0) == bar_width(0.0) == 0.0
-    assert [tightness_bar(v) for v in (None, math.nan, math.inf, -math.inf)] == [""] * 4
+def bars(result, ratio: float) -> list[str]:
+    return [
+        p
+        for p in pictures(result, measured=ratio, predicted=1.0, checks=(upper("", exactly(ratio), 1.0),))
+        if 'class="bar"' in p
+    ]
+
+
+def check_picture(result, check) -> str:
+    return "".join(p for p in pictures(result, measured=0.0, predicted=0.0, checks=(check,)) if 'class="dot"' in p)
+
+
+def test_the_bar_is_as_long_as_the_ratio(results):
+    def width(ratio: float) -> float:
+        (bar,) = bars(results[0], ratio)
+        return float(re.search(r'class="bar"[^>]* width="([\d.]+)"', bar)[1])
+
+    assert width(0.5) == pytest.approx(width(1.0) / 2, abs=0.1)
+    assert width(1.25) == width(70.0) == pytest.approx(88.0)
+    assert width(-1.0) == width(0.0) == 0.0
+    assert [bars(results[0], v) for v in (math.nan, math.inf, -math.inf)] == [[]] * 3
 
 
 def place(picture: str, pattern: str) -> float:
     return float(re.search(pattern, picture)[1])
 
 
-def test_the_picture_of_a_check_shows_the_interval_beside_the_prediction():
-    picture = check_picture(upper("", Interval(5.0, 4.0, 6.0, samples=9), 10.0))
+def test_the_picture_of_a_check_shows_the_interval_beside_the_prediction(results):
+    picture = check_picture(results[0], upper("", Interval(5.0, 4.0, 6.0, samples=9), 10.0))
     line, dot = place(picture, r'class="mark" d="M([\d.]+)'), place(picture, r'cx="([\d.]+)"')
     low, high = place(picture, r'class="whisker" d="M([\d.]+)'), place(picture, r"H([\d.]+)m0-4v8")
     assert low < dot < high < line
@@ -170,14 +187,14 @@ def test_the_picture_of_a_check_shows_the_interval_beside_the_prediction():
         upper("", exactly(1e-12), 1e9),
     ],
 )
-def test_pictures_hold_no_wrong_coordinates(check):
-    for value in re.findall(r'(?:cx|x|width)="([^"]*)"', check_picture(check)):
-        assert -1.0 <= float(value) <= 251.0
+def test_pictures_hold_no_wrong_coordinates(results, check):
+    places = re.findall(r'(?:cx|x|width)="([^"]*)"', check_picture(results[0], check))
+    assert places and all(-1.0 <= float(value) <= 251.0 for value in places)
 
 
 @pytest.mark.parametrize("check", [upper("", exactly(math.nan), 1.0), upper("", exactly(1.0), math.inf)])
-def test_there_is_no_picture_of_what_is_no_number(check):
-    assert check_picture(check) == ""
+def test_there_is_no_picture_of_what_is_no_number(results, check):
+    assert check_picture(results[0], check) == ""
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -187,7 +204,7 @@ def test_each_claim_stands_once_with_all_that_is_known(results):
     text = page(results, **FACTS)
     reader = Reader(text)
     assert [a["id"] for a in reader.named("tbody") if "id" in a] == CHEAP
-    assert "@@" not in text
+    assert "{%" not in text
     for result in results:
         known, shown = find_claim(result.id), reader.texts[result.id]
         for fact in (known.title, known.statement, known.cited, known.proof, *known.mutants, *known.bibtex):
@@ -339,7 +356,7 @@ def test_an_order_that_is_consistent_raises_no_alarm(results):
 
 
 def test_texts_are_escaped(own):
-    evil = "<script>alert('1')</script> & \"x\" @@rows@@"
+    evil = "<script>alert('1')</script> & \"x\" {{ rows }} {% raw %}"
     claim(
         "coin.evil",
         title=evil,
@@ -356,7 +373,7 @@ def test_texts_are_escaped(own):
     reader = Reader(text)
     assert len(reader.named("script")) == 1 and "<script>alert" not in text
     assert reader.texts["coin.evil"].count(evil) >= 8
-    assert text.count(html.escape(evil)) >= 9  # in the attributes, too
+    assert text.count(escape(evil)) >= 9  # in the attributes, too
 
 
 @pytest.mark.parametrize(("measured", "predicted"), [(0.0, 0.0), (math.nan, 1.0), (math.inf, 1.0), (1.0, math.inf)])

@@ -266,7 +266,7 @@ def test_no_private_name_crosses_a_module():
                 assert not private, f"{path}: {private} from {node.module}"
 
 
-@pytest.mark.parametrize("slow", ["matplotlib", "sklearn", "mpi4py"])
+@pytest.mark.parametrize("slow", ["matplotlib", "sklearn", "mpi4py", "jinja2"])
 def test_importing_theory_does_not_load(slow):
     code = f"import sys, theory; sys.exit(any(m == {slow!r} or m.startswith({slow + '.'!r}) for m in sys.modules))"
     answer = python("-c", code)
@@ -346,7 +346,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     info = f"theory-{PYPROJECT['project']['version']}.dist-info/"
     assert {name for name in names if not name.startswith(("theory/", info))} == set()
-    endings = {".py", ".mplstyle", ".typed", ".bib", ".html", ".toml"}
+    endings = {".py", ".mplstyle", ".typed", ".bib", ".html", ".md", ".toml"}
     shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in endings]
     assert {path.relative_to(ROOT).as_posix() for path in shipped} <= names
     assert not any("__pycache__" in name for name in names)

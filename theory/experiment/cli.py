@@ -207,8 +207,9 @@ def _verify(argv: list[str], comm: Any) -> int:
     if options.errata and not set(refuted_claims()) <= set(ids):
         parser.error("--errata: needs all refuted statements among the claims; add --refuted")
     if options.html:
-        if importlib.util.find_spec("latex2mathml") is None:
-            parser.error("--html: latex2mathml, which sets the formulas, is not installed (pip install latex2mathml)")
+        missing = [name for name in ("jinja2", "latex2mathml") if importlib.util.find_spec(name) is None]
+        if missing:
+            parser.error(f"--html: {missing[0]}, which the page needs, is not installed (pip install {missing[0]})")
         options.json = options.json or os.path.splitext(options.html)[0] + ".json"
         if os.path.abspath(options.json) == os.path.abspath(options.html):
             parser.error(f"--html: and --json both name {options.html}")

@@ -6,9 +6,8 @@ import re
 from typing import Any
 
 from ..claims import Verification, find_claim, list_claims
-from ..claims.judgement import judge
 from .claim_citation import checks_of, command, display, plain
-from .ledger_page import CARE
+from .ledger_page import CARE, witness
 
 __all__ = ["NAMES", "PAGES", "errata", "refuted_claims"]
 
@@ -95,11 +94,11 @@ def _page(text: str, head: str, results: Any) -> str:
     lines = [title, "", f"<!-- Written by `{COMMAND}`. -->", rest, WITNESS]
     lines += ["| statement | source | measured | stated | what holds |", "|---|---|---|---|---|"]
     for id in ids:
-        claim, witness = find_claim(id), _witness(results[id])
+        claim, shown = find_claim(id), witness(results[id].checks)
         see = ", ".join(f"`{other}`" for other in claim.see)
         lines.append(
-            f"| [{plain(claim.title)}](#{_anchor(id)}) | {plain(claim.cited)} | {witness.interval.estimate:.5g} "
-            f"| {witness.predicted:.5g} | {see} |"
+            f"| [{plain(claim.title)}](#{_anchor(id)}) | {plain(claim.cited)} | {shown.interval.estimate:.5g} "
+            f"| {shown.predicted:.5g} | {see} |"
         )
     lines.append("")
     for id in ids:
@@ -142,11 +141,6 @@ def _entry(id: str, results: Any) -> list[str]:
     ids = " ".join([id, *claim.see])
     repeat = command(result).replace(id, ids, 1)
     return [*lines, "```sh", repeat, f'python -m pytest tests/claims/test_claims.py -k "{id}"', "```", ""]
-
-
-def _witness(result: Verification) -> Any:
-    """The check that refutes; the first one if there is none."""
-    return next((check for check in result.checks if judge(check) == "refuted"), result.checks[0])
 
 
 def _anchor(id: str) -> str:

@@ -1,63 +1,48 @@
 """The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
 
-The template (``ledger_page.html``) has the style and the script, the rows are written here, formulas are MathML and
-pictures SVG. A Content-Security-Policy in the page allows nothing else: it lists the two by their hashes.
+The template (``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it
+shows.  A Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import math
 import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..bounds.bibliography import cited
+from ..bounds.bibliography import cited, keys, parsed, reference
 from ..claims import Verification, find_claim
-from ..claims.base import Claim
-from ..claims.judgement import CONSISTENT
+from ..claims.judgement import CONSISTENT, judge
 from ..claims.ledger_table import passing_text
-from ..claims.words import WORDS
+from ..claims.words import VERDICT, WORDS, meaning
+from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
-from .claim_citation import Origin
-from .ledger_cells import MARKS, compared, explained, interval_of, link, table, tone_of
-from .ledger_details import details
-from .ledger_pictures import finite, number, tightness_bar
-from .source_theorems import theorem_table
+from .claim_citation import SIGNS, Origin, as_link, bibtex_of, command, is_difference, markdown_of, record_of
 
-__all__ = ["CARE", "alarms", "counted", "page"]
+__all__ = ["CARE", "SOURCES", "alarms", "counted", "number", "page", "theorems", "witness"]
 
-FRAME = Path(__file__).with_name("ledger_page.html")
+TEMPLATE = Path(__file__).with_name("ledger_page.html")
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
     "question": "This is a question of our own; nobody claims it.",
 }
-COLUMNS = (  # sort key, heading, width in percent
-    ("id", "Claim", 12),
-    ("title", "Statement", 21),
-    ("source", "Source", 11),
-    ("measured", "Measured", 9),
-    ("bound", "Bound", 8),
-    ("tightness", "Measured / bound", 8),
-    ("verdict", "Verdict", 8),
-    ("resolution", "Wrong factor that passes", 8),
-    ("certificate", "Secured by", 8),
-    ("mutants", "Mutants caught", 7),
-)
-MORE_ORDERS = (("known", "how well the source is known"), ("kind", "kind"), ("seconds", "seconds"))
-
-
-def alarms(result: Verification) -> list[str]:
-    """The alarms of a result; empty if it is as expected."""
-    found = [f"mutant survived: {name}" for name in result.survivors]
-    if result.refuted and result.verdict != "refuted":
-        found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.refuted and not result.verdict.startswith(("holds", CONSISTENT, "vacuous")):
-        found.insert(0, result.verdict)
-    return found
+SOURCES = {  # key of the bibliography: what the papers of the five sources are called here
+    "yin2018gradient": "Lecture: gradient diversity (Yin et al.)",
+    "alistarh2017qsgd": "Lecture: QSGD (Alistarh et al.)",
+    "ramezani2021nuqsgd": "NUQSGD",
+    "stich2018sparsified": "Sparsified SGD with memory",
+    "li2023contractive": "Contractive error feedback",
+    "yu2019computation": "CR-PSGD",
+}
+NAMED = re.compile(r"(Theorem|Lemma|Corollary|Proposition|Remark|Definition|Fact)s? (\d+(?:\.\d+)*)")
+RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LEFT, RIGHT = 8, 242  # where the axis of a picture begins and ends, as in the template
 
 
 def page(
@@ -91,50 +76,63 @@ def page(
     str
         HTML.
     """
-    frame = FRAME.read_text(encoding="utf-8")
-    ids = {result.id for result in results}
-    topics = [result.id.split(".")[0] for result in results]
-    heads = "".join(
-        f'<th role="columnheader" scope="col" aria-sort="none" data-key="{key}"><button type="button">{title}'
-        f"</button></th>"
-        for key, title, _ in COLUMNS
+    counts = counted(results)
+    if len(results) < known:
+        counts["claims"] = f"{len(results)} of {known}"
+    functions: list[Any] = [as_link, bibtex_of, cited, command, finite, is_difference, json_of, judge, markdown_of]
+    functions += [meaning, number, parsed, passing_text, places, ratio_of, reference, sort_key, witness]
+    return rendered(
+        TEMPLATE,
+        **{function.__name__: function for function in functions},
+        rows=[_row(result) for result in results],
+        ids={result.id for result in results},
+        theorems=theorems(results),
+        counts=counts,
+        seed=seed,
+        quick=quick,
+        versions=versions,
+        made=made,
+        interrupted=interrupted,
+        care=CARE,
+        signs=SIGNS,
+        words=WORDS,
+        sha256={tag: _hash(tag) for tag in ("style", "script")},
     )
-    parts = {
-        "policy": _policy(frame),
-        "made": escape(str(made)),
-        "words": _words(),
-        "summary": _summary(results, known, interrupted),
-        "topics": _options(topics),
-        "kinds": _options([result.kind for result in results]),
-        "certificates": _options([result.certificate for result in results]),
-        "known": _options([result.source_known for result in results]),
-        "verdicts": _options([_verdict(result) for result in results]),
-        "orders": "".join(
-            f'<option value="{key}">{title.lower()}</option>' for key, title, *_ in (*COLUMNS, *MORE_ORDERS)
-        ),
-        "theorems": theorem_table(results, ids),
-        "columns": "".join(f'<col width="{width}%">' for *_, width in COLUMNS),
-        "heads": heads,
-        "rows": "\n".join(_rows(result, find_claim(result.id), ids, made) for result in results),
-        "footer": _footer(results, seed, quick, versions),
+
+
+def _row(result: Verification) -> dict[str, Any]:
+    """A result with its claim, and what the page derives from them."""
+    claim, verdict = find_claim(result.id), result.verdict
+    try:
+        formula = mathml(claim.latex)
+    except FormulaError:
+        formula = ""  # the page shows the LaTeX
+    return {
+        "result": result,
+        "claim": claim,
+        "formula": formula,
+        "topic": result.id.split(".")[0],
+        "verdict": f"refuted ({result.refuted})" if result.refuted and verdict == "refuted" else verdict,
+        "alarms": alarms(result),
     }
-    return re.sub(r"@@(\w+)@@", lambda found: parts[found[1]], frame)
 
 
-def _policy(frame: str) -> str:
-    hashes = {}
-    for tag in ("style", "script"):
-        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", frame, re.DOTALL)
-        hashes[tag] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+def _hash(tag: str) -> str:
+    (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", TEMPLATE.read_text(encoding="utf-8"), re.DOTALL)
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _options(values: Any) -> str:
-    counts = {value: values.count(value) for value in sorted(set(values))}
-    return "".join(f'<option value="{escape(v)}">{escape(v)} ({n})</option>' for v, n in counts.items())
+# --- many results -----------------------------------------------------------------------------------------------------
+
+
+def alarms(result: Verification) -> list[str]:
+    """The alarms of a result; empty if it is as expected."""
+    found = [f"mutant survived: {name}" for name in result.survivors]
+    if result.refuted and result.verdict != "refuted":
+        found.insert(0, f"expected to be refuted: {result.verdict}")
+    elif not result.refuted and not result.verdict.startswith(("holds", CONSISTENT, "vacuous")):
+        found.insert(0, result.verdict)
+    return found
 
 
 def counted(results: Any) -> dict[str, str]:
@@ -161,132 +159,115 @@ def counted(results: Any) -> dict[str, str]:
     }
 
 
-def _words() -> str:
-    """What the words mean, a table for each place where some stand."""
-    parts = ""
-    for place, words in WORDS.items():
-        rows = "".join(
-            f'<tr><th scope="row">{word}</th><td class="text">{text}</td></tr>' for word, text in words.items()
-        )
-        parts += table(place, "", rows)
-    return parts
+def theorems(results: Any) -> list[tuple[str, str, Verification, list[Verification]]]:
+    """The theorems of the sources that results are about, in the order of the sources and of the theorems' numbers.
+
+    Parameters
+    ----------
+    results : sequence of Verification
+
+    Returns
+    -------
+    list of tuple
+        What the source is called, "Theorem 3.2", the best of the results whose source names it, and all of them.
+    """
+    listed, best_first = list(SOURCES), list(VERDICT)
+    found: dict[tuple[int, tuple[int, ...], str], list[Verification]] = {}
+    for result in results:
+        text = find_claim(result.id).source
+        source = next((key for key in keys(text) if key in SOURCES), None)
+        if source and not result.refuted:
+            for kind, number in dict.fromkeys(NAMED.findall(text)):
+                place = listed.index(source), tuple(map(int, number.split("."))), f"{kind} {number}"
+                found.setdefault(place, []).append(result)
+    best = {place: min(about, key=lambda one: best_first.index(one.verdict)) for place, about in found.items()}
+    return [(SOURCES[listed[place[0]]], place[2], best[place], found[place]) for place in sorted(found)]
 
 
-def _summary(results: Any, known: int, interrupted: bool) -> str:
-    ids = {result.id for result in results}
-    refuted = [result for result in results if result.refuted and not alarms(result)]
-    counts = counted(results)
-    if len(results) < known:
-        counts["claims"] = f"{len(results)} of {known}"
-    items = "".join(f"<li><b>{count}</b>{name}</li>" for name, count in counts.items())
-    parts = [f'<ul class="counts">{items}</ul>']
-    if interrupted:
-        parts.append('<p class="box alarm">Interrupted: the claims that are missing were not verified.</p>')
-    wrong = [(result, alarms(result)) for result in results if alarms(result)]
-    if wrong:
-        rows = "".join(f"<li>{link(r.id, ids)}: {escape('; '.join(reasons))}</li>" for r, reasons in wrong)
-        parts.append(f'<section class="box alarm"><h2 class="refuted">✗ Alarms</h2><ul>{rows}</ul></section>')
-    else:
-        parts.append('<p class="box calm">✓ No alarm: every verdict is the expected one, and no mutant survived.</p>')
-    if refuted:
-        rows = ""
-        for result in refuted:
-            instead = ", ".join(link(other, ids) for other in find_claim(result.id).see)
-            said = escape(f" {CARE[result.refuted]}".rstrip())
-            rows += f"<li>{escape(result.title)}: {link(result.id, ids)}; instead {instead}.{said}</li>"
-        title = "Statements in print, as quoted, read or asked here that the numbers refute, and what replaces them"
-        parts.append(f'<section class="box"><h2>{title}</h2><ul>{rows}</ul></section>')
-    return "\n".join(parts)
+# --- one result -------------------------------------------------------------------------------------------------------
 
 
-def _footer(results: Any, seed: int, quick: bool, versions: Any) -> str:
-    seconds = sum(result.seconds for result in results)
-    tools = ", ".join(f"{escape(name)} {escape(text)}" for name, text in versions.items())
-    effort = "in quick mode" if quick else "with all samples"
-    return (
-        f"<p>Seed {seed}, {effort}, {seconds:.0f} seconds in all, with what had to be compiled. Intervals of a claim "
-        "are all at the level 1 − 10⁻⁶, unless it states another; a number without one was computed, not sampled. "
-        f"{tools}.</p>"
-    )
+def number(value: float | None, digits: int = 4) -> str:
+    """Format a number for display.
+
+    Examples
+    --------
+    >>> number(2.84678e8), number(-0.5), number(1e-10)
+    ('2.847·10⁸', '−0.5', '10⁻¹⁰')
+    """
+    if value is None:
+        return "–"
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    factor, _, power = f"{value:.{digits}g}".replace("-", "−").partition("e")
+    if not power:
+        return factor
+    factor = {"1": "", "−1": "−"}.get(factor, f"{factor}·")
+    return f"{factor}10{power.replace('+', '').replace('−0', '−').lstrip('0').translate(RAISED)}"
 
 
-# --- a claim ----------------------------------------------------------------------------------------------------------
+def finite(*values: Any) -> bool:
+    """Whether all are finite numbers."""
+    return all(value is not None and math.isfinite(value) for value in values)
 
 
-def _verdict(result: Verification) -> str:
-    return f"refuted ({result.refuted})" if result.refuted and result.verdict == "refuted" else result.verdict
-
-
-def _formula(claim: Claim) -> str:
-    """The formula; the statement if there is none; the LaTeX if it cannot be translated."""
-    if not claim.latex:
-        return f"<div>{escape(claim.statement)}</div>"
-    try:
-        return f'<div class="formula">{mathml(claim.latex)}</div>'
-    except FormulaError:
-        return f"<code>{escape(claim.latex)}</code>"
-
-
-def _rows(result: Verification, claim: Claim, ids: Any, made: Origin) -> str:
-    headline, ratio = result.checks[0], result.tightness
-    share = 1.0 - len(result.survivors) / len(result.mutants) if result.mutants else None
-    keys = {
-        "id": result.id,
-        "version": str(claim.version),
-        "topic": result.id.split(".")[0],
-        "title": result.title,
-        "source": claim.cited,
-        "kind": result.kind,
-        "verdict": _verdict(result),
-        "resolution": _key(result.passing),
-        "certificate": result.certificate,
-        "known": result.source_known,
-        "measured": _key(result.measured),
-        "bound": _key(result.predicted),
-        "tightness": _key(ratio),
-        "mutants": _key(share),
-        "seconds": _key(result.seconds),
-    }
-    data = " ".join(f'data-{name}="{escape(value)}"' for name, value in keys.items())
-    alarm = '<div class="refuted">✗ alarm</div>' if alarms(result) else ""  # the reason is at the top of the page
-    tone = tone_of(result.verdict, result.refuted)
-    mutants = f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "–"
-    wide = {"Statement", "Source", "Claim"}
-    measured, bound = compared(headline)
-    verdict = explained("Verdict", result.verdict, _verdict(result))
-    known, source = explained("Source", result.source_known), escape(cited(claim.source, brief=True))
-    begins = source.startswith(result.source_known)  # "derived; sharpens ..."
-    said = f"{known}{source.removeprefix(result.source_known)}" if begins else f"{source} {known}"
-    cells = [
-        f'<span id="{escape(claim.cite)}"></span><button type="button" class="open-row id" aria-expanded="false" '
-        f'aria-controls="more-{escape(result.id)}">'
-        f"{_breakable(result.id)}</button>",
-        f"<div>{escape(result.title)}</div>{_formula(claim)}",
-        f'<span class="source">{said}</span>',
-        f'{measured} <span class="interval">{interval_of(headline.interval)}</span>',
-        bound,
-        f"{tightness_bar(ratio)}{number(ratio) if finite(ratio) else '–'}",
-        f'<span class="verdict {tone}">{MARKS.get(result.verdict, "?")} {verdict}</span>{alarm}',
-        passing_text(result),
-        explained("Secured by", result.certificate),
-        mutants,
-    ]
-    row = ""
-    for (_, title, _), cell in zip(COLUMNS, cells, strict=True):
-        label = "" if title in ("Claim", "Statement") else f' data-label="{title}"'  # for cards, which have no headings
-        row += f'<td role="cell" class="{"wide" if title in wide else "number"}"{label}>{cell}</td>'
-    return (
-        f'<tbody role="rowgroup" id="{escape(result.id)}" {data}>\n<tr role="row" class="row">{row}</tr>\n'
-        f'<tr role="row" class="details" id="more-{escape(result.id)}" hidden><td role="cell" colspan="{len(COLUMNS)}">'
-        f"{details(result, claim, ids, made)}</td></tr>\n</tbody>"
-    )
-
-
-def _key(value: Any) -> str:
-    """The sort key of a number; empty if there is none."""
+def sort_key(value: float | None) -> str:
+    """The number by which a row is sorted; empty if there is none."""
     return f"{value:.6g}" if finite(value) else ""
 
 
-def _breakable(id: str) -> str:
-    """An id with optional line breaks after its dots."""
-    return escape(id).replace(".", ".<wbr>")
+def ratio_of(check: Any) -> float | None:
+    """Measured / predicted, if it is a number."""
+    value, predicted = check.interval.estimate, check.predicted
+    return value / predicted if finite(value, predicted) and predicted else None
+
+
+def witness(checks: Any) -> Any:
+    """The check that refutes; the first one if there is none, and None without checks."""
+    return next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
+
+
+def json_of(result: Verification, made: Origin) -> str:
+    """The record of a result, in one line."""
+    return json.dumps(record_of(result, made, mutant_checks=False), allow_nan=False, separators=(",", ":"))
+
+
+def places(check: Any) -> dict[str, Any] | None:
+    """Where the picture of a check has the prediction, the interval and its estimate, and the ends of the axis.
+
+    The region excluded by a bound is shaded (``band``: its begin and its width), as is the tolerance of a rate or a
+    limit.  None if there is nothing to draw.
+    """
+    estimate, low, high = check.interval[:3]
+    predicted, rule = check.predicted, check.rule
+    if not finite(estimate, predicted):
+        return None
+    low, high = (end if finite(end) else estimate for end in (low, high))
+    around = check.tolerance if rule in ("rate", "limit") else 0.0
+    ends = [low, high, estimate, predicted - around, predicted + around]
+    if rule in ("upper", "lower"):
+        ends.append(0.0)  # an axis from 0, so that lengths can be compared with the bound
+    first, last = min(ends), max(ends)
+    if last - first <= 1e-9 * max(abs(first), abs(last)):  # equal, as for identities: margins on both sides
+        margin = abs(first) or 1.0
+        first, last = first - margin, last + margin
+    else:
+        margin = 0.06 * (last - first)
+        first, last = first - margin * (first != 0.0 or rule not in ("upper", "lower")), last + margin
+
+    def x(value: float) -> float:
+        return LEFT + (RIGHT - LEFT) * (value - first) / (last - first)
+
+    shaded = {"upper": (predicted, last), "lower": (first, predicted)}
+    shaded |= dict.fromkeys(("rate", "limit"), (predicted - around, predicted + around))
+    begin, end = map(x, shaded.get(rule, (first, first)))
+    return {
+        "predicted": x(predicted),
+        "estimate": x(estimate),
+        "whisker": (x(low), x(high)) if high > low else None,
+        "band": (begin, end - begin) if rule in shaded else None,
+        "first": first,
+        "last": last,
+    }

@@ -27,6 +27,7 @@ __all__ = [
     "find_toml",
     "nearest",
     "read_toml",
+    "rendered",
     "run_file",
     "shipped",
     "text_of",
@@ -129,6 +130,16 @@ def commit(root: Path = SHIPPED.parents[2]) -> str:
         return ""
     here = Path(found[0].strip()).resolve() == Path(root).resolve()  # and not one that this was installed into
     return f"{found[1].strip()}{' and changes' if found[2].strip() else ''}" if here else ""
+
+
+def rendered(path: Path, **values: Any) -> str:
+    """The text of a Jinja2 template with these values, which are escaped in an HTML page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    html = path.suffix == ".html"
+    options: dict[str, Any] = dict(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(loader=FileSystemLoader(path.parent), autoescape=html, **options)
+    return environment.get_template(path.name).render(values)
 
 
 def write_whole(path: Path, text: str) -> None:
