@@ -17,8 +17,7 @@ from theory.bounds import least_variance, qsgd_variance
 from theory.claims.mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
 from theory.compressors import base, closed_forms, registered, registry
 from theory.core import setting
-from theory.experiment.audit_command import chosen, family_of
-from theory.experiment.audit_page import page
+from theory.experiment.audit_command import chosen, family_of, page
 from theory.experiment.cli import main
 from theory.measure import (
     INPUTS,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..measure.processors import usable_cores
+from ..reporting.files import rendered
 from ..reporting.progress import on_terminal
-from .audit_page import FIRST, TIMED, page
 from .command_parser import write_json
 from .processes import each
 from .ranks import from_root, shared_out
@@ -18,6 +18,9 @@ from .ranks import from_root, shared_out
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
 SHEETS = 3  # maximum number of compressors shown in full
 TAIL = 12  # lines of a compiler message with file and line
+TIMED = 100_000  # coordinates of the vectors that are timed
+BEGIN, END = "<!-- begin: python -m theory.experiment audit -->", "<!-- end: python -m theory.experiment audit -->"
+FIRST = f"# Compressors, audited\n\n{BEGIN}\n{END}\n"  # a page that does not exist yet
 
 
 class NoSuchCompressor(ValueError):
@@ -301,7 +304,28 @@ def _bar(total: int) -> Any:
     return tqdm(total=total, unit=" compressors", ncols=100, leave=False, disable=not on_terminal())
 
 
-# --- the figure -------------------------------------------------------------------------------------------------------
+# --- the page and the figure ------------------------------------------------------------------------------------------
+
+
+def page(table: Any, figure: str, markdown: str, text: str = FIRST) -> str:
+    """The page ``text`` with the tables and the figure (``audit_page.md``) between its marks.
+
+    Raises
+    ------
+    ValueError
+        If the page has no marks.
+    """
+    from ..measure.audit_tables import law_table, wire_table
+
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(
+            f"{markdown}: got a page without marks, allowed: a new file, or one with the lines\n{BEGIN}\n{END}"
+        )
+    link = Path(os.path.relpath(Path(figure).resolve(), Path(markdown).resolve().parent) + ".png").as_posix()
+    facts = dict(audits=table, law=law_table(table), wire=wire_table(table), timed=TIMED, figure=link)
+    return f"{before}{BEGIN}\n{rendered(Path(__file__).with_name('audit_page.md'), **facts)}\n{END}{after}"
 
 
 def _stem(figure: Any) -> str:
@@ -317,15 +341,8 @@ def found_of(table: Any) -> dict:
     points = []
     for one in table:
         (row,) = (row for row in one.rows if row.name == "gaussian")
-        points.append(
-            Point(
-                name_of(one.compressor),
-                family_of(one.compressor),
-                one.wire.coded.estimate,
-                row.error.estimate,
-                one.unbiased,
-            )
-        )
+        names = name_of(one.compressor), family_of(one.compressor)
+        points.append(Point(*names, one.wire.coded.estimate, row.error.estimate, one.unbiased))
     return {"points": points, "d": table[0].d, "seed": table[0].seed}
 
 
