@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from ..core.processors import spare_cores
 from ..core.run_state import Piece, State
 from ..methods.gradients import Value
 from ..methods.graphs import Mixing
@@ -104,7 +104,7 @@ def replicate(
         done, count = state.rounds, int(rows.sum())
         for name, array in result.over_rows().items():
             array[:, :count] = state.whole(name)[:, rows[: array.shape[1]]]
-    cores = os.cpu_count() or 1
+    cores = spare_cores()
     together = min(_together(setup, replicas), -(-replicas // cores))  # work for every core
     ranges = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
     threads = min(cores, len(ranges))

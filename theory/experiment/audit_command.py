@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..measure.processors import usable_cores
+from ..core.processors import usable_cores
 from ..reporting.files import rendered
 from ..reporting.progress import on_terminal
 from .command_parser import write_json

@@ -283,7 +283,7 @@ def _audit(argv: list[str], comm: Any) -> int:
     check_folder(parser, markdown=options.markdown, figure=options.figure, json=options.json)
 
     from ..cluster import abort_on_error
-    from ..measure.processors import usable_cores
+    from ..core.processors import usable_cores
     from .audit_command import NoSuchCompressor, audit_all, chosen
 
     try:

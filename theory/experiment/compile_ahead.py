@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..measure.processors import usable_cores
+from ..core.processors import usable_cores
 from ..reporting.progress import on_terminal
 from .processes import each
 

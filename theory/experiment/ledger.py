@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..measure.processors import usable_cores
+from ..core.processors import usable_cores
 from ..reporting.files import nearest, versions, write_whole
 from ..reporting.progress import Heartbeat, Lines, on_terminal, silenced
 from .processes import each

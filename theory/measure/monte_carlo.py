@@ -13,9 +13,9 @@ from ..compressors.base import new_symbols, payload_bits, quantize, restore, sta
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import FunctionCompressor
 from ..core import kernel, require
+from ..core.processors import spare_cores
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
-from .processors import spare_cores
 
 __all__ = ["Moments", "moments"]
 
