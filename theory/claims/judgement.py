@@ -82,6 +82,7 @@ def passing_factor(checks: Iterable[Check]) -> float | None:
     Parameters
     ----------
     checks : iterable of Check
+        Of a claim that holds.
 
     Returns
     -------
