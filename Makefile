@@ -7,7 +7,7 @@
 #   make test-full            all tests, from an empty cache, and what takes long by nature: claims in full, ...
 #   make test-versions        the core's tests with the lowest and newest NumPy, Numba and SciPy, and every Python there is
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
-#   make claims               measure all claims again: their record (docs/claims.jsonl), the badge, the errata (3 minutes)
+#   make claims               measure all claims again: their record (docs/claims.jsonl), the badge, the errata (4 minutes)
 #   make check                the quick loop: fast tests and ruff
 #   make tools                what the tests and the documentation need, into .venv
 #   make lint                 ruff alone
