@@ -209,9 +209,6 @@ def test_the_command_takes_files_and_ids(own, capsys, tmp_path, monkeypatch):
     assert main(["verify", "parity.py"]) == 1  # refuted
     assert re.search(r"^  \S.* computed .*  refuted$", capsys.readouterr().out, re.MULTILINE)  # with the witness
     assert main(["explain", "parity.py"]) == 0 and "parity.even" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["verify", "parity.py", "--changed"])
-    assert "only for claims of the package" in capsys.readouterr().err
     for name, text in (("nowhere.py", "a Python file that exists"), ("parity.evem", "did you mean parity.even")):
         with pytest.raises(SystemExit):
             main(["verify", name])

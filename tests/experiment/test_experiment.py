@@ -131,7 +131,7 @@ def test_verify_exit_code(capsys, monkeypatch, verdict, refuted, fates, expected
 
     true = theory.claims.verify("topk.contraction", quick=True)
     changed = dataclasses.replace(true, verdict=verdict, refuted=refuted, mutants=fates)
-    monkeypatch.setattr(theory.claims, "verify", lambda id, **_: changed)
+    monkeypatch.setattr("theory.claims.verification.judged", lambda claim, record: changed)
     code, out, _ = run_main(capsys, "verify", "topk.contraction", "--quick")
     assert code == expected
     assert ("survived: m" in out) == ("survived" in fates.values())
