@@ -104,6 +104,7 @@ def lab(clone, tmp_path_factory):
     with jupyterlab(clone, home) as (address, token), Chromium(home / "profile", timeout=180) as browser:
         browser.size(1400, 1000)
         browser.open(f"{address}/?token={token}")
+        ask(browser, 'await opened("lectures/index.ipynb");')  # each test may be the first
         yield browser
 
 
