@@ -42,7 +42,7 @@ AGAIN = "docs/claims.jsonl is not true any more: run `make claims`, and look at 
 def test_claim(id):
     record, known = measured(find_claim(id), quick=True), RECORDS[id]
     result = judged(find_claim(id), record)
-    if same_software(known):
+    if same_software(known) and find_claim(id).repeatable:
         assert differences(known, record) == [], AGAIN
     assert judged(find_claim(id), known).verdict == result.verdict, AGAIN
     print(result)

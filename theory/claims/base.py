@@ -67,6 +67,7 @@ class Claim:
     certificate: str = ""
     lemmas: tuple[str, ...] = ()
     measured_by: str = ""
+    repeatable: bool = True
     source_known: str = ""
     version: int = 1
     entry: str = ""
@@ -183,6 +184,7 @@ def claim(
     certificate: str = "",
     lemmas: tuple[str, ...] = (),
     measured_by: str = "",
+    repeatable: bool = True,
     version: int = 1,
 ) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
     r"""Register a claim: a decorator for the function that measures it.
@@ -225,6 +227,8 @@ def claim(
         Claims from which the measurement recomputes the theorem, all that its proof uses: a composition.
     measured_by : str
         Who produced the numbers, where the measurement does not show it.
+    repeatable : bool
+        Whether the same seed gives the same numbers; False where threads race.
     version : int
         Increased whenever the statement changes, so that ``id@version`` can be cited.
 
@@ -277,6 +281,7 @@ def claim(
             certificate=certificate,
             lemmas=tuple(lemmas),
             measured_by=measured_by,
+            repeatable=repeatable,
             version=version,
             entry=bibtex if bibtex.lstrip().startswith("@") else "",
             place=place,

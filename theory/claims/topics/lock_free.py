@@ -91,6 +91,7 @@ def _(context):
         "x moves by half of what was sent": (WrongFeedback(outside=0.5), np.sum),
         "the memories are counted twice": (ErrorFeedback(), lambda memory, axis: 2.0 * memory.sum(axis)),
     },
+    repeatable=False,
     see=("memsgd.lockfree",),
 )
 def _(context):
