@@ -29,7 +29,7 @@ HEIGHT = 590  # pixels of a slide of 1280 x 720, below its heading
 FIGURE = 430  # of a figure, as in the style
 LINE, CODE = 36, 21  # pixels of a line of prose, and of code
 LINK = re.compile(r'href="(\d\d-[\w-]+|index|notation)\.ipynb([^"]*)"')
-NOT_SHOWN = ("text/html", "application/vnd.jupyter.widget-view+json")  # bars of compiling, and sliders
+NOT_SHOWN = ("text/html", "application/vnd.jupyter.widget-view+json")  # lines about compiling, and sliders
 STYLE = """
 .reveal { font: 25px/1.4 system-ui, sans-serif; color: #222; }
 .reveal .slides section { text-align: left; height: 720px; overflow: hidden; }
@@ -125,7 +125,7 @@ def results(cell) -> Iterator[Piece]:
 
 
 def is_shown(output) -> bool:
-    """Whether it is something to see: no bar of compiling, and no slider."""
+    """Whether it is something to see: no line about compiling, and no slider."""
     data = output.get("data", {})
     return output.output_type == "error" or not any(kind in data for kind in NOT_SHOWN)
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from typing import NamedTuple
 
 import numba
@@ -16,7 +17,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compile_bar, generic, python_generic, require, setting, stored_code
+from theory.core import compiling, generic, python_generic, require, setting, stored_code
 from theory.core.generics import GENERICS
 from theory.core.settings import digest
 
@@ -161,30 +162,33 @@ def at_a_terminal(program, **variables) -> list[str]:
 
 @pytest.mark.slow
 def test_whoever_watches_is_told_once_what_is_compiled(fresh_cache):
-    first = [text for text in at_a_terminal(WATCHED) if not re.search(r", \d+ kernels so far, for \d+ s$", text)]
-    line = re.compile(r"theory: compiling (.*) \(some seconds; next time it is loaded from (.*)\)$")
+    first = at_a_terminal(WATCHED)
+    line = re.compile(r"theory: compiling (.*): \d+ kernels? so far, for \d+ s; next time loaded from (.*)$")
     told = [line.match(text) for text in first]
-    assert all(told), first
-    assert sorted(found[1] for found in told) == ["Quadratic", "Sign", compile_bar.SHARED_PIECES]
+    assert told and all(told), first
+    assert set(told[-1][1].split(", ")) <= {"Quadratic", "Sign", compiling.SHARED}
     assert {found[2] for found in told} == {str(fresh_cache)}
     assert at_a_terminal(WATCHED) == []
 
 
 def test_whose_kernel_it_is_stands_in_its_signature():
     number, sign = numba.int64, numba.typeof(th.Sign())
-    assert compile_bar._piece((sign, number)) == "Sign"
-    assert compile_bar._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
-    assert compile_bar._piece((number,)) == compile_bar._piece(()) == compile_bar.SHARED_PIECES
+    assert compiling._piece((sign, number)) == "Sign"
+    assert compiling._piece((numba.types.CPointer(numba.typeof((th.Sign(), 1))), number)) == "Sign"
+    assert compiling._piece((number,)) == compiling._piece(()) == compiling.SHARED
 
 
-def test_nobody_is_told_in_a_pipe_or_a_test(capsys, monkeypatch):
-    compile_bar._tell_who_watches("Sign", ROOT, True)
+def test_nobody_is_told_in_a_test_and_on_other_ranks(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compile_bar._tell_who_watches("Sign", ROOT, True)
-    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(compiling.threading, "Thread", lambda **_: types.SimpleNamespace(start=lambda: None))
+    compiling.Announcer().kernel("Sign", ROOT, True)
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    compile_bar._tell_who_watches("Sign", ROOT, False)
-    assert "compiling Sign (some seconds; not stored" in capsys.readouterr().err
+    monkeypatch.setenv("PMI_RANK", "1")
+    compiling.Announcer().kernel("Sign", ROOT, True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("PMI_RANK")
+    compiling.Announcer().kernel("Sign", ROOT, False)
+    assert "compiling Sign: 1 kernel so far, for 0 s; not stored" in capsys.readouterr().err
 
 
 # --- class bodies -----------------------------------------------------------------------------------------------------
@@ -255,26 +259,19 @@ def test_no_two_generics_of_the_package_have_one_name():
     assert {"quantize", "code_bits", "add_loss_gradient"} <= set(found)
 
 
-def test_a_time_of_compiling_has_a_line_every_few_seconds(capsys, monkeypatch):
-    """In a file, too: with how many kernels are done, and for how long; nothing in a test, and on one rank only."""
-    clock = [100.0]
-    monkeypatch.setattr(compile_bar.time, "monotonic", lambda: clock[0])
-    for rank in ("1", None):
-        monkeypatch.delenv("PYTEST_CURRENT_TEST", raising=False)
-        monkeypatch.delenv("THEORY_PROGRESS", raising=False)
-        for name in compile_bar.RANKS:
-            monkeypatch.delenv(name, raising=False)
-        if rank is not None:
-            monkeypatch.setenv("PMI_RANK", rank)
-        spell = compile_bar.Spell()
-        for _ in range(12):
-            spell.kernel("QSGD")
-            clock[0] += 1.5
-        said = capsys.readouterr().err.splitlines()
-        if rank is not None:
-            assert said == []
-    assert said[0] == "theory: compiling QSGD, 4 kernels so far, for 4 s"
-    assert len(said) == 3  # after 4.5, 9 and 13.5 seconds
-    clock[0] += 60.0
-    spell.kernel("TopK")  # a new spell begins to count again
-    assert capsys.readouterr().err == ""
+def test_a_line_every_few_seconds_while_kernels_compile(capfd, monkeypatch):
+    """In a file, too, from another thread, which ends when nothing has been compiled for a while."""
+    monkeypatch.setattr(compiling, "BETWEEN", 0.02)
+    monkeypatch.setenv("THEORY_PROGRESS", "1")
+    announcer = compiling.Announcer()
+    announcer.kernel("QSGD", ROOT, True)
+    announcer.on_start(None)
+    announcer.on_start(None)  # a function that the first one calls
+    announcer.on_end(None)
+    announcer.kernel("TopK", ROOT, True)
+    watch, said = announcer._watch, ""
+    while "compiling QSGD, TopK: 2 kernels so far" not in said:
+        said += capfd.readouterr().err
+    announcer.on_end(None)
+    watch.join(60)
+    assert not watch.is_alive() and announcer._watch is None

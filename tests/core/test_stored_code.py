@@ -13,7 +13,7 @@ from conftest import run_group
 from small_package import CORE, SmallPackage
 
 from theory.core import stored_code
-from theory.core.compile_bar import SHARED_PIECES
+from theory.core.compiling import SHARED
 from theory.core.private_files import write
 from theory.core.stored_code import prune
 
@@ -270,7 +270,7 @@ def test_an_edit_of_a_compressor_compiles_that_compressor_again(tmp_path):
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    assert run() == [[1.0] * 4, ["Quadratic", "Sign", "TopK", SHARED_PIECES]]
+    assert run() == [[1.0] * 4, ["Quadratic", "Sign", "TopK", SHARED]]
     assert run() == [[1.0] * 4, []]
     path = tmp_path / "theory" / "compressors" / "sign.py"
     text = path.read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -610,55 +609,6 @@ def test_explain_prints_claims(capsys):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2 and text in capsys.readouterr().err
-
-
-ONE_KERNEL = """
-from theory.reporting.compiling import announce_compiling
-announce_compiling()
-from theory.core.random import bits, threefry2x32
-assert int(bits(0, 0)) >= 0
-"""
-
-
-def test_compiling_is_announced_only_where_it_happens(fresh_cache):
-    def said(watched: str) -> str:
-        command, environment = [sys.executable, "-c", ONE_KERNEL], dict(os.environ) | {"THEORY_PROGRESS": watched}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stderr.strip()
-
-    assert said(watched="0") == ""  # compiles, and nobody watches
-    assert said(watched="1") == ""  # is found in the cache
-    shutil.rmtree(fresh_cache / "compiled")
-    assert said(watched="1") == f"compiling (once; kept in {fresh_cache})"
-
-
-def test_a_kernel_that_takes_long_is_named_meanwhile(monkeypatch):
-    """Lines come from another thread, while this one compiles, and from here when the next kernel begins."""
-    from theory.reporting import compiling, progress
-
-    said, heard = [], threading.Event()
-
-    class Now(progress.Lines):
-        def now(self, text):
-            said.append((text, threading.current_thread() is threading.main_thread()))
-            if not said[-1][1]:
-                heard.set()
-
-    monkeypatch.setattr(progress, "BETWEEN_LINES", 0.01)
-    monkeypatch.setattr(compiling, "Lines", Now)
-    registered = []
-    monkeypatch.setattr(compiling, "register", lambda kind, listener: registered.append(kind))
-    listener = compiling._Compiling()
-    listener.tell("QSGD", "there", True)
-    assert said == [("compiling (once; kept in there)", True)] and registered == ["numba:compile"]
-    listener.on_start(None)
-    listener.on_start(None)  # a function that the first one calls
-    listener.on_end(None)
-    told = "compiling QSGD, 1 kernels so far, for "
-    assert heard.wait(60) and any(text.startswith(told) and not main for text, main in said)
-    listener.on_end(None)
-    assert listener._depth == 0 and listener._beat is None
 
 
 def test_repeats_are_runs_of_their_own_and_one_curve():

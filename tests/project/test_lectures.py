@@ -432,82 +432,35 @@ def test_every_check_of_a_lecture_can_be_explained(path):
 
 
 class Shell:
-    """Stands for IPython's: remembers what it calls when a cell has ended, and can take back what was shown."""
+    """Stands for IPython's in a notebook: remembers what it calls when a cell has ended."""
 
     def __init__(self):
-        self.events, self.display_pub, self.ends, self.begins, self.hooks, self.cleared = self, self, [], [], [], 0
+        self.events, self.kernel, self.ends = self, True, []
 
     def register(self, when, function):
-        (self.ends if when == "post_run_cell" else self.begins).append(function)
-
-    def register_hook(self, hook):
-        self.hooks.append(hook)
-
-    def clear_output(self):
-        self.cleared += 1
+        assert when == "post_run_cell"
+        self.ends.append(function)
 
     def unregister(self, _, function):
         self.ends.remove(function)
 
 
-def test_compiling_is_a_bar_in_a_notebook(monkeypatch):
+def test_compiling_is_one_line_in_a_notebook_until_the_cell_ends(monkeypatch):
     pytest.importorskip("IPython")
-    from theory.core.compile_bar import CompileBar
+    from theory.core.compiling import Announcer
 
-    seen = []
-
-    class Handle:
-        def update(self, data, raw):
-            seen.append(data)
-
-    def display(data, raw, display_id):
-        seen.append(data)
-        return Handle()
-
-    monkeypatch.setattr("IPython.display.display", display)
-    shell = Shell()
-    bar = CompileBar(shell)
-    bar.kernel()  # outside of a piece: nothing
-    bar.piece("QSGD", "kept in <here>", shared=False)
-    for _ in range(30):
-        bar.kernel()
-    assert "<progress" in seen[0]["text/html"] and seen[0]["text/plain"].startswith("[")
+    monkeypatch.setenv("THEORY_PROGRESS", "1")
+    seen, shell = [], Shell()
+    handle = types.SimpleNamespace(update=lambda data, raw: seen.append(data))
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: seen.append(data) or handle)
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    announcer = Announcer()
+    for what in ("QSGD", "QSGD", "TopK"):
+        announcer.kernel(what, "<here>", True)
+    assert "compiling QSGD, TopK: 3 kernels" in seen[-1]["text/plain"] and "&lt;here&gt;" in seen[-1]["text/html"]
     (end,) = shell.ends
     end(None)
-    assert "compiled QSGD: 30 kernels" in seen[-1]["text/plain"] and "&lt;here&gt;" in seen[-1]["text/html"]
-    assert "<progress" not in seen[-1]["text/html"] and shell.ends == []
-
-
-def test_a_bar_stands_above_what_its_cell_has_printed(monkeypatch):
-    pytest.importorskip("IPython")
-    from theory.core import compile_bar
-
-    seen = []
-    out, errors = (types.SimpleNamespace(write=seen.append, flush=lambda: None) for _ in range(2))
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "stderr", errors)
-    handle = types.SimpleNamespace(update=lambda data, raw: None)
-    monkeypatch.setattr("IPython.display.display", lambda data, **_: seen.append("bar") or handle)
-    shell = Shell()
-    monkeypatch.setattr(compile_bar, "_printed", [compile_bar.Printed(shell)])
-    bar = compile_bar.CompileBar(shell)
-
-    def cell(*before, shown=False):
-        seen.clear()
-        shell.begins[0]()
-        for text in before:
-            sys.stdout.write(text)
-        if shown:
-            shell.hooks[0]("a picture")
-        cleared = shell.cleared
-        bar.piece("QSGD", "kept", shared=False)
-        sys.stdout.write("end")
-        bar.close()
-        return seen[: seen.index("end") + 1], shell.cleared - cleared
-
-    assert cell("head\n", "row\n") == (["head\n", "row\n", "bar", "head\nrow\n", "end"], 1)  # printed again, below
-    assert cell() == (["bar", "", "end"], 0)
-    assert cell("head\n", shown=True) == (["head\n", "bar", "", "end"], 0)  # a picture cannot be shown again
+    assert seen[-1] == {"text/plain": "", "text/html": ""} and shell.ends == []
 
 
 class Screen:

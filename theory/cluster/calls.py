@@ -46,7 +46,7 @@ class Calls:
         self._bound: dict[Any, Call] = {}  # cache of calls, by operation and arguments
         self._handles: dict[int, Handle] = {}  # those that this run has made, by their ids
         self._layouts: dict[int, tuple] = {}  # of the arrays that were made with the run, by their ids
-        self._of_attributes: list[tuple[str, np.ndarray]] = []  # those arrays, with the names of the attributes
+        self._of_attributes: list[tuple] = []  # those arrays, with the names of the attributes and the layouts
         self._pins: list[Any] = []  # so that they stay where they are
         self.listing: list | None = None  # calls, while the round function is listed
         self.tracing: list | None = None  # operations and the lines that call them, for `show`
@@ -63,7 +63,7 @@ class Calls:
         for name, value in vars(self).items():
             for array in arrays_in(inside(value)):
                 self._fix_layout(array)
-                self._of_attributes.append((f"run.{name}", array))
+                self._of_attributes.append((f"run.{name}", array, array.shape, array.strides, array.dtype))
         self._fixed = frozenset(name for name in vars(self) if not name.startswith("_")) - {"listing", "tracing"}
 
     def _fix_layout(self, array: np.ndarray) -> None:
@@ -72,8 +72,9 @@ class Calls:
 
     def check_layouts(self) -> None:
         """Reject an array of the run whose layout was changed in place, before Python code reads it."""
-        for name, array in self._of_attributes:
-            require(self._layouts[id(array)] == identity(array), name, CHANGED, "the shape and dtype that it had")
+        for name, array, shape, strides, dtype in self._of_attributes:  # in every round of those run one by one
+            if array.shape != shape or array.strides != strides or array.dtype is not dtype:
+                require(False, name, CHANGED, "the shape and dtype that it had")
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, which is called once per run."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from .callee import Recorded, callee_of, rebuild_callee, stand_in
-from .compile_bar import when_compiling
+from .compiling import when_compiling
 from .fingerprints import file_of
 from .numba_private import CompileResult
 from .private_files import cache_root

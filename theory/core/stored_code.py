@@ -26,7 +26,7 @@ from numba import types
 
 from . import callee
 from .callee import choices_of
-from .compile_bar import tell
+from .compiling import tell
 from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, node, reached, state_of
 from .numba_private import NullCache, config, dumps, llvm, runtime
 from .private_files import cache_root, read, say_once, unsafe, write

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..reporting.compiling import announce_compiling
 from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest
 from .catalog import FAMILIES
 from .command_parser import (
@@ -465,8 +464,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     comm = world()
     Parser.speaks = comm is None or comm.Get_rank() == 0
-    if Parser.speaks:
-        announce_compiling()
     try:
         if argv and not argv[0].startswith("-"):
             if argv[0] not in COMMANDS:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theory.core import require
-from theory.core.compile_bar import bars_above
 
 from . import interactive
 from .failed_checks import ExplainAsserts
@@ -81,7 +80,7 @@ def begin_lecture() -> None:
     """Begin a lecture, in whose cells everything is said where it is read.
 
     A warning is one line without a path, and one line for each kind in a cell. A failed check says what was expected
-    and what came. A bar of compiling stands above what its cell prints, and long lines do not break within words.
+    and what came. Long lines do not break within words.
     """
     shell = interactive.notebook()
     if shell is not None:
@@ -89,7 +88,6 @@ def begin_lecture() -> None:
 
         if not any(isinstance(known, ExplainAsserts) for known in shell.ast_transformers):
             shell.ast_transformers.append(ExplainAsserts())
-        bars_above()
         display(HTML(WHOLE_WORDS))
     shown: set[tuple] = set()
 

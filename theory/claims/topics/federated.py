@@ -148,7 +148,7 @@ def _(context):
     },
 )
 def _(context):
-    rounds, problem = context.samples(20_000, 2000), ridge((np.ones((WORKERS, 1)), TARGETS), l2=0.0)
+    rounds, problem = context.samples(20_000, 1000), ridge((np.ones((WORKERS, 1)), TARGETS), l2=0.0)
     for m in (1, 2, 3):  # with steps of 1 a round forgets x: it is the mean of those drawn
         x = np.ravel(context.iterates(context.subject(m), problem, m, workers=WORKERS, steps=rounds))[1:]
         law = bounds.sampled_clients_variance(WORKERS, m, float(TARGETS.var()))

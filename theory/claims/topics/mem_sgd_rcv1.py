@@ -90,4 +90,4 @@ def _(context):
     mutants={"top-10 without memory": (TopK(10), NoFeedback(), "full", 2.0, 4)},
 )
 def _(context):
-    return _slope(context, *((1 / 32, 64, 16) if context.quick else (1 / 8, 96, 4)))
+    return _slope(context, *((1 / 64, 16, 16) if context.quick else (1 / 8, 96, 4)))

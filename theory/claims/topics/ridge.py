@@ -79,7 +79,7 @@ def _(context):
         etas, weights = schedule(InverseTime(8.0, mu, shift), steps), schedule(average, steps)
         bound = bounds.sgd_average(etas, weights, mu=mu, second_moment=second, distance=float(best.x @ best.x))
     known: dict[str, Any] = dict(workers=workers, steps=steps, record_every=steps // 8)
-    result = context.run(method, problem, replicas=context.samples(48, 24), **known)
+    result = context.run(method, problem, replicas=context.samples(48, 12), **known)
     yield upper(f"E f(xbar_T) - f*, T={steps}", result.funs - best.fun, bound, trivial=trivial)
     yield assumption("the largest f(x_t) that was evaluated", float(result.replica_last.max()), start)
     yield f"{problem.name}, n={problem.n}, N={workers}, B={batch}; the constants hold where f(x) <= f(x_0)"

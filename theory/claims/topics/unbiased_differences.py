@@ -496,7 +496,7 @@ def rounds_of_a_run(context, kappa: float, p: float, seed: int, goal: float = 1e
 )
 def _(context):
     found, some = [], {6.0: 3, 24.0: 1, 96.0: 1}  # runs for a sample
-    for sample in range(context.samples(100, 24)):
+    for sample in range(context.samples(100, 12)):
         seeds = {kappa: range(n * sample, n * (sample + 1)) for kappa, n in some.items()}
         runs = ([rounds_of_a_run(context, k, context.subject(k), seed) for seed in seeds[k]] for k in some)
         found.append([float(np.mean(each)) for each in runs])
