@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import ROOT
 
 import theory as th
 from theory.data import (
@@ -23,10 +24,9 @@ from theory.data import (
     make_dataset,
     require_binary,
     twin,
-    twin_report,
 )
 from theory.data.cache import data_folder, entry_name, store_entry
-from theory.data.description import REAL, describe
+from theory.data.description import REAL, describe, outlines
 from theory.data.svmlight import read_svmlight
 
 TEXT = "+1 1:0.5 3:2\n-1 2:1e-3\n+1 1:-1.25 4:7\n"
@@ -658,26 +658,22 @@ def test_twins_that_are_refused():
             twin.generate(model)
 
 
-def test_the_report_writes_the_table(twin_data, tmp_path, monkeypatch):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{twin_report.BEGIN}\nold\n{twin_report.END}\nafter\n")
-    monkeypatch.setattr(twin_report, "load_data", lambda *_, **__: twin_data)
-    monkeypatch.setattr(twin_report, "describe", lambda *_: REAL)
-    assert twin_report.main(["real.svm", "--page", str(page)]) == 0
-    text = page.read_text()
-    assert (
-        text.startswith("before\n")
-        and text.endswith("after\n")
-        and "old" not in text
-        and "| $B_D(0)$ | 229.1 |" in text
-    )
-    page.write_text("no marks")
-    assert twin_report.main(["real.svm", "--page", str(page)]) == 1
+def test_the_table_of_the_documentation_is_measured(twin_statistics):
+    rows = (ROOT / "docs" / "data.md").read_text(encoding="utf-8").partition("| rows n |")[2].partition("\n\n")[0]
+    cells = [line.split(" | ") for line in f"| rows n |{rows}".splitlines()]
+    for column, statistics in ((1, REAL), (2, twin_statistics)):
+        found = [float(n) for value in statistics for n in np.ravel(value)]
+        for row, number in zip(cells, found, strict=True):
+            digits = row[column].replace(",", "").removesuffix(" %")
+            if row[column].endswith("%"):
+                assert float(digits) == pytest.approx(100.0 * number, abs=0.03)  # a row or two, by the solver
+            else:
+                assert float(digits) == pytest.approx(number, abs=0.51 * 10.0 ** -len(digits.partition(".")[2]))
 
 
 def test_the_figure_of_the_twin_is_drawn_from_counts(twin_data):
     """Bins hold all rows; the column of rank k has as many entries as k-th largest count says."""
-    found = twin_report.outlines(twin_data, twin_data)
+    found = outlines(twin_data, twin_data)
     widths = np.diff(np.log(found["edges"]))
     lengths = np.diff(twin_data.X.indptr)
     for share in found["shares"].values():

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .dataset import DataError, Dataset, require_binary
 
-__all__ = ["RANKS", "REAL", "Statistics", "describe"]
+__all__ = ["REAL", "Statistics", "describe", "outlines"]
 
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the non-zeros of a row
 VALUE_LEVELS = (0.05, 0.5, 0.95)  # of the values
@@ -135,3 +135,29 @@ def describe(data: Dataset, splits: int = 3) -> Statistics:
         train_accuracy=float(np.mean(margins > 0)),
         held_out_accuracy=float(np.mean(held_out)),
     )
+
+
+def outlines(real: Dataset, twin: Dataset) -> dict:
+    """Values of the figure of both: histogram of the non-zeros per row, and column frequencies at some ranks.
+
+    Parameters
+    ----------
+    real, twin : Dataset
+
+    Returns
+    -------
+    dict
+        ``edges``, ``shares``, ``ranks`` and ``frequencies``, as `theory.plots.rows.draw_rows` takes them.
+    """
+    both = {"real RCV1 (subsets)": real, twin.name: twin}
+    longest = max(np.diff(data.X.indptr).max() for data in both.values())
+    edges = np.unique(np.rint(np.geomspace(6, longest + 1, 33)))
+    columns = max(data.d for data in both.values())
+    ranks = np.unique(np.rint(np.geomspace(1, columns, 400))).astype(np.int64)
+    shares, frequencies = {}, {}
+    for name, data in both.items():
+        shares[name] = np.histogram(np.diff(data.X.indptr), edges)[0] / (data.n * np.diff(np.log(edges)))
+        frequency = np.zeros(columns, np.int64)
+        frequency[: data.d] = np.sort(np.bincount(data.X.indices, minlength=data.d))[::-1]
+        frequencies[name] = frequency[ranks - 1]
+    return {"edges": edges, "shares": shares, "ranks": ranks, "frequencies": frequencies}

@@ -121,7 +121,7 @@ def _draw_compressors(found):
 
 def _collect_twin(say: Any) -> dict:
     from ..data import DataError, load_data
-    from ..data.twin_report import outlines
+    from ..data.description import outlines
     from ..studies.shared.problems import BINARY, data_file
 
     path = data_file(BINARY)
