@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT, run_group, run_mpi
 
 from theory.experiment import Configuration, ConfigurationError, RecordError, launcher, read_record
-from theory.experiment.catalog import FLAGSHIP, UnknownName, compressor, find, title
+from theory.experiment.catalog import FLAGSHIP, UnknownName, find, parts, title
 from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
 from theory.experiment.launcher import LAUNCHERS, SIZES
@@ -190,11 +190,14 @@ def test_a_cell_keeps_its_seed_whatever_is_beside_it():
 def test_catalogue():
     import theory as th
 
-    assert compressor(find("qsgd-2"), 5, 64) == th.Bucketed(th.QSGD(s=1), 64)
-    assert compressor(find("qsgd-8-inf"), 5, 64) == th.Bucketed(th.QSGD(s=127, norm=math.inf), 64)
-    assert compressor(find("top-k"), 5, 64) == th.TopK(5)
-    assert compressor(find("rand-9-memory"), 5, 64) == th.RandK(9)
-    assert compressor(find("rand-9"), 5, 64) == th.RandK(9, unbiased=True)
+    def made(name):
+        return parts(find(name), d=100, k=5, bucket=64).compressor
+
+    assert made("qsgd-2") == th.Bucketed(th.QSGD(s=1), 64)
+    assert made("qsgd-8-inf") == th.Bucketed(th.QSGD(s=127, norm=math.inf), 64)
+    assert made("top-k") == th.TopK(5)
+    assert made("rand-9-memory") == th.RandK(9)
+    assert made("rand-9") == th.RandK(9, unbiased=True)
     assert [find(name).memory for name in FLAGSHIP] == [False] * 5 + [True] * 2 + [False]
     assert title(find("top-k-memory"), 94) == "top-94 + memory"
     for name in ("top-0", "qsgd-17", "sgd2", ""):
@@ -484,7 +487,7 @@ def test_constants_bound_what_they_claim_to(constants):
 @pytest.mark.parametrize("name", FLAGSHIP)
 def test_theorem_of_every_flagship_method(constants, name):
     entry = find(name)
-    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    theorem = theorem_for(entry, parts(entry, 30, 3, 16).compressor, constants, c=8.0, shift=100.0, workers=8, batch=4)
     if name == "top-k":
         assert not theorem.function and theorem(10) == math.inf
         return
@@ -495,13 +498,13 @@ def test_theorem_of_every_flagship_method(constants, name):
 
 def test_theorem_needs_its_step_size(constants):
     entry = find("top-3-memory")
-    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=2.0, shift=100.0, workers=8, batch=4)
+    theorem = theorem_for(entry, parts(entry, 30, 3, 16).compressor, constants, c=2.0, shift=100.0, workers=8, batch=4)
     assert not theorem.function and "c = 8" in theorem.reason
 
 
 def test_verdicts_speak_of_one_run(constants):
     entry = find("sgd")
-    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    theorem = theorem_for(entry, parts(entry, 30, 3, 16).compressor, constants, c=8.0, shift=100.0, workers=8, batch=4)
     bound = theorem(50)
     assert judge(theorem, 50, 0.1, 2 * bound, 0.6, 0.7).word == "below"
     assert judge(theorem, 50, 1.5 * bound, 2 * bound, 0.6, 0.7).word == "ABOVE"
@@ -513,7 +516,7 @@ def test_verdicts_speak_of_one_run(constants):
 
 def test_vacuous_bound_says_from_where_it_would_speak(constants):
     entry = find("top-3-memory")
-    theorem = theorem_for(entry, compressor(entry, 3, 16), constants, c=8.0, shift=100.0, workers=8, batch=4)
+    theorem = theorem_for(entry, parts(entry, 30, 3, 16).compressor, constants, c=8.0, shift=100.0, workers=8, batch=4)
     far = theorem.speaks_from(constants.trivial, 50)
     assert theorem(far) <= constants.trivial < theorem(int(0.9 * far))
 
@@ -525,7 +528,7 @@ def test_bound_holds_for_the_mean_over_replicas(constants):
     entry = find("sgd")
     shift = 8.0 * constants.smoothness / (0.25 * constants.mu)
     method = th.ParallelSGD(
-        compressor(entry, 3, 16), th.InverseTime(8.0, constants.mu, shift), batch=4, average="quadratic"
+        parts(entry, 30, 3, 16).compressor, th.InverseTime(8.0, constants.mu, shift), batch=4, average="quadratic"
     )
     runs = th.run(method, problem, workers=8, steps=200, replicas=20)
     theorem = theorem_for(entry, method.compressor, constants, c=8.0, shift=shift, workers=8, batch=4)

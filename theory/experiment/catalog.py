@@ -8,23 +8,71 @@ A user's own method is in a Python file: see `method_files`.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..reporting.files import nearest
 from .method_files import is_file, method_of_file, named_in
-from .method_names import class_names, is_written, written_method
+from .method_names import Written, class_names, is_written, written_method
 
 FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
 
-FAMILIES = {
-    "sgd": ("sgd", "full precision, every coordinate as 32 bits"),
-    "sgd-sparse": ("sgd-sparse", "without loss: index and value of the non-zeros, the l2 term applied locally"),
-    "qsgd-B": (r"qsgd-(?P<number>\d+)", "QSGD with B bits a coordinate (sign, 2^(B-1) - 1 levels), a 2-norm a bucket"),
-    "qsgd-B-inf": (r"qsgd-(?P<number>\d+)-inf", "the same with the maximum norm of each bucket"),
-    "top-K": (r"top-(?P<number>\d+|k)", "the K largest entries, the rest is lost (biased, no memory)"),
-    "top-K-memory": (r"top-(?P<number>\d+|k)-memory", "the K largest entries of step times gradient plus memory"),
-    "rand-K": (r"rand-(?P<number>\d+|k)", "K random entries times d/K (unbiased, no memory)"),
-    "rand-K-memory": (r"rand-(?P<number>\d+|k)-memory", "K random entries of step times gradient plus memory"),
+
+class Alias(NamedTuple):
+    """A short name: its pattern, the method that it stands for, its title and a description.
+
+    ``n`` is the number in the name, the value of the letter k for k; ``levels`` is 2^(n-1) - 1.
+    """
+
+    pattern: str
+    written: str
+    title: str
+    about: str
+
+
+ALIASES = {
+    "sgd": Alias("sgd", "identity", "SGD, dense", "full precision, every coordinate as 32 bits"),
+    "sgd-sparse": Alias(
+        "sgd-sparse",
+        "identity(sparse=True)",
+        "SGD, sparse",
+        "without loss: index and value of the non-zeros, the l2 term applied locally",
+    ),
+    "qsgd-B": Alias(
+        r"qsgd-(\d+)",
+        "bucketed(qsgd(s={levels}), {bucket})",
+        "QSGD, {n} bits",
+        "QSGD with B bits a coordinate (sign, 2^(B-1) - 1 levels), a 2-norm a bucket",
+    ),
+    "qsgd-B-inf": Alias(
+        r"qsgd-(\d+)-inf",
+        "bucketed(qsgd(s={levels}, norm=inf), {bucket})",
+        "QSGD, {n} bits, max",
+        "the same with the maximum norm of each bucket",
+    ),
+    "top-K": Alias(
+        r"top-(\d+|k)",
+        "topk(k={n})",
+        "top-{n}, no memory",
+        "the K largest entries, the rest is lost (biased, no memory)",
+    ),
+    "top-K-memory": Alias(
+        r"top-(\d+|k)-memory",
+        "topk(k={n})+memory",
+        "top-{n} + memory",
+        "the K largest entries of step times gradient plus memory",
+    ),
+    "rand-K": Alias(
+        r"rand-(\d+|k)",
+        "randk(k={n}, unbiased=True)",
+        "rand-{n}, no memory",
+        "K random entries times d/K (unbiased, no memory)",
+    ),
+    "rand-K-memory": Alias(
+        r"rand-(\d+|k)-memory",
+        "randk(k={n})+memory",
+        "rand-{n} + memory",
+        "K random entries of step times gradient plus memory",
+    ),
 }
 
 
@@ -62,12 +110,12 @@ def find(name: str) -> Entry:
         ...
     theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 ...?
     """
-    for family, (pattern, _) in FAMILIES.items():
-        match = re.fullmatch(pattern, name)
+    for family, alias in ALIASES.items():
+        match = re.fullmatch(alias.pattern, name)
         if match is None:
             continue
-        written = match.groupdict().get("number")
-        number = int(written) if written is not None and written != "k" else written
+        text = match[1] if match.groups() else None
+        number = int(text) if text is not None and text != "k" else text
         if "B" in family and isinstance(number, int) and not 2 <= number <= 16:
             raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
         if isinstance(number, int) and not 0 < number < 2**31:
@@ -78,8 +126,8 @@ def find(name: str) -> Entry:
         return Entry(name, "file", None)
     if is_written(name):
         made = written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
-        parts = [part.strip().lower() for part in name.split("+")[1:]]
-        kind = "-memory" if parts == ["memory"] else "-other" if parts or made.method is not None else ""
+        added = [part.strip().lower() for part in name.split("+")[1:]]
+        kind = "-memory" if added == ["memory"] else "-other" if added or made.method is not None else ""
         return Entry(name, f"written{kind}", None)
     first, known = name.partition("+")[0].partition("(")[0], (*FLAGSHIP, "qsgd-4-inf", "rand-k")
     shown = f"{', '.join(known)}, and classes with arguments, such as ef21(topk(k=94))"
@@ -90,30 +138,18 @@ def title(entry: Entry, k: int) -> str:
     """Name of a method in tables and legends."""
     if entry.family == "file":
         return named_in(entry.name)[1]
-    if entry.family.startswith("written"):
-        return entry.name
-    n = k if entry.number == "k" else entry.number
-    return {
-        "sgd": "SGD, dense",
-        "sgd-sparse": "SGD, sparse",
-        "qsgd-B": f"QSGD, {n} bits",
-        "qsgd-B-inf": f"QSGD, {n} bits, max",
-        "top-K": f"top-{n}, no memory",
-        "top-K-memory": f"top-{n} + memory",
-        "rand-K": f"rand-{n}, no memory",
-        "rand-K-memory": f"rand-{n} + memory",
-    }[entry.family]
+    return ALIASES[entry.family].title.format(n=_number(entry, k)) if entry.family in ALIASES else entry.name
 
 
-def compressor(entry: Entry, k: int, bucket: int) -> Any:
-    """The compressor of an entry; ``k`` is the value of the letter k in its name."""
-    from ..compressors import QSGD, Bucketed, Identity, RandK, TopK
+def parts(entry: Entry, d: int, k: int, bucket: int) -> Written:
+    """The parts of an entry's method, which is not in a file; ``k`` is the value of the letter k in its name."""
+    name = entry.name
+    if entry.family in ALIASES:
+        n = _number(entry, k)
+        levels = 2 ** (n - 1) - 1 if "B" in entry.family else None
+        name = ALIASES[entry.family].written.format(n=n, levels=levels, bucket=bucket)
+    return written_method(name, d, k)
 
-    n = entry.number if isinstance(entry.number, int) else k
-    if entry.family == "sgd":
-        return Identity()
-    if entry.family == "sgd-sparse":
-        return Identity(sparse=True)
-    if entry.family.startswith("qsgd"):
-        return Bucketed(QSGD(s=2 ** (n - 1) - 1, norm=float("inf") if entry.family.endswith("inf") else 2.0), bucket)
-    return TopK(n) if entry.family.startswith("top") else RandK(n, unbiased=not entry.memory)
+
+def _number(entry: Entry, k: int) -> int:
+    return entry.number if isinstance(entry.number, int) else k

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest
-from .catalog import FAMILIES
+from .catalog import ALIASES
 from .command_parser import (
     PROGRAM,
     Parser,
@@ -92,8 +92,8 @@ def _list(argv: list[str], comm: Any) -> int:
     from ..data import NAMES
 
     say("methods (B: bits, K: entries, a number or the letter k for a five-hundredth of the dimension)")
-    for name, (_, what) in FAMILIES.items():
-        say(f"  {name:<16}{what}")
+    for name, alias in ALIASES.items():
+        say(f"  {name:<16}{alias.about}")
     say("  or any compressor, feedback rule and server: natural, topk(k=9)+memory, qsgd(s=3)+momentum(0.9)")
     say("  with local steps: identity+local(8); or a Python file with methods of your own: my_file.py")
     say("\ndata (or the path of a LIBSVM file, plain, .gz or .bz2, or of a folder that `shard` made)")

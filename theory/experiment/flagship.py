@@ -16,11 +16,10 @@ import numpy as np
 from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
 from ..reporting.progress import Progress, heartbeat
-from .catalog import Entry, compressor, find, title
+from .catalog import Entry, find, parts, title
 from .configuration import Cell, Configuration
 from .interruption import Interruption
 from .method_files import method_of_file
-from .method_names import written_method
 from .ranks import compile_together, from_root
 from .records import Recorder, read_record
 from .stopping import Stopping, Watcher
@@ -59,8 +58,9 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
 
     With the problem, all that would fail in a later run is refused, too.
     """
+    from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
-    from ..methods import ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
+    from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
 
@@ -76,35 +76,32 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             cell = cell._replace(batch=batch) if isinstance(batch, int) else cell
             jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
             continue
-        written = entry.family.startswith("written")
-        parts = written_method(entry.name, constants.d, k) if written else None
-        what = compressor(entry, k, configuration.bucket) if parts is None else parts.compressor
+        made = parts(entry, constants.d, k, configuration.bucket)
         try:
-            what = for_workers(what, cell.workers)
+            what = for_workers(made.compressor, cell.workers)
             check(what, constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
         method = ParallelSGD(
             what,
             step,
-            feedback=ErrorFeedback() if entry.memory else NoFeedback(),
             batch=cell.batch,
             average="quadratic",
-            compress="loss" if entry.family == "sgd-sparse" else "full",
+            compress="loss" if what == Identity(sparse=True) else "full",  # the l2 term has no zeros
         )
-        if parts is not None and parts.method is not None:
-            method = for_these_workers(parts.method, cell.workers)
-            if "batch" in parts.given and isinstance(method.batch, int):
+        if made.method is not None:
+            method = for_these_workers(made.method, cell.workers)
+            if "batch" in made.given and isinstance(method.batch, int):
                 cell = cell._replace(batch=method.batch)
             common = {"step": step, "batch": cell.batch}
-            if "average" in method._fields and "step" not in parts.given:  # its weights are those of this step
+            if "average" in method._fields and "step" not in made.given:  # its weights are those of this step
                 common["average"] = "quadratic"  # clients have the last model
-            method = method._replace(**{name: value for name, value in common.items() if name not in parts.given})
-        elif parts is not None and "local_steps" in parts.fields:
+            method = method._replace(**{name: value for name, value in common.items() if name not in made.given})
+        elif "local_steps" in made.fields:
             shared = {name: getattr(method, name) for name in ("compressor", "step", "batch", "average")}
-            method = LocalSGD(**(shared | parts.fields))
-        elif parts is not None:
-            method = method._replace(**parts.fields)
+            method = LocalSGD(**(shared | made.fields))
+        else:
+            method = method._replace(**made.fields)
         jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
     for job in jobs if problem is not None else []:
         _check_job(job, problem)
