@@ -23,18 +23,13 @@ from .processes import each
 __all__ = ["COMMON", "NoSuchJob", "chosen", "jobs", "warm"]
 
 COMMON = "common"
-FIRST = (
-    "EntropyCoded",
-    "logistic-sparse",
-    "Composed",
-    "sparse-rows",
-    "Residual",
-    "Bucketed",
-    "lock-free",
-    "NUQSGD",
-    "CountSketch",
-    "QSGD",
-)  # the slowest jobs; the first one compiles what jobs on sparse rows share
+FIRST = "EntropyCoded logistic-sparse Composed sparse-rows Residual Bucketed lock-free NUQSGD CountSketch QSGD".split()
+# the slowest jobs; the first one compiles what jobs on sparse rows share
+PROBLEMS = (
+    "logistic ridge softmax two-layer nonconvex-logistic quadratic quadratic-full sine-valley sine-quadratic"
+    " saturating-quadratic langevin dropconnect logistic-sparse ridge-sparse softmax-sparse two-layer-sparse"
+    " nonconvex-logistic-sparse"
+).split()
 D = 64  # length of the test vectors: 8 x 8 for compressors of matrices
 STEPS, WORKERS = 3, 2
 
@@ -46,31 +41,14 @@ class NoSuchJob(ValueError):
 # --- what there is to be compiled -------------------------------------------------------------------------------------
 
 
-def _method(compressor=None, **options):
+def _problem(family: str) -> Any:
+    """A small problem of a family; with ``-sparse`` at its end, on sparse rows."""
     import theory as th
 
-    return th.ParallelSGD(th.Identity() if compressor is None else compressor, **{"step": th.Constant(0.01), **options})
-
-
-def _run(method: Any, problem: Any, **options: Any) -> None:
-    from ..cluster import run
-
-    run(method, problem, **{"workers": WORKERS, "steps": STEPS, **options})
-
-
-def _table():
-    """A few rows with labels and targets."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, D))
-    return X, np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
-
-
-def _problem(family: str, sparse: bool = False) -> Any:
-    """A small problem of a family."""
-    import theory as th
-
-    X, signs, classes = _table()
-    if sparse:
+    X: Any = rng.standard_normal((40, D))
+    signs, classes = np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
+    if family.endswith("-sparse"):
         from scipy.sparse import random
 
         X = random(40, 3 * D, 0.05, format="csr", random_state=0)
@@ -89,18 +67,95 @@ def _problem(family: str, sparse: bool = False) -> Any:
         "langevin": lambda: th.diversified(th.ridge((X, signs), l2=0.01), th.Langevin(0.1)),
         "dropconnect": lambda: th.diversified(th.ridge((X, signs), l2=0.01), th.DropConnect(0.8)),
     }
-    return make[family]()
+    return make[family.removesuffix("-sparse")]()
 
 
-def _common() -> None:
-    """Compile what nearly every run calls: rows, rates, averages, the server, draws, the loop."""
+def _listed_runs() -> dict[str, list[tuple]]:
+    """By job: problem, method and options of `theory.run`; the jobs of problems have the problems' names."""
     import theory as th
 
-    problem = _problem("quadratic")
-    _run(_method(th.Identity(), batch=2), problem)
-    _run(_method(th.TopK(6), feedback=th.ErrorFeedback(), average="uniform"), problem)
-    _run(_method(th.TopK(6), feedback=th.ErrorFeedback(), average="uniform"), problem, replicas=3)
-    _run(_method(th.QSGD(7), momentum=0.9, nesterov=True, radius=0.3), problem)
+    def method(compressor: Any = th.Identity(), of: Any = th.ParallelSGD, **options: Any) -> Any:  # noqa: B008
+        return of(compressor, **{"step": th.Constant(0.01), **options})
+
+    top, memory, sparse = th.TopK(6), th.ErrorFeedback(), th.Identity(sparse=True)
+    half, qsgd, sketch = th.HalfPrecision(), th.Bucketed(th.QSGD(15), 16), th.CountSketch(width=20)
+    shrinking = th.InverseTime(2.0, 0.1, 60.0)
+    local = {"of": th.LocalSGD, "local_steps": 4}
+    both = ("logistic", "logistic-sparse")
+    rules = [
+        th.PartialErrorFeedback(0.3),
+        *(th.ContractiveErrorFeedback(c) for c in (th.Natural(), half, qsgd, sketch)),
+        *(th.ImprovedContractiveErrorFeedback(th.Natural(), version=k) for k in (1, 2)),
+        th.LinearSketchFeedback(sketch, 0.9),
+    ]
+    found: dict[str, list[tuple]] = {
+        COMMON: [
+            ("quadratic", method(batch=2)),
+            ("quadratic", method(top, feedback=memory, average="uniform")),
+            ("quadratic", method(top, feedback=memory, average="uniform"), {"replicas": 3}),
+            ("quadratic", method(th.QSGD(7), momentum=0.9, nesterov=True, radius=0.3)),
+        ],
+        "averages": [
+            *(
+                ("logistic", method(average=average, step=shrinking))
+                for average in ("uniform", "quadratic", th.Suffix(2), th.Polynomial(3.0, 1.0))
+            ),
+            ("logistic", method(sampling="shuffle")),
+            ("logistic", method(shards="by_label")),
+            ("logistic", method(batch=th.GrowingBatch(1.3))),
+        ],
+        "server": [
+            ("logistic", method(momentum=0.9)),
+            ("logistic", method(momentum=0.9, nesterov=True, compress="loss")),
+            ("logistic", method(radius=0.3)),
+            ("logistic", method(th.Sign(), aggregation="majority")),
+            ("logistic", method(exchange="gather")),
+            ("logistic", method(server=th.Adam())),
+            ("logistic", method(server=th.LAMB())),
+            ("logistic", method(), {"dtype": np.float32}),
+            ("logistic", method(top, feedback=memory), {"dtype": np.float32}),
+        ],
+        "local-steps": [
+            *((problem, method(**local), {"steps": 8}) for problem in both),
+            *((problem, method(top, feedback=memory, **local), {"steps": 8}) for problem in both),
+            ("logistic", method(average="uniform", **local), {"steps": 8}),
+        ],
+        "sparse-rows": [
+            *(
+                ("logistic-sparse", method(c, feedback=rule))
+                for c in (top, th.RandK(6), th.RandomBlock(6), th.Bernoulli(0.1), th.Ultra(0.5))
+                for rule in (th.NoFeedback(), memory)
+            ),
+            ("logistic-sparse", method(top, feedback=memory, momentum=0.9)),
+            ("logistic-sparse", method(sparse, compress="loss", momentum=0.9)),
+            ("logistic-sparse", method(sparse, compress="loss", average="uniform"), {"replicas": 3}),
+        ],
+        "loops": [
+            *((problem, method()) for problem in ("quadratic", "quadratic-full")),
+            *(
+                (problem, method(average="uniform", radius=2.0), {"replicas": 3})
+                for problem in ("quadratic", "quadratic-full")
+            ),
+            ("logistic-sparse", method(sparse, compress="loss")),
+        ],
+    }
+    for rule in rules:
+        found.setdefault(type(rule).__name__, []).append(("quadratic", method(top, feedback=rule)))
+    for problem in PROBLEMS:
+        found[problem] = [(problem, method()), (problem, method(batch=2), {"replicas": 3})]
+        if problem.endswith("-sparse"):
+            found[problem] += [(problem, method(sparse, compress="loss"))]
+            found[problem] += [(problem, method(top, feedback=memory, compress="loss"))]
+    return found
+
+
+def _do_runs(name: str) -> None:
+    import theory as th
+
+    for problem, method, *options in _listed_runs()[name]:
+        th.run(method, _problem(problem), **{"workers": WORKERS, "steps": STEPS} | (options[0] if options else {}))
+    if name.removesuffix("-sparse") in ("logistic", "ridge", "softmax"):
+        th.solve(_problem(name), 1e-3)
 
 
 def _compressor(cls: type) -> None:
@@ -115,152 +170,30 @@ def _compressor(cls: type) -> None:
             continue
         seen.add(typeof(c))
         for rule in (th.NoFeedback(), th.ErrorFeedback()):
-            _run(_method(c, feedback=rule), problem)
+            th.run(th.ParallelSGD(c, step=th.Constant(0.01), feedback=rule), problem, workers=WORKERS, steps=STEPS)
         th.decode(th.encode(c, v, th.key(0)))
         th.compress(c, v, th.key(0))
-
-
-def _family(family: str, sparse: bool) -> None:
-    """Steps, replicas, f and its minimum."""
-    import theory as th
-
-    problem = _problem(family, sparse)
-    _run(_method(th.Identity()), problem)
-    _run(_method(th.Identity(), batch=2), problem, replicas=3)
-    if sparse:
-        for c, rule in ((th.Identity(sparse=True), th.NoFeedback()), (th.TopK(6), th.ErrorFeedback())):
-            _run(_method(c, feedback=rule, compress="loss"), problem)
-    if family in ("logistic", "ridge", "softmax"):
-        th.solve(problem, 1e-3)
-
-
-def _rule(name: str) -> None:
-    """Steps with a feedback rule, for any compressor of the memory."""
-    import theory as th
-
-    half, qsgd, sketch = th.HalfPrecision(), th.Bucketed(th.QSGD(15), 16), th.CountSketch(width=20)
-    memories: dict[str, list] = {
-        "PartialErrorFeedback": [th.PartialErrorFeedback(0.3)],
-        "ContractiveErrorFeedback": [th.ContractiveErrorFeedback(c) for c in (th.Natural(), half, qsgd, sketch)],
-        "ImprovedContractiveErrorFeedback": [
-            th.ImprovedContractiveErrorFeedback(th.Natural(), version=k) for k in (1, 2)
-        ],
-        "LinearSketchFeedback": [th.LinearSketchFeedback(sketch, 0.9)],
-    }
-    for rule in memories[name]:
-        _run(_method(th.TopK(6), feedback=rule), _problem("quadratic"))
-
-
-def _averages() -> None:
-    import theory as th
-
-    problem = _problem("logistic")
-    for average in ("uniform", "quadratic", th.Suffix(2), th.Polynomial(3.0, 1.0)):
-        _run(_method(average=average, step=th.InverseTime(2.0, 0.1, 60.0)), problem)
-    for options in ({"sampling": "shuffle"}, {"shards": "by_label"}, {"batch": th.GrowingBatch(1.3)}):
-        _run(_method(**options), problem)
-
-
-def _server() -> None:
-    import theory as th
-
-    problem = _problem("logistic")
-    _run(_method(momentum=0.9), problem)
-    _run(_method(momentum=0.9, nesterov=True, compress="loss"), problem)
-    _run(_method(radius=0.3), problem)
-    _run(_method(th.Sign(), aggregation="majority"), problem)
-    _run(_method(exchange="gather"), problem)
-    _run(_method(server=th.Adam()), problem)
-    _run(_method(server=th.LAMB()), problem)
-    _run(_method(), problem, dtype=np.float32)
-    _run(_method(th.TopK(6), feedback=th.ErrorFeedback()), problem, dtype=np.float32)
-
-
-def _local() -> None:
-    import theory as th
-
-    for problem in (_problem("logistic"), _problem("logistic", sparse=True)):
-        for c, rule in ((th.Identity(), th.NoFeedback()), (th.TopK(6), th.ErrorFeedback())):
-            method = th.LocalSGD(c, step=th.Constant(0.01), local_steps=4, feedback=rule)
-            _run(method, problem, steps=8)
-    _run(
-        th.LocalSGD(th.Identity(), step=th.Constant(0.01), local_steps=4, average="uniform"),
-        _problem("logistic"),
-        steps=8,
-    )
-
-
-def _sparse() -> None:
-    """Sparse rows: compressors that send entries, with and without memory and momentum."""
-    import theory as th
-
-    problem, memory = _problem("logistic", sparse=True), th.ErrorFeedback()
-    for c in (th.TopK(6), th.RandK(6), th.RandomBlock(6), th.Bernoulli(0.1), th.Ultra(0.5)):
-        for rule in (th.NoFeedback(), memory):
-            _run(_method(c, feedback=rule), problem)
-    _run(_method(th.TopK(6), feedback=memory, momentum=0.9), problem)
-    _run(_method(th.Identity(sparse=True), compress="loss", momentum=0.9), problem)
-    _run(_method(th.Identity(sparse=True), compress="loss", average="uniform"), problem, replicas=3)
-
-
-def _loops() -> None:
-    """The compiled loops that replace a round function."""
-    import theory as th
-
-    for family in ("quadratic", "quadratic-full"):
-        _run(_method(), _problem(family))
-        _run(_method(average="uniform", radius=2.0), _problem(family), replicas=3)
-    _run(_method(th.Identity(sparse=True), compress="loss"), _problem("logistic", sparse=True))
 
 
 def _lock_free() -> None:
     import theory as th
 
-    for sparse in (False, True):
-        problem = _problem("logistic", sparse)
+    for problem in ("logistic", "logistic-sparse"):
         for c, rule in (
             (th.Identity(), th.NoFeedback()),
             (th.TopK(6), th.ErrorFeedback()),
             (th.RandK(6), th.ErrorFeedback()),
         ):
-            th.run_lock_free(_method(c, feedback=rule), problem, threads=2, steps=STEPS)
-
-
-DENSE = (
-    "logistic",
-    "ridge",
-    "softmax",
-    "two-layer",
-    "nonconvex-logistic",
-    "quadratic",
-    "quadratic-full",
-    "sine-valley",
-    "sine-quadratic",
-    "saturating-quadratic",
-    "langevin",
-    "dropconnect",
-)
-SPARSE = ("logistic", "ridge", "softmax", "two-layer", "nonconvex-logistic")
-RULES = ("PartialErrorFeedback", "ContractiveErrorFeedback", "ImprovedContractiveErrorFeedback", "LinearSketchFeedback")
+            method = th.ParallelSGD(c, step=th.Constant(0.01), feedback=rule)
+            th.run_lock_free(method, _problem(problem), threads=2, steps=STEPS)
 
 
 def jobs() -> dict[str, Callable[[], None]]:
     """The jobs by name: common kernels, compressors, rules, problems, and kinds of runs."""
     from ..compressors import registered
 
-    found: dict[str, Callable[[], None]] = {COMMON: _common}
-    found |= {cls.__name__: partial(_compressor, cls) for cls in registered()}
-    found |= {name: partial(_rule, name) for name in RULES}
-    found |= {name: partial(_family, name, False) for name in DENSE}
-    found |= {f"{name}-sparse": partial(_family, name, True) for name in SPARSE}
-    return found | {
-        "averages": _averages,
-        "server": _server,
-        "local-steps": _local,
-        "sparse-rows": _sparse,
-        "loops": _loops,
-        "lock-free": _lock_free,
-    }
+    found: dict[str, Callable[[], None]] = {cls.__name__: partial(_compressor, cls) for cls in registered()}
+    return found | {name: partial(_do_runs, name) for name in _listed_runs()} | {"lock-free": _lock_free}
 
 
 def chosen(names: Sequence[str] = ()) -> list[str]:
