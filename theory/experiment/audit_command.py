@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.processors import usable_cores
 from ..reporting.files import rendered
-from ..reporting.progress import on_terminal
+from ..reporting.progress import Progress
 from .command_parser import write_json
 from .processes import each
 from .ranks import from_root, shared_out
@@ -285,23 +285,17 @@ def _answers(pairs: Any, d: int, seed: int, quick: bool, processes: int) -> Any:
     from ..measure import input_vectors
 
     inputs, members = input_vectors(d, seed=seed), _groups(pairs)
-    with _bar(len(pairs)) as bar:
+    with Progress("audit", len(pairs), " compressors") as progress:
         if processes == 1 or len(members) == 1 or not _importable(pairs):
             for number, pair in enumerate(pairs):
-                bar.set_description(type(pair[0]).__name__)
+                progress.start(f"audit {type(pair[0]).__name__}")
                 yield number, _one((pair, inputs, d, seed, quick))
-                bar.update()
+                progress.at(1)
             return
         work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
         for k, answers in each(_several, work, processes):
-            bar.update(len(members[k]))
+            progress.done(number=len(members[k]))
             yield from zip(members[k], answers, strict=True)
-
-
-def _bar(total: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=total, unit=" compressors", ncols=100, leave=False, disable=not on_terminal())
 
 
 # --- the page and the figure ------------------------------------------------------------------------------------------

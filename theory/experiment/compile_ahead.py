@@ -7,7 +7,6 @@ process finds them on disk, and no kernel is compiled twice.
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.processors import usable_cores
-from ..reporting.progress import on_terminal
+from ..reporting.progress import Progress
 from .processes import each
 
 __all__ = ["COMMON", "NoSuchJob", "chosen", "jobs", "warm"]
@@ -243,8 +242,6 @@ def warm(names: Sequence[str], processes: int | None, say: Callable[[str], objec
     int
         0.
     """
-    from tqdm import tqdm
-
     from ..core import when_compiling
     from ..core.compile_cache import cache_root
 
@@ -252,11 +249,10 @@ def warm(names: Sequence[str], processes: int | None, say: Callable[[str], objec
     begin, names = time.perf_counter(), list(names)
     processes = processes or usable_cores()
     rest = [name for name in names if name != COMMON]
-    with tqdm(total=len(names), unit=" jobs", file=sys.stderr, ncols=100, disable=not on_terminal()) as bar:
+    with Progress("warm", len(names), " jobs") as progress:
         for part in (names[: len(names) - len(rest)], rest):
             for number, _ in each(do, part, processes):
-                bar.update()
-                bar.set_postfix_str(part[number])
+                progress.done(f"warm {part[number]}")
     took, count = time.perf_counter() - begin, f"{len(names)} job{'s' * (len(names) != 1)}"
     say(f"{count} in {took:.0f} s, {min(processes, max(1, len(rest)))} at a time; compiled code is in {cache_root()}")
     return 0

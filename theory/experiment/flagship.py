@@ -7,7 +7,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
-from ..reporting.progress import Progress, heartbeat
+from ..reporting.progress import Progress
 from .catalog import Entry, find, parts, title
 from .configuration import Cell, Configuration
 from .interruption import Interruption
@@ -178,7 +177,7 @@ def experiment(
         if root:
             say(f"data {configuration.data}: loading, and solving for f*")
         from_root(comm, lambda: _require_writable(configuration.out))
-        with heartbeat(f"data {configuration.data}: still loading, or solving for f*", root, said=True):
+        with Progress(f"data {configuration.data}: still loading, or solving for f*", here=root):
             data, problem, constants, cells = _prepare(configuration, comm)
         if root and data.scale_ratio >= UNSCALED:
             ratio = f"{data.scale_ratio:.1g}"
@@ -316,7 +315,7 @@ def _run_all(
 
     root = recorder is not None
     total = sum(job.cell.steps * job.cell.workers * job.cell.batch for job in jobs)
-    with closing(Progress(total, quiet=None if root else True)) as bar:
+    with Progress("", total, " samples", here=root) as bar:
         for job in jobs:
             watch = Watcher(problem, bar, interruption)
             steps = _whole_rounds(job)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.processors import usable_cores
 from ..reporting.files import nearest, versions, write_whole
-from ..reporting.progress import Heartbeat, Lines, on_terminal, silenced
+from ..reporting.progress import Progress
 from .processes import each
 from .ranks import from_root, shared_out
 
@@ -127,10 +126,10 @@ def _measured(
     mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
     leads = comm is None or comm.Get_rank() == 0
     rows = Rows(mine, say) if shown and mine > 1 and leads else None
-    with _progress(mine, leads and rows is None) as done:
+    with Progress("verify", mine, " claims", here=leads and rows is None and mine >= SEVERAL) as progress:
 
         def show(record: Any) -> None:
-            done(record.id)
+            progress.done(f"verify {record.id}")
             if rows is not None:
                 rows.show(judged(find_claim(record.id), record))
 
@@ -267,26 +266,3 @@ class Rows:
             f"measured {result.measured:<10.4g} predicted {result.predicted:<10.4g} {result.seconds:6.2f} s, "
             f"{rest} left{flag}"
         )
-
-
-@contextlib.contextmanager
-def _progress(total: int, here: bool) -> Iterator[Callable[[str], object]]:
-    """What to call with each claim that is done: a bar on a terminal, and a line every few seconds elsewhere."""
-    if not here or total < SEVERAL or (silenced() and not on_terminal()):
-        yield lambda id: None
-        return
-    if on_terminal():
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit=" claims", ncols=100, leave=False) as bar:
-            yield lambda id: (bar.set_description(id), bar.update())
-        return
-    done, begin = list[str](), time.perf_counter()
-
-    def text() -> str:
-        spent = time.perf_counter() - begin
-        left = f", about {spent / len(done) * (total - len(done)):.0f} s left" if done else ""
-        return f"verify: {len(done)} of {total} claims after {spent:.0f} s{left}"
-
-    with Heartbeat(Lines(), text):
-        yield done.append

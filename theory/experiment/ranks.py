@@ -12,7 +12,7 @@ import numpy as np
 from ..core.settings import digest
 from ..reporting.files import ConfigurationError
 from ..reporting.json_values import class_at, from_json, path_of, to_json
-from ..reporting.progress import heartbeat
+from ..reporting.progress import Progress
 
 
 def from_root(comm: Any, work: Callable[[], Any]) -> Any:
@@ -144,7 +144,7 @@ def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], ob
                 say(f"compiling for {job.title} ({k} of {len(kinds[::hands])} on this rank)")
             steps = job.method.local_steps
             run(job.method, problem, workers=job.cell.workers, steps=steps, comm=alone, compression_error=True)
-    with heartbeat("compiling on other ranks", rank == 0):
+    with Progress("compiling on other ranks", here=rank == 0):
         wait(comm.Ibarrier())
     alone.Free()
     if rank == 0 and known is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..reporting.files import ConfigurationError
-from ..reporting.progress import Lines, silenced
+from ..reporting.progress import Progress
 from .command_parser import PROGRAM, parser_of, say
 from .ranks import from_root
 
@@ -32,24 +32,19 @@ def shard(argv: list[str], comm: Any) -> int:
     from ..cluster import abort_on_error
     from ..data import shard as make
 
-    lines = Lines()
-
-    def progress(share: float) -> None:
-        if not silenced():
-            lines.when_due(f"{options.source}: {share:.0%}")
-
     def work() -> None:
         try:
-            data = make(
-                options.source,
-                options.out,
-                workers=options.workers,
-                n_features=options.features,
-                zero_based=options.zero_based,
-                rows=options.rows,
-                threads=options.threads,
-                progress=progress,
-            )
+            with Progress(f"shard {options.source}", 100, " %") as bar:
+                data = make(
+                    options.source,
+                    options.out,
+                    workers=options.workers,
+                    n_features=options.features,
+                    zero_based=options.zero_based,
+                    rows=options.rows,
+                    threads=options.threads,
+                    progress=lambda share: bar.at(int(100 * share)),
+                )
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         say(f"{data} in {options.out}, {options.workers} shards")

@@ -200,12 +200,12 @@ def train(problem: Any, least: float, options: Options, seed: int, comm: Any = N
     rates: dict[str, float] = {}
     runs: dict[str, list] = {name: [] for name in ways}
     quiet = True if comm is not None and comm.Get_rank() else None
-    for name in track(ways, "step sizes", quiet=quiet):
+    for name in track(ways, "step sizes", here=not quiet):
         passes = options.plain_passes if ways[name][1] == 1 else options.passes
         rounds[name] = max(options.points, int(passes * problem.n / (workers * ways[name][1])))
         rounds[name] = options.steps if ways[name][2] else rounds[name]
         rates[name] = min(options.rates, key=partial(last, name))
-    for r, name in track([(r, name) for r in range(options.seeds) for name in ways], "full size", quiet=quiet):
+    for r, name in track([(r, name) for r in range(options.seeds) for name in ways], "full size", here=not quiet):
         runs[name].append(ended(name, rates[name], rounds[name], options.points, r))
     return [_trained(name, rates[name], ways[name][1], rounds[name], runs[name], least) for name in ways]
 

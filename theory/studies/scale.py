@@ -185,7 +185,7 @@ def _rounds(quick: bool, seed: int, options: Options, ranks: int, comm: Any) -> 
     coding = {name: coding_of(name, seed, 3 if quick else TURNS) for name in names}
     found, ends = [], [{axis[0], axis[-1]} for axis in (options.dimensions, options.batches, options.workers)]
     own = None if comm is None else comm.Split(comm.Get_rank())
-    for d in track(options.dimensions, "coordinates", quiet=True if comm is not None and comm.Get_rank() else None):
+    for d in track(options.dimensions, "coordinates", here=comm is None or comm.Get_rank() == 0):
         problem = sparse_rows(d, options.nonzeros)
         for name, batch, workers in product(names, options.batches, options.workers):
             fitted = all(x in end for x, end in zip((d, batch, workers), ends, strict=True))
