@@ -21,7 +21,7 @@ from conftest import ROOT, find_mpirun, run_mpi
 import theory as th
 from theory.cluster import setup as setup_of_runs
 from theory.cluster.checkpoints import EXIT_CODE, Interrupted, ResumeError, stored
-from theory.core.stored_arrays import DamagedError
+from theory.core.stored_arrays import MARKER, DamagedError
 
 JOB = ROOT / "tests" / "checkpoint_job.py"
 CHEAP = ("star", "graph", "sharded", "local", "fast loop", "stored memory", "chosen clients", "both ways")
@@ -258,10 +258,42 @@ def test_every_file_that_is_damaged_is_noticed(tmp_path):
 def test_a_half_written_one_is_never_taken(tmp_path):
     small(checkpoint=tmp_path, every=8)
     last, before = stored(tmp_path)
-    last.rename(last.with_name(last.name + ".writing"))
+    half = last.rename(last.with_name(last.name + ".writing"))
+    (half / MARKER).touch()
     assert stored(tmp_path) == [before]
     same(small(checkpoint=tmp_path, resume=tmp_path, every=8), small())
     assert not list(tmp_path.glob("*.writing"))
+
+
+def test_what_the_user_has_in_the_folder_stays(tmp_path):
+    mine = [tmp_path / name / "thesis.txt" for name in ("step-size-study", "step-5", "step-000000000004")]
+    mine += [tmp_path / "step-000000000020.writing" / "notes.txt"]
+    for path in mine:
+        path.parent.mkdir()
+        path.write_text("weeks of work")
+    with pytest.warns(UserWarning, match="no checkpoint after 20 rounds: .*File exists"):
+        small(checkpoint=tmp_path, resume=small(steps=8), every=4)
+    assert [path.read_text() for path in mine] == ["weeks of work"] * len(mine)
+    with pytest.raises(ValueError, match="checkpoint: got ''"):
+        small(checkpoint="")
+
+
+def test_a_folder_is_of_one_run_at_a_time(tmp_path):
+    def other(intermediate_result):
+        with pytest.raises(ValueError, match=rf"another run writes checkpoints there \(process {os.getpid()} on"):
+            small(checkpoint=tmp_path, seed=2)
+        raise StopIteration
+
+    small(checkpoint=tmp_path, callback=other)
+    same(small(checkpoint=tmp_path, resume=tmp_path), small())  # the lock has ended with the run
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_first_round(tmp_path):
+    (tmp_path / "file").write_text("")
+    rounds = []
+    with pytest.raises(ValueError, match="checkpoint: got .*allowed: a folder that this run can write to"):
+        small(checkpoint=tmp_path / "file" / "runs", callback=lambda intermediate_result: rounds.append(1))
+    assert rounds == []
 
 
 def test_where_nothing_can_be_written_the_run_goes_on(tmp_path):
@@ -274,7 +306,9 @@ def test_where_nothing_can_be_written_the_run_goes_on(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     same(found, small())
-    assert [path.name for path in tmp_path.iterdir()] == ["step-000000000010"]  # the last good one, and no half one
+    assert [path.name for path in tmp_path.glob("step-*")] == [
+        "step-000000000010"
+    ]  # and no half one
     same(small(resume=tmp_path), found)
 
 

@@ -588,7 +588,7 @@ def test_a_file_gets_a_line_every_few_seconds(capfd, monkeypatch):
         bar.start("qsgd")
         bar.at(10)
         heard("qsgd: 60 of 200 samples, for ")
-    for item, text in zip(progress.track([("one", 1), ("two", 2)], "work"), ("one: 0", "two: 1"), strict=True):
+    for _, text in zip(progress.track([("one", 1), ("two", 2)], "work"), ("one: 0", "two: 1"), strict=True):
         heard(f"work: {text} of 2, for ")
     with Progress("solving", 200, here=False):
         threading.Event().wait(0.1)

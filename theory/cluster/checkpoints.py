@@ -7,11 +7,14 @@ workers from each rank.  It is renamed when all are on disk, and the last two ar
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import json
+import os
 import re
 import shutil
 import signal
+import socket
 import threading
 import time
 import warnings
@@ -24,7 +27,18 @@ import numpy as np
 from ..core import require
 from ..core.result import Result
 from ..core.run_state import State, entries_of, manifest_of, state_from
-from ..core.stored_arrays import WRITING, DamagedError, add, fetch, read_manifest, seal
+from ..core.stored_arrays import (
+    MANIFEST,
+    MARKER,
+    WRITING,
+    DamagedError,
+    add,
+    begin,
+    fetch,
+    foreign,
+    read_manifest,
+    seal,
+)
 from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
 from .state import differences
@@ -44,6 +58,7 @@ __all__ = [
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 FORMAT, KEPT = 1, 2  # of the manifest; checkpoints that are kept
+LOCK = ".lock"
 PAUSE = 0.5  # seconds after which a run looks whether it was told to end
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -105,7 +120,7 @@ def _together(comm: Any, work: Callable[[], Any]) -> tuple[list, str]:
 
 def stored(folder: Path) -> list[Path]:
     """The checkpoints in a folder, the last one first."""
-    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdecimal()), reverse=True)
+    return sorted((path for path in folder.glob("step-*") if re.fullmatch(r"\d{12,}", path.name[5:])), reverse=True)
 
 
 def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
@@ -189,16 +204,49 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Context in which signals are remembered, not obeyed at once."""
+        """Context in which the folder is this run's, and signals are remembered, not obeyed at once."""
         before = {}
         if self.folder is not None and threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before[number] = signal.signal(number, self._remember)
         try:
-            yield
+            with self._locked():
+                yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Context in which no other process writes to the folder, and that begins only if it can be written.
+
+        The lock ends with the process, however that ends.
+        """
+        if self.folder is None:
+            yield
+            return
+        folder, held = self.folder, contextlib.ExitStack()
+
+        def lock() -> None:
+            if self._rank > 0:
+                return
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            held.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                who = os.read(descriptor, 300).decode(errors="replace")
+                raise DamagedError(f"another run writes checkpoints there ({who})") from None
+            except OSError:  # a file system without locks
+                return
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+        with held:
+            _, wrong = _together(self.comm, lock)
+            require(not wrong, "checkpoint", str(folder), f"a folder that this run can write to: {wrong}")
+            yield
 
     def _remember(self, number: int, frame: Any) -> None:
         self._signal = number
@@ -246,14 +294,8 @@ class Checkpoints:
         if self.folder is None or state.rounds == self._written:
             return
         final = self.folder / f"step-{state.rounds * self.local_steps:012d}"
-        writing = final.with_name(final.name + WRITING)
         manifest = {"format": FORMAT} | manifest_of(state)
-        root = self._rank == 0
-
-        def begin() -> None:
-            if root:
-                shutil.rmtree(writing, ignore_errors=True)
-                writing.mkdir(parents=True)
+        root, writing = self._rank == 0, final.with_name(final.name + WRITING)
 
         def arrays() -> list[dict]:
             return add(writing, entries_of(state, root), f"rank{self._rank:05d}-")
@@ -262,7 +304,7 @@ class Checkpoints:
             if root:
                 seal(writing, final, {**manifest, "arrays": [entry for mine in entries for entry in mine]})
 
-        _, wrong = _together(self.comm, begin)
+        (begun, *_), wrong = _together(self.comm, lambda: root and str(begin(final)))
         if not wrong:
             entries, wrong = _together(self.comm, arrays)
         if not wrong:
@@ -270,7 +312,8 @@ class Checkpoints:
         self._due = time.monotonic() + self.every.seconds
         if wrong:
             if root:
-                shutil.rmtree(writing, ignore_errors=True)
+                if begun:
+                    shutil.rmtree(writing, ignore_errors=True)
                 warnings.warn(f"no checkpoint after {state.rounds} rounds: {wrong}; the run goes on", stacklevel=2)
             return
         self.last, self._written = final, state.rounds
@@ -278,9 +321,12 @@ class Checkpoints:
             self._prune(final)
 
     def _prune(self, final: Path) -> None:
-        """Remove what is neither the last checkpoint nor the one before it."""
+        """Remove what is neither the last checkpoint nor the one before it, and nothing else."""
         assert self.folder is not None
         kept = [path for path in stored(self.folder) if path <= final][:KEPT]
-        for path in self.folder.glob("step-*"):
-            if path not in kept:
+        for path in stored(self.folder):
+            if path not in kept and (path / MANIFEST).is_file() and not foreign(path):
+                shutil.rmtree(path, ignore_errors=True)
+        for path in self.folder.glob(f"step-*{WRITING}"):  # of a run that was interrupted
+            if (path / MARKER).is_file():
                 shutil.rmtree(path, ignore_errors=True)

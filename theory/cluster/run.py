@@ -205,6 +205,7 @@ def run(
         require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
         require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
         require(callback is None, "callback", callback, "None with replicas > 1")
+    require(checkpoint != "", "checkpoint", checkpoint, "the path of a folder; '.' is the current one")
     folder = None if checkpoint is None else Path(checkpoint)
     keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
     with Watch(comm, patience, keeper.ending), keeper.listening(), abort_unless_all_raise(comm):

@@ -22,9 +22,11 @@ import numpy as np
 
 from .settings import require
 
-__all__ = ["DamagedError", "add", "fetch", "read_manifest", "seal", "store"]
+__all__ = ["DamagedError", "add", "begin", "fetch", "foreign", "read_manifest", "seal", "store"]
 
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
+MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
+OWN = re.compile(rf"{re.escape(MANIFEST)}|(rank\d{{5}}-)?\d{{4,}}\.npy")  # names of files in one that is whole
 
 
 class DamagedError(ValueError):
@@ -75,12 +77,30 @@ def add(folder: Path, arrays: Iterable[tuple[dict, np.ndarray]], prefix: str = "
     return entries
 
 
+def begin(final: Path) -> Path:
+    """An empty folder to write to beside ``final``, in place of one that an interrupted call has left.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something else.
+    """
+    writing = final.with_name(final.name + WRITING)
+    if writing.is_dir() and not writing.is_symlink():
+        if (writing / MARKER).is_file() or not any(writing.iterdir()):
+            shutil.rmtree(writing)
+    writing.mkdir(parents=True)
+    (writing / MARKER).touch()
+    return writing
+
+
 def seal(writing: Path, final: Path, manifest: dict) -> None:
     """Write the manifest, with a checksum of its own, and give the folder its final name; what had it is removed."""
     text = json.dumps(manifest, indent=1, sort_keys=True)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     (writing / MANIFEST).write_bytes(f"{checksum}\n{text}".encode())
     _sync(writing / MANIFEST)
+    (writing / MARKER).unlink(missing_ok=True)
     _sync_names(writing)
     before = None
     if final.exists():  # a process that ends between the two renames leaves both
@@ -92,15 +112,13 @@ def seal(writing: Path, final: Path, manifest: dict) -> None:
         shutil.rmtree(before, ignore_errors=True)
 
 
-def check_replaceable(place: Path) -> None:
-    """Reject a place where something lies that `store` did not write: it would be lost."""
+def foreign(place: Path) -> list[str]:
+    """What is there that was not written here, and would be lost with the folder."""
     if not place.exists() and not place.is_symlink():
-        return
-    plain = place.is_dir() and not place.is_symlink()
-    names = {entry.name for entry in place.iterdir()} if plain else {place.name}
-    foreign = sorted(name for name in names if name != MANIFEST and not re.fullmatch(r"\d{4,}\.npy", name))
-    held = ", ".join(foreign[:3]) or place.name
-    require(plain and not foreign, "path", str(place), f"a new folder, or one that was saved before, not with {held}")
+        return []
+    if not place.is_dir() or place.is_symlink():
+        return [place.name]
+    return sorted(entry.name for entry in place.iterdir() if not OWN.fullmatch(entry.name))
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:
@@ -120,12 +138,14 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
     >>> entry["name"], fetch(place, entry)
     ('x', array([0, 1, 2]))
     """
-    writing = final.with_name(final.name + WRITING)  # of an interrupted call, or somebody else's
-    for place in (final, writing):
-        check_replaceable(place)
-    shutil.rmtree(writing, ignore_errors=True)
+    held = ", ".join(foreign(final)[:3])
+    require(not held, "path", str(final), f"a new folder, or one that was saved before, not with {held}")
     try:
-        writing.mkdir(parents=True)
+        writing = begin(final)
+    except FileExistsError:
+        there = final.with_name(final.name + WRITING)
+        raise ValueError(f"path: {there} is in the way, which was not written here; move it") from None
+    try:
         seal(writing, final, {**manifest, "arrays": add(writing, arrays)})
     except BaseException:
         shutil.rmtree(writing, ignore_errors=True)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import squarable, whole_number
-from ..core.private_files import private_folder
-from ..core.stored_arrays import MANIFEST, WRITING, seal
+from ..core.stored_arrays import MANIFEST, WRITING, begin, seal
 from . import epsilon, twin
 from .dataset import DataError, Dataset, label_map
 from .load import NAMES, file_options, load_data, require_known, title_of
@@ -92,17 +91,20 @@ def shard(
     name, notes, parts, columns = _parts(source, options, rows, threads, progress or (lambda share: None))
     if final.exists() or final.is_symlink():
         raise DataError(f"out: {final} exists already; give another name, or remove it")
-    writing = final.with_name(final.name + WRITING)
-    shutil.rmtree(writing, ignore_errors=True)  # of an interrupted call
+    writing = None
     try:
-        if (why := private_folder(writing)) is not None:
-            raise DataError(f"out: {writing} {why}; give a folder that can be written")
+        writing = begin(final)
+        os.chmod(writing, 0o700)
         seal(writing, final, _write(writing, name, notes, parts, columns, workers, threads))
         os.chmod(final / MANIFEST, 0o600)
+    except FileExistsError:
+        there = final.with_name(final.name + WRITING)
+        raise DataError(f"out: {there} is in the way, which was not written here; move it") from None
     except OSError as error:
         raise DataError(f"out: {final} cannot be written ({error.strerror}); give another folder") from None
     finally:
-        shutil.rmtree(writing, ignore_errors=True)
+        if writing is not None:
+            shutil.rmtree(writing, ignore_errors=True)
     return open_shards(final).data
 
 
