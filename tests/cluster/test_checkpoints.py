@@ -306,9 +306,7 @@ def test_where_nothing_can_be_written_the_run_goes_on(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     same(found, small())
-    assert [path.name for path in tmp_path.glob("step-*")] == [
-        "step-000000000010"
-    ]  # and no half one
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-000000000010"]  # and no half one
     same(small(resume=tmp_path), found)
 
 

@@ -253,6 +253,27 @@ def test_record_agrees_with_a_run(small_record):
     assert coded["payload_bits_down"] == 7 * coded["payload_bits_up"]  # gathered
 
 
+def test_runs_have_files_of_their_own(tmp_path):
+    labels = ("\u03b1", "\u03b2", "topk(k=3)+memory", "topk(k=3) + memory", "sgd #2", "a" * 300, "a" * 301)
+    recorder = Recorder(tmp_path, "names")
+    recorder.line("experiment")
+    for k, label in enumerate(labels):
+        recorder.arrays(label, x=np.array([k]))
+    record = read_record(recorder.close("complete"))
+    assert [record.arrays(label)["x"][0] for label in labels] == list(range(len(labels)))
+
+
+def test_a_record_is_closed_before_its_figure_is_drawn(tmp_path, monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("theory.experiment.drawing.draw_record", full)
+    assert main(["--methods", "sgd", "--steps", "4", "--data", "breast_cancer", "--out", str(tmp_path)]) == 1
+    (folder,) = tmp_path.iterdir()
+    assert read_record(folder).status == "complete" and folder.suffix != ".unfinished"
+    assert f"once there is space: plot {folder}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_record_holds_no_pickle(small_record):
     folder, _ = small_record
     for path in folder.glob("*.npz"):

@@ -412,18 +412,22 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
 
     interrupted = interruption.signal is not None
     interruption.running = True  # from here on a signal must not interrupt writing
-    record = read_record(recorder.folder)
-    if record.results:
-        with at_width():
-            recorder.text("table.txt", report(record) + "\n")
-        say(report(record))
-        if json_file:
-            write_json(json_file, record.results)
-        draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
     reason = interruption.reason if interrupted else ""
-    folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)
+    folder: Path = recorder.close("interrupted" if interrupted else "complete", reason)  # before what may fail
+    record, code = read_record(folder), interruption.exit_code if interrupted else 0
+    if record.results:
+        say(report(record))
+        try:
+            with at_width():
+                recorder.text("table.txt", report(record) + "\n")
+            if json_file:
+                write_json(json_file, record.results)
+            draw_record(record, formats=("png",))  # `plot` writes the PDF, too: that takes as long again
+        except OSError as error:
+            say(f"the table and the figure cannot be written: {error}; once there is space: plot {folder}")
+            code = code or 1
     if interrupted:
         done = sum(r["success"] for r in record.results.values())
         say(f"{reason}; {done} run(s) complete and what there is of the others are kept")
     say(f"record: {folder}")
-    return interruption.exit_code if interrupted else 0
+    return code

@@ -13,6 +13,7 @@ not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -49,8 +50,9 @@ def _plain(value):
 
 
 def file_name(label: str) -> str:
-    """A file name for a run's label."""
-    return re.sub(r"[^A-Za-z0-9=.-]+", "_", label)
+    """A file name for a run's label, which no other label has."""
+    plain = re.sub(r"[^A-Za-z0-9=.-]+", "_", label)[:100]
+    return plain if plain == label else f"{plain}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
 
 
 class Recorder:
