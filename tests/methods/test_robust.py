@@ -16,7 +16,7 @@ RULES = (
     th.Median(),
     th.TrimmedMean(2),
     th.GeometricMedian(),
-    th.GeometricMedian(3, 1e-3, 0.1),
+    th.GeometricMedian(3, 1e-3),
     th.Krum(2),
     th.MultiKrum(2, 4),
     th.NNM(2, th.TrimmedMean(2)),
@@ -41,6 +41,26 @@ def test_kernels_equal_numpy(rule, n, d, t, seed, power):
     messages, centre = rng.standard_normal((n, d)) ** power, rng.standard_normal(d)
     found = th.robust_mean(rule, messages, centre=centre, t=t)
     np.testing.assert_allclose(found, rule.plain(messages, centre, t), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(n=st.integers(2, 7), d=st.integers(1, 3), seed=st.integers(0, 2**32), scale=st.sampled_from([1e-80, 1.0, 1e80]))
+def test_no_point_nearby_or_among_the_messages_has_a_lesser_sum_of_distances(n, d, seed, scale):
+    rng = np.random.default_rng(seed)
+    messages = scale * rng.integers(-3, 4, (n, d)) if seed % 2 else scale * rng.standard_normal((n, d))
+
+    def total(x):
+        return np.linalg.norm((messages - x) / scale, axis=-1).sum()
+
+    found = th.robust_mean(th.GeometricMedian(), messages)
+    others = [*messages, *(found + scale * 10.0 ** rng.uniform(-4, 0) * rng.standard_normal(d) for _ in range(40))]
+    assert total(found) <= min(map(total, others)) * (1 + 1e-9)
+
+
+def test_the_fermat_point_of_a_triangle():
+    """The coordinate-wise median is a message here, and not the minimum."""
+    found = th.robust_mean(th.GeometricMedian(), [[0.0, 0.0], [10.0, -1.0], [-1.0, 10.0]])
+    np.testing.assert_allclose(found, [1.324574] * 2, atol=1e-5)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

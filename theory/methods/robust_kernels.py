@@ -89,27 +89,49 @@ def best_scores(sent, n, f, m, out):
 
 
 @kernel
-def weiszfeld(sent, n, iterations, tolerance, smoothing, out):
-    """``out`` = where the sum of the distances, smoothed, is least, by Weiszfeld's iteration from the median on."""
-    trimmed_mean(sent, n, (n - 1) // 2, out)
-    factors, distances = np.empty(n), np.empty(n)
+def pull(sent, n, factors, x, j):
+    """Coordinate j of the sum of the messages' directions from x, whose distances are 1/factors."""
+    total = 0.0
     for i in range(n):
-        distances[i] = np.sqrt(squared_distance(sent[i], out))
-    scale = np.sort(distances)[n // 2]
-    if scale * LARGEST <= 1.0:  # more than half of the messages are there, up to the smallest numbers
-        return
-    for _ in range(iterations):
-        for i in range(n):
-            factors[i] = 1.0 / np.sqrt(squared_distance(sent[i], out) + (smoothing * scale) ** 2)
-        total, moved = factors.sum(), 0.0
+        total += factors[i] * (sent[i, j] - x[j])
+    return total
+
+
+@kernel
+def inverse_distances(sent, n, x, factors):
+    """``factors`` = 1/||x_i - x||, 0 for those at x; how many these are, and the norm of the sum of the directions."""
+    same, square = 0, 0.0
+    for i in range(n):
+        distance = np.sqrt(squared_distance(sent[i], x))
+        same += distance == 0.0
+        factors[i] = 1.0 / distance if distance > 0.0 else 0.0
+    for j in range(x.size):
+        square += pull(sent, n, factors, x, j) ** 2
+    return same, np.sqrt(square)
+
+
+@kernel
+def least_distances(sent, n, iterations, tolerance, out):
+    """``out`` = where the sum of the distances is least: a message, or else by Weiszfeld's iteration from the median.
+
+    A message is it if the directions of the others sum to at most their number there, and another point if they sum to
+    0; at a message that is not, the step is that of Vardi and Zhang.
+    """
+    factors = np.empty(n)
+    for i in range(n):
         for j in range(out.size):
-            value = 0.0
-            for i in range(n):
-                value += factors[i] * sent[i, j]
-            moved += (value / total - out[j]) ** 2
-            out[j] = value / total
-        if moved <= (tolerance * scale) ** 2:
+            out[j] = sent[i, j]
+        same, norm = inverse_distances(sent, n, out, factors)
+        if norm <= same:
             return
+    trimmed_mean(sent, n, (n - 1) // 2, out)
+    for _ in range(iterations):
+        same, norm = inverse_distances(sent, n, out, factors)
+        if norm - same <= tolerance * n:
+            return
+        share = (1.0 - same / norm) / factors.sum()
+        for j in range(out.size):
+            out[j] += share * pull(sent, n, factors, out, j)
 
 
 @kernel

@@ -250,8 +250,28 @@ def worst_case(
         from .solver import solve
 
         case = base._replace(id=f"{method}.{steps}", ours=None, printed=None, claims=(), **changes)
-        return instance(case, solve(case), workers)
+        scaled, unit = _scaled(case)
+        try:
+            found = instance(scaled, solve(scaled), workers, unit)
+        except RuntimeError as error:
+            raise ValueError(f"constants: the program of {case.regime} cannot be solved: {error}") from None
+        left = found.left(found.run())
+        if not abs(left - found.value) <= TOLERANCE * found.value:
+            why = f"it says that {found.value:.6g} is left, and its own run leaves {left:.6g}"
+            raise ValueError(f"constants: the program of {case.regime} cannot be solved accurately: {why}")
+        return found
     return instance(case, solution_of(case), workers)
+
+
+def _scaled(case: Case) -> tuple[Case, float]:
+    """The case with functions divided by the largest L, or by 1/step for a proximal step, and that number.
+
+    Points, and what is measured relative to the start, are the same; solvers need numbers near 1.
+    """
+    tops = [top for _, top in case.constants if np.isfinite(top)]
+    unit = max(tops) if tops else 1.0 / case.options["step"]
+    constants = tuple((mu / unit, top / unit) for mu, top in case.constants)
+    return case._replace(constants=constants, options=case.options | {"step": case.options["step"] * unit}), unit
 
 
 def _check(base: Case, case: Case) -> None:
@@ -270,7 +290,7 @@ def _check(base: Case, case: Case) -> None:
     require(len(case.constants) >= 1, "constants", case.constants, "mu and L of one function or more")
 
 
-def instance(case: Case, solution: Solution, workers: int | None = None) -> WorstCase:
+def instance(case: Case, solution: Solution, workers: int | None = None, unit: float = 1.0) -> WorstCase:
     """The problem, the method and the start that a solution makes.
 
     Parameters
@@ -279,6 +299,8 @@ def instance(case: Case, solution: Solution, workers: int | None = None) -> Wors
     solution : Solution
     workers : int, optional
         A multiple of the number of the case's functions.
+    unit : float
+        The functions of the case are multiplied by it, and the step divided by it.
 
     Returns
     -------
@@ -295,9 +317,14 @@ def instance(case: Case, solution: Solution, workers: int | None = None) -> Wors
     w, measure = Kept(case, solution), MEASURES[case.measure][1]
     measure(w, State(w.start))
     measure(w, PROGRAMS[case.program](w, **case.options))
+    factors = unit if case.program in ("compressed", "ef21") else 1.0  # messages are gradients there, else steps
+    w.sent = [(factors * v, factors * c) for v, c in w.sent]
+    constants = tuple((unit * mu, unit * top) for mu, top in case.constants)
+    case = case._replace(constants=constants, options=case.options | {"step": case.options["step"] / unit})
+    seen = [[(x, unit * g, unit * value) for x, g, value in one] for one in w.seen]
     functions = tuple(
-        interpolant(*(np.array(part) for part in zip(*seen, strict=True)), mu=mu, lipschitz=top)
-        for seen, (mu, top) in zip(w.seen, _constants(case), strict=True)
+        interpolant(*(np.array(part) for part in zip(*points, strict=True)), mu=mu, lipschitz=top)
+        for points, (mu, top) in zip(seen, _constants(case), strict=True)
     )
     mu, top = (float(np.mean(ends)) for ends in zip(*_constants(case), strict=True))
     problem = function(

@@ -127,6 +127,8 @@ def solve(case: Case) -> Solution:
 
 def _solved(case: Case, inside: float = 0.0) -> tuple[Unknowns, float]:
     """The world of a case after its program was solved, and its value."""
+    from cvxpy.error import SolverError
+
     w = Unknowns(case, inside)
     if case.runs:
         measure = MEASURES[case.measure][1]
@@ -137,7 +139,10 @@ def _solved(case: Case, inside: float = 0.0) -> tuple[Unknowns, float]:
     w.pep.set_performance_metric(metric)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the solver's, of a matrix with an eigenvalue of -1e-11
-        value = w.pep.solve(wrapper="cvxpy", solver=SOLVER, verbose=0, **PRECISION)
-    if value is None:
+        try:
+            value = w.pep.solve(wrapper="cvxpy", solver=SOLVER, verbose=0, **PRECISION)
+        except SolverError as error:
+            raise RuntimeError(f"{case.id}: {SOLVER} failed: {error}") from None
+    if value is None or not np.isfinite(value):
         raise RuntimeError(f"{case.id}: {SOLVER} found no bound")
     return w, float(value)
