@@ -202,6 +202,31 @@ def test_bad_n_features(write, n_features):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("end", [b"garbage", b"BZh9 more", None])
+def test_an_archive_of_two_parts_is_read_to_its_end(write, pack, end):
+    """`bz2.open` takes what is damaged after the first part for garbage, and garbage for nothing."""
+    first, second = pack(TEXT.encode()), pack(TEXT.encode() * 2)
+    assert load_data(write(first + second, "whole")).n == 9
+    damaged = bytes([*second[:2], second[2] ^ 1, *second[3:]]) if end is None else second + end
+    with pytest.raises(DataError, match="the archive is truncated or damaged"):
+        load_data(write(first + damaged, "damaged"))
+
+
+def test_a_file_that_was_replaced_is_read_again(write, tmp_path):
+    """Also with the same size and the same time, as by ``cp -p`` and ``mv``."""
+    path = write(TEXT)
+    before, stat = load_data(path), path.stat()
+    other = write(TEXT.replace("0.5", "0.7"), "other.svm")
+    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.replace(other, path)
+    assert path.stat().st_size == stat.st_size and path.stat().st_mtime_ns == stat.st_mtime_ns
+    assert not np.array_equal(load_data(path).X.data, before.X.data)
+    path.write_text(TEXT.replace("0.5", "0.9"))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert 0.9 in load_data(path).X.data
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
 def test_truncated_archives(write, pack, keep):
     whole = pack("".join(f"{(-1) ** i} {i + 1}:{i * 0.37}\n" for i in range(3000)).encode())

@@ -20,8 +20,9 @@ import scipy.sparse as sp
 
 from ..core.private_files import cache_root, private_folder, say_once, unsafe
 
-__all__ = ["data_folder", "entry_name", "load_entry", "store_entry"]
+__all__ = ["data_folder", "entry_name", "load_entry", "state_of", "store_entry"]
 
+PART = 1 << 16  # bytes
 FORMAT = 1  # increase it when the files below or the result of the parser change
 
 
@@ -47,6 +48,16 @@ def entry_name(title: str, identity: str, state: str) -> str:
     title = "".join(c if c.isalnum() or c in "-_" else "_" for c in title)[:40]
     digests = (hashlib.sha256(f"{FORMAT} {text}".encode()).hexdigest()[:12] for text in (identity, state))
     return "-".join((title, *digests))
+
+
+def state_of(path: Path) -> str:
+    """What changes with the content of a file: inode, times, size, and a digest of three parts of it."""
+    found, parts = path.stat(), hashlib.sha256()
+    with path.open("rb") as file:
+        for place in (0, found.st_size // 2, max(0, found.st_size - PART)):
+            file.seek(place)
+            parts.update(file.read(PART))
+    return f"{found.st_ino} {found.st_ctime_ns} {found.st_mtime_ns} {found.st_size} {parts.hexdigest()}"
 
 
 def load_entry(name: str) -> Any:

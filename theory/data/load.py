@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.arguments import flag, is_whole
 from . import bundled, epsilon, twin
-from .cache import entry_name, load_entry, store_entry
+from .cache import entry_name, load_entry, state_of, store_entry
 from .dataset import DataError, Dataset, make_dataset
 from .shard_files import is_shard_folder, open_shards
 from .svmlight import MAX_INDEX, read_svmlight
@@ -233,8 +233,8 @@ def title_of(path: Path) -> str:
 
 
 def _file(path: Path, n_features: Any, zero_based: Any) -> Dataset:
-    stat, name = path.stat(), title_of(path)
-    entry = entry_name(name, f"{path} {n_features} {zero_based}", f"{stat.st_size} {stat.st_mtime_ns}")
+    name = title_of(path)
+    entry = entry_name(name, f"{path} {n_features} {zero_based}", state_of(path))
     return cached(name, entry, lambda: (*read_svmlight(path, n_features=n_features, zero_based=zero_based), ()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .cache import entry_name
+from .cache import entry_name, state_of
 from .dataset import DataError, Dataset
 from .load import cached
 from .svmlight import read_svmlight
@@ -117,9 +117,8 @@ def rcv1_topics(path: str | Path, *, n_features: int = 47_236) -> Dataset:
     if not path.is_file():
         raise DataError(f"no file {path}; give the path of a multi-label LIBSVM file of RCV1")
     path = path.resolve()
-    stat = path.stat()
     name = path.name.split(".")[0]
-    entry = entry_name(name, f"{path} {n_features} topics", f"{stat.st_size} {stat.st_mtime_ns}")
+    entry = entry_name(name, f"{path} {n_features} topics", state_of(path))
     return cached(name, entry, lambda: _by_topic(path, n_features))
 
 

@@ -30,11 +30,32 @@ MAX_INDEX = 2**31 - 2
 INFERRED = 2**27  # columns; more must be stated, since every vector is as long
 
 
-def _archive(path: Path) -> Any:
-    """What opens a compressed file, by its content and not its name; None for a plain one."""
-    with path.open("rb") as file:
-        head = file.read(8)
-    return gzip.open if head.startswith(b"\x1f\x8b") else bz2.open if head.startswith(b"BZh") else None
+def _content(raw: Any) -> tuple[Iterator[bytes], bool]:
+    """What a file has, decompressed by its first bytes and not its name; whether it is an archive."""
+    head = raw.read(8)
+    raw.seek(0)
+    if head.startswith(b"BZh"):
+        return _bunzipped(raw), True
+    packed = head.startswith(b"\x1f\x8b")
+    file = gzip.open(raw, "rb") if packed else raw
+    return iter(lambda: file.read(BLOCK), b""), packed
+
+
+def _bunzipped(raw: Any) -> Iterator[bytes]:
+    """All streams of a bzip2 file; `bz2.open` ignores whatever follows the first one and is none."""
+    stream, data = bz2.BZ2Decompressor(), b""
+    while True:
+        if stream.eof:
+            data = stream.unused_data or raw.read(BLOCK)
+            if not data:
+                return
+            stream = bz2.BZ2Decompressor()
+        else:
+            data = raw.read(BLOCK) if stream.needs_input else b""
+            if stream.needs_input and not data:
+                raise EOFError("it ends within a stream")
+        if content := stream.decompress(data, BLOCK):
+            yield content
 
 
 def _sniff(path: Path, head: bytes) -> None:
@@ -94,10 +115,10 @@ def _blocks(path: Path, read: Any = None) -> Iterator[bytes]:
     rest = b""
     first, line, size = True, 0, 0
     try:
-        archive = _archive(path)
-        most = math.inf if archive is None else max(EXPANSION * path.stat().st_size, ALWAYS)
-        with path.open("rb") as raw, raw if archive is None else archive(raw, "rb") as file:
-            while chunk := file.read(BLOCK):
+        with path.open("rb") as raw:
+            chunks, archive = _content(raw)
+            most = max(EXPANSION * path.stat().st_size, ALWAYS) if archive else math.inf
+            for chunk in chunks:
                 if read is not None:
                     read(raw.tell())
                 if first:
