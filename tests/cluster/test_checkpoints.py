@@ -21,6 +21,7 @@ from conftest import ROOT, find_mpirun, run_mpi
 import theory as th
 from theory.cluster import setup as setup_of_runs
 from theory.cluster.checkpoints import EXIT_CODE, Interrupted, ResumeError, stored
+from theory.core.run_state import Piece
 from theory.core.stored_arrays import MARKER, DamagedError
 
 JOB = ROOT / "tests" / "checkpoint_job.py"
@@ -253,6 +254,36 @@ def test_every_file_that_is_damaged_is_noticed(tmp_path):
         flip(path, -1)
     with pytest.warns(UserWarning), pytest.raises(ResumeError, match="no checkpoint that is whole: .*checksum differs"):
         small(resume=tmp_path)
+
+
+def test_a_forged_state_reaches_no_kernel():
+    """Whole files with other numbers: who acted last, and the numbers of rows that the next draws read."""
+    problem = th.ridge((np.eye(8), np.ones(8)), l2=0.1)
+    method = th.ParallelSGD(step=th.Constant(0.1), sampling="shuffle")
+    begun = small(problem=problem, method=method, steps=3)
+
+    def forged(name, change):
+        (piece,) = begun.state.pieces[name]
+        pieces = dict(begun.state.pieces) | {name: [Piece.of(change(piece.read().copy()), piece.axis, piece.first)]}
+        return type(begun)(begun, state=begun.state._replace(pieces=pieces))
+
+    for name, change in (
+        (".acting", lambda a: np.full_like(a, np.nan)),
+        (".acting", lambda a: np.full_like(a, np.inf)),
+        (".acting", lambda a: -a),
+        ("order", lambda a: a + np.uint32(2**31)),
+    ):
+        with pytest.raises(ValueError, match=f"resume: {name}"):
+            small(problem=problem, method=method, resume=forged(name, change))
+    same(small(problem=problem, method=method, resume=begun), small(problem=problem, method=method))
+
+
+def test_a_callback_cannot_change_the_history():
+    def change(intermediate_result):
+        with pytest.raises(ValueError, match="read-only"):
+            intermediate_result.history["f"][0] = 7.0
+
+    assert small(callback=change).history["f"][0] != 7.0
 
 
 def test_a_half_written_one_is_never_taken(tmp_path):

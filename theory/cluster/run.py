@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.arguments import flag, is_whole
+from ..core.handles import read_only
 from ..core.result import Result
 from ..core.run_state import Piece, State
 from ..core.settings import digest, known_keywords
@@ -321,7 +322,7 @@ def _run_once(
                     memory=memory,
                     fun=history["f"][k],
                     nit=int(history["step"][k]),
-                    history=history[: k + 1],
+                    history=read_only(history[: k + 1]),
                     **({"models": run.x[0].copy()} if run.own_models else {}),
                 )
                 try:

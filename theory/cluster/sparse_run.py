@@ -160,7 +160,7 @@ class SparseRun(Run):
             inside(self.x).z,
             self._array("y, scale", shape, np.float64, 1.0),
             touched,
-            self._array("y, count", shape, np.int64),
+            self._array("y, count", shape, np.int64, of="round"),
         )
         return self._handle(SparseVector, y), self._gradients("g", how.gradient)
 

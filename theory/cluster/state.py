@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import require
 from ..core.run_state import Piece, State
 from ..methods.messages import LINK_BITS
 from ..methods.types import Setup
@@ -77,7 +78,10 @@ def resume_run(run: Any, state: State, rows: np.ndarray | None = None) -> None:
     run.begin_with(state._replace(pieces={**state.pieces, **waiting}), waiting)
     acting = np.empty(run.workers)
     state.fill(ACTING, acting)
-    run.acting(np.flatnonzero(~np.isnan(acting)), acting)
+    chosen = np.flatnonzero(~np.isnan(acting))
+    good = chosen.size > 0 and bool(np.all((acting[chosen] >= 0.0) & np.isfinite(acting[chosen])))
+    require(good, f"resume: {ACTING}", acting, "weights of the workers that acted last, at least 0")
+    run.acting(chosen, acting)
     run.nanoseconds[:] = state.whole(TIMES)
     if run.watched.size and rows is not None:
         there = np.empty((rows.size, *run.errors.shape[1:]))
@@ -91,6 +95,10 @@ def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
         return
     axis, first, _ = _place(run, one)
     state.fill(name, one.array, axis, 0 if one.of == "copies" and axis == 1 else first)
+    if name == "order":  # row numbers, which kernels do not check
+        shards = run.setup.shards
+        sizes = (shards.stop - shards.start)[run.first_here : run.first_here + run.workers_here]
+        require(np.all(one.array < np.maximum(sizes, 1)[:, None]), f"resume: {name}", one.array, "numbers of rows")
     if name == "sent" and run.transport.rank > 0:  # rank 0 has the sum of what the links counted
         one.array[:, LINK_BITS:] = 0
 
