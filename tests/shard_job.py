@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import theory as th
-from theory.core.settings import digest
+from theory.core.digests import digest
 from theory.data.shard_files import ShardFolder
 from theory.problems import row_blocks
 

@@ -226,6 +226,68 @@ def test_one_command_for_the_first_start_and_all_later_ones(tmp_path):
     same(small(checkpoint=tmp_path, resume=tmp_path, steps=30), small(steps=30))
 
 
+OWN_CODE = """
+import sys, numpy as np, theory as th
+TARGET, WEIGHTS, LIST = 2.0, np.ones(3), [1.0, 0.5]
+def helper(x):
+    return x - TARGET
+def factory(factor):
+    def slope(x):
+        return factor * LIST[0] * WEIGHTS * helper(x)
+    return slope
+class Half:
+    scale = 0.5
+    def __call__(self, v, rng):
+        return self.scale * v
+problem = th.function(lambda x: 0.5 * float(np.sum((x - TARGET) ** 2)), factory(1.0), 3)
+method = th.ParallelSGD(th.compressor(Half(), delta=0.5), step=0.1, feedback=th.ErrorFeedback())
+known = dict(workers=1, steps=int(sys.argv[2]), checkpoint=sys.argv[1], every=5, resume=sys.argv[1])
+try:
+    print("x", th.run(method, problem, **known).x[0])
+except ValueError as error:
+    print("refused", error)
+"""
+
+
+@pytest.mark.slow
+def test_edited_code_is_another_run_and_the_same_code_is_not(tmp_path):
+    """Also what a function finds in globals, closures and objects; an address in memory is no difference."""
+    file = tmp_path / "mine.py"
+
+    def said(steps, old="", new="", folder="runs"):
+        file.write_text(OWN_CODE.replace(old, new))
+        command = [sys.executable, str(file), str(tmp_path / folder), str(steps)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": ROOT}
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert said(10).startswith("x")
+    for old, new in (
+        ("TARGET, WEIGHTS, LIST = 2.0", "TARGET, WEIGHTS, LIST = 3.0"),
+        ("np.ones(3)", "2.0 * np.ones(3)"),
+        ("[1.0, 0.5]", "[0.5, 0.5]"),
+        ("return x - TARGET", "return TARGET - x"),
+        ("factory(1.0)", "factory(1.5)"),
+        ("scale = 0.5", "scale = 0.25"),
+    ):
+        assert said(20, old, new).startswith("refused resume: this is another run"), new
+    assert said(20, "# no", "# words") == said(20, folder="whole")
+
+
+def test_what_cannot_be_compared_is_named_and_an_identity_asked_for(tmp_path):
+    rng = np.random.default_rng(0)
+    problem = th.function(lambda x: 0.5 * float(x @ x), lambda x: x + 0.0 * rng.random(), 3)
+    known = {"problem": problem, "method": th.ParallelSGD(step=0.1), "x0": np.ones(3), "workers": 1}
+    with pytest.raises(ValueError, match=r"identity: got 'none'.*rng \(Generator\) cannot be compared"):
+        small(**known, checkpoint=tmp_path)
+    small(**known, checkpoint=tmp_path, identity="first")
+    small(**known, resume=tmp_path, identity="first", steps=30)
+    with pytest.raises(ResumeError, match="this is another run"):
+        small(**known, resume=tmp_path, identity="second", steps=30)
+
+
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 

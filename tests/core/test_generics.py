@@ -18,8 +18,8 @@ from conftest import ROOT, run_group
 
 import theory as th
 from theory.core import compiling, generic, python_generic, require, setting, stored_code
+from theory.core.digests import digest
 from theory.core.generics import GENERICS
-from theory.core.settings import digest
 
 
 @setting

@@ -17,8 +17,8 @@ import shard_job as job
 from conftest import ROOT
 
 import theory as th
+from theory.core.digests import digest
 from theory.core.mapped import known_rows, map_of
-from theory.core.settings import digest
 from theory.core.stored_arrays import MANIFEST, read_manifest
 from theory.data import DataError, Dataset, epsilon, load_data, shard, svmlight, twin
 from theory.data.shard_files import TYPES, open_shards

@@ -12,7 +12,7 @@ from conftest import ROOT
 from ranks_job import require_same_bits, run_on_ranks
 
 import theory as th
-from theory.core.settings import digest
+from theory.core.digests import digest
 
 A = np.random.default_rng(0).standard_normal((12, 6))
 B = np.random.default_rng(1).standard_normal(12)

@@ -15,8 +15,8 @@ from scipy.special import expit
 
 from theory import problems as th
 from theory.core import kernel
+from theory.core.digests import digest
 from theory.core.random import derive
-from theory.core.settings import digest
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import Dataset, load_data, make_dataset
 from theory.problems import base, margins

@@ -41,6 +41,7 @@ from ..core.stored_arrays import (
 )
 from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
+from .setup import UNKNOWN
 from .state import differences
 
 __all__ = [
@@ -156,6 +157,9 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
 
 def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State | None:
     """The state that is meant by the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
+    if given is not None or folder is not None:
+        unknown = setup.about()[UNKNOWN][0]
+        require(not unknown, "identity", "none", f"a name for this run, since {unknown} cannot be compared")
     if given is None:
         free = folder is None or not stored(folder)
         require(free, "checkpoint", str(folder), "a folder without checkpoints, or resume= with the same one")

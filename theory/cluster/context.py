@@ -17,10 +17,11 @@ import numpy as np
 from ..compressors.base import shares_stream
 from ..core import kernel, require
 from ..core.bound_calls import OTHER, Owners
+from ..core.digests import digest
 from ..core.handles import read_only, writable
 from ..core.random import derive, generator, uniform
 from ..core.run_state import State
-from ..core.settings import digest, is_whole
+from ..core.settings import is_whole
 from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient
 from ..methods.messages import ABSENT, COUNTERS, SKIPPED, CountSlices
 from ..methods.rates import Rates

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require
 from ..core.arguments import flag, is_whole
+from ..core.digests import digest
 from ..core.handles import read_only
 from ..core.result import Result
 from ..core.run_state import Piece, State
-from ..core.settings import digest, known_keywords
+from ..core.settings import known_keywords
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
@@ -61,6 +62,7 @@ def run(
     checkpoint: str | Path | None = None,
     every: int | str = "10min",
     resume: str | Path | Result | None = None,
+    identity: str = "",
     patience: float = PATIENCE,
 ) -> Result:
     """Run a method on a problem and record its costs.
@@ -126,7 +128,11 @@ def run(
     resume : path or result, optional
         Goes on from the last whole checkpoint of a folder, or from a result, with the same bits as if the run had never
         stopped: also with more ``steps``, or on another number of ranks.  All that determines the bits must be the
-        same.  The folder of ``checkpoint`` may have none yet: then the run starts.
+        same.  The folder of ``checkpoint`` may have none yet: then the run starts.  Functions of your own are compared
+        by their code, and by the values and functions that it names.
+    identity : str
+        For runs with checkpoints that depend on objects which cannot be compared, such as an open file; the error names
+        them.  In place of method and problem these names are compared: change yours with the code.
     patience : float
         Seconds for which a rank waits for another one that does not answer; then the job is ended.  0: for ever.
 
@@ -199,6 +205,7 @@ def run(
         comm=comm,
         compression_error=compression_error,
         epochs=epochs,
+        identity=identity,
     )
     targets = read_targets(tol, target, setup.problem)
     if replicas > 1:

@@ -24,10 +24,10 @@ from ..core.arguments import (
     real_array,
     whole_number,
 )
+from ..core.digests import digest, digest_and_unknown
 from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
-from ..core.settings import digest
 from ..methods.custom import for_these_workers
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
@@ -49,6 +49,7 @@ from .context import PURPOSES
 
 __all__ = ["Setup", "plan_batches", "prepare"]
 
+UNKNOWN = "what cannot be compared"
 RECORDS = 50  # default number of rows of a history
 
 
@@ -110,6 +111,7 @@ def prepare(
     comm: Any = None,
     compression_error: Any = False,
     epochs: Any = None,
+    identity: Any = "",
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
@@ -133,6 +135,7 @@ def prepare(
         if number is not None:
             whole_number(name, number)
     flag("compression_error", compression_error)
+    require(isinstance(identity, str), "identity", identity, "a string", TypeError)
     given = (steps, samples, epochs)
     one = sum(number is not None for number in given) == 1
     require(one, "steps, samples and epochs", given, "exactly one of the three")
@@ -200,7 +203,7 @@ def prepare(
             warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
-    about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers))
+    about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers, identity))
     batches, purposes = map(read_only, (batches, purposes))
     rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
     shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
@@ -250,13 +253,19 @@ def _versions() -> str:
     return ", ".join([f"{name} {version(name)}" for name in names] + [f"code {code}", platform.machine()])
 
 
-def _describe(method: Any, problem: Any, start: np.ndarray, watched: bool, numbers: dict) -> dict[str, list[str]]:
+def _describe(
+    method: Any, problem: Any, start: np.ndarray, watched: bool, numbers: dict, identity: str
+) -> dict[str, list[str]]:
     """What a run is, for comparison with another: of each part a digest, and what a message says of it."""
     arrays = {name: part for name, part in zip(problem._fields, problem, strict=True) if _has_array(part)}
     others = {name: part for name, part in problem._asdict().items() if name not in arrays}
+    code, unknown = digest_and_unknown((method, type(method).round))
+    rest, more = digest_and_unknown((type(problem).__qualname__, others))
+    given = [f"identity {identity}"] * bool(identity)  # in place of code that cannot be compared
     told = {
-        "method": [digest((method, type(method).round)), repr(method)],
-        "problem": [digest((type(problem).__qualname__, others)), f"{type(problem).__name__} with {others}"],
+        "method": [*(given or [code]), repr(method)],
+        "problem": [*(given or [rest]), f"{type(problem).__name__} with {others}"],
+        UNKNOWN: [", ".join([] if identity else dict.fromkeys(unknown + more))],
         "data": [digest(arrays), f"{', '.join(arrays)} with digest {digest(arrays)[:8]}"],
         "x0": [digest(start), f"digest {digest(start)[:8]}"],
         "compression_error": [str(watched)],

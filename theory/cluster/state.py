@@ -111,7 +111,7 @@ def differences(mine: dict, theirs: dict) -> list[str]:
     return [
         f"{name} (was {theirs.get(name, ['unknown'])[-1]}, is {mine[name][-1]})"
         for name in mine
-        if mine[name] != theirs.get(name)
+        if mine[name][0] != theirs.get(name, [None])[0]  # what a message says of a function has its address
     ]
 
 

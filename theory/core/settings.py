@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import hashlib
 import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -17,8 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .digests import digest
 from .generics import registers
-from .mapped import map_of
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -259,65 +258,3 @@ def traits(**stated: object) -> Callable[[type[T]], type[T]]:
         return cls
 
     return decorate
-
-
-def _feed(sha: Any, value: Any) -> None:
-    if isinstance(value, tuple):
-        sha.update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
-        for part in value:
-            _feed(sha, part)
-        sha.update(b")")
-    elif isinstance(value, np.ndarray):
-        sha.update(f"array {value.dtype.str} {value.shape}".encode())
-        known = map_of(value)
-        if known is not None:  # of a checked file: it need not be read
-            sha.update(f"mapped {known.checksum}".encode())
-        elif value.size:
-            sha.update(np.ascontiguousarray(value).view(np.uint8).data)
-    elif isinstance(value, dict):
-        sha.update(b"{")
-        for name in sorted(value):
-            _feed(sha, name)
-            _feed(sha, value[name])
-        sha.update(b"}")
-    elif callable(value) and not isinstance(value, type):
-        _feed_function(sha, value)
-    else:
-        sha.update(f"{type(value).__name__} {value!r};".encode())
-
-
-def _feed_function(sha: Any, function: Any) -> None:
-    """Feed what determines a function, as far as it can be read: its code, defaults and closure."""
-    code = getattr(function, "__code__", None)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    sha.update(f"function {getattr(function, '__module__', None)}.{name};".encode())
-    if code is not None:
-        _feed_code(sha, code)
-        _feed(sha, function.__defaults__ or ())
-        for cell in function.__closure__ or ():
-            try:
-                inside = cell.cell_contents
-            except ValueError:  # not filled yet
-                inside = None
-            _feed(sha, inside if isinstance(inside, (tuple, str, int, float, np.ndarray)) else type(inside).__name__)
-
-
-def _feed_code(sha: Any, code: Any) -> None:
-    sha.update(code.co_code + " ".join(code.co_names).encode())
-    for constant in code.co_consts:
-        if hasattr(constant, "co_code"):
-            _feed_code(sha, constant)
-        else:
-            members = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant  # in any order
-            sha.update(repr(members).encode())
-
-
-def digest(value: object) -> str:
-    """Type-sensitive digest of a value made of numbers, strings, arrays, NamedTuples and dicts.
-
-    >>> digest((1, 2.0)) == digest((1, 2))
-    False
-    """
-    sha = hashlib.sha256()
-    _feed(sha, value)
-    return sha.hexdigest()[:32]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.arguments import LARGEST_BATCH, MANY, MOST, is_whole
-from ..core.settings import digest
+from ..core.digests import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
 from .catalog import FLAGSHIP, find
 from .method_files import file_methods, is_file, named_in

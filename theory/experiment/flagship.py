@@ -268,7 +268,7 @@ def _require_writable(out: str) -> None:
 
 def _open_record(configuration: Any, command: Any, data: Any, problem: Any, constants: Any, more: Any) -> Recorder:
     """A new record with its first line."""
-    from ..core.settings import digest
+    from ..core.digests import digest
 
     try:
         recorder = Recorder(configuration.out, configuration.digest())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.settings import digest
+from ..core.digests import digest
 from ..reporting.files import ConfigurationError
 from ..reporting.json_values import class_at, from_json, path_of, to_json
 from ..reporting.progress import Progress

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..core import python_generic, require
+from ..core.digests import digest
 from ..core.mapped import map_of
-from ..core.settings import digest
 from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
 from .matrix import CSR, some_rows

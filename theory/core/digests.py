@@ -1,0 +1,148 @@
+"""Digests of values and of the code that a user wrote, which tell whether two runs are the same."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import sys
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .fingerprints import PACKAGE
+from .mapped import map_of
+
+__all__ = ["digest", "digest_and_unknown"]
+
+# the package's own code has a digest of its own in a run's description, and libraries have versions
+LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
+PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic, np.dtype, enum.Enum)
+
+
+@functools.cache
+def _is_own(file: str) -> bool:
+    """Whether a file is neither of the package nor of a library."""
+    return not str(Path(file).resolve()).startswith((str(PACKAGE), *LIBRARIES))
+
+
+class _Digest:
+    """Takes in values; functions of the user by code, defaults, closures, and the globals that they name."""
+
+    def __init__(self) -> None:
+        self.sha = hashlib.sha256()
+        self.unknown: list[str] = []
+        self._seen: dict[int, Any] = {}  # functions and classes, which may name each other
+
+    def feed(self, value: Any, where: str = "the value") -> None:
+        """Take in a value; ``where`` names it, should it be of a kind of which nothing is known."""
+        update = self.sha.update
+        value = getattr(value, "py_func", value)
+        if isinstance(value, tuple):
+            update(f"{type(value).__module__}.{type(value).__qualname__}({len(value)}".encode())
+            for name, part in zip(getattr(value, "_fields", [where] * len(value)), value, strict=True):
+                self.feed(part, name)
+            update(b")")
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            update(f"array {value.dtype.str} {value.shape}".encode())
+            known = map_of(value)
+            if known is not None:  # of a checked file: it need not be read
+                update(f"mapped {known.checksum}".encode())
+            elif value.size:
+                update(np.ascontiguousarray(value).view(np.uint8).data)
+        elif isinstance(value, dict):
+            update(b"{")
+            for name in sorted(value, key=repr):
+                self.feed(name, where)
+                self.feed(value[name], str(name))
+            update(b"}")
+        elif isinstance(value, list):
+            update(f"list({len(value)}".encode())
+            for part in value:
+                self.feed(part, where)
+            update(b")")
+        elif isinstance(value, (set, frozenset)):
+            update(f"set {sorted(map(repr, value))}".encode())
+        elif isinstance(value, PLAIN):
+            update(f"{type(value).__name__} {value!r};".encode())
+        elif isinstance(value, types.ModuleType):
+            update(f"module {value.__name__};".encode())
+        elif isinstance(value, types.MethodType):
+            self.feed((value.__func__, value.__self__), where)
+        elif isinstance(value, functools.partial):
+            self.feed((value.func, value.args, value.keywords), where)
+        elif isinstance(value, (types.FunctionType, type)):
+            self._named(value, where)
+        elif isinstance(value, (types.BuiltinFunctionType, np.ufunc)) or hasattr(value, "table"):  # NumPy's; generics
+            update(f"function {getattr(value, '__module__', '')}.{value.__name__};".encode())
+        elif vars(type(value)).get("__dict__") is not None and _is_own_class(type(value)):
+            self.feed((type(value), vars(value)), where)
+        else:
+            update(f"{type(value).__module__}.{type(value).__qualname__};".encode())
+            self.unknown.append(f"{where} ({type(value).__name__})")
+
+    def _named(self, thing: Any, where: str) -> None:
+        self.sha.update(f"{type(thing).__name__} {thing.__module__}.{thing.__qualname__};".encode())
+        if id(thing) in self._seen:
+            return
+        self._seen[id(thing)] = thing
+        if isinstance(thing, type):
+            for name, value in vars(thing).items() if _is_own_class(thing) else ():
+                if isinstance(value, (types.FunctionType, staticmethod, classmethod, property, *PLAIN)):
+                    if name not in ("__module__", "__doc__", "__firstlineno__"):
+                        self.feed(getattr(value, "__func__", getattr(value, "fget", value)), name)
+            return
+        names = self._code(thing.__code__)
+        self.feed((thing.__defaults__, thing.__kwdefaults__), where)
+        for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
+            try:
+                self.feed(cell.cell_contents, name)
+            except ValueError:  # not filled yet
+                self.sha.update(b"empty")
+        if not _is_own(thing.__code__.co_filename):
+            return
+        for name in names:
+            if name in thing.__globals__:
+                value = thing.__globals__[name]
+                self.feed(value, name)
+                if isinstance(value, types.ModuleType) and _is_own(getattr(value, "__file__", None) or __file__):
+                    for inner in names:  # what the code may take from a module of the user
+                        if inner in vars(value):
+                            self.feed(vars(value)[inner], f"{name}.{inner}")
+
+    def _code(self, code: types.CodeType) -> list[str]:
+        """Take in a code object; the names in it and in those inside it."""
+        names = list(code.co_names)
+        self.sha.update(code.co_code + " ".join(code.co_names).encode())
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                names += self._code(constant)
+            else:
+                members = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant  # in any order
+                self.sha.update(repr(members).encode())
+        return list(dict.fromkeys(names))
+
+
+def _is_own_class(cls: type) -> bool:
+    return cls.__module__ != "builtins" and _is_own(
+        getattr(sys.modules.get(cls.__module__), "__file__", None) or "<cell>"
+    )
+
+
+def digest_and_unknown(value: object) -> tuple[str, list[str]]:
+    """The digest, and what in the value is of a kind of which nothing but the type is in it."""
+    made = _Digest()
+    made.feed(value)
+    return made.sha.hexdigest()[:32], made.unknown
+
+
+def digest(value: object) -> str:
+    """Type-sensitive digest of a value made of numbers, strings, arrays, tuples, dicts and functions.
+
+    >>> digest((1, 2.0)) == digest((1, 2))
+    False
+    """
+    return digest_and_unknown(value)[0]
