@@ -1,6 +1,7 @@
 """A short job for mpirun: one run of ten steps with a worker on each rank; what counts is how it ends.
 
-With the argument ``announced`` rank 0 is late, and all others say so at once.
+With the argument ``announced`` rank 0 is late, and all others say so at once; with others one rank fails, is absent, or
+leaves, in the first run on this communicator.
 """
 
 from __future__ import annotations
@@ -28,5 +29,18 @@ def late(intermediate_result):
 if "announced" in sys.argv:
     th.run(method, problem, **known)  # what there is to compile
     watch.ANNOUNCED, watch.TOLD, known["callback"] = 0.5, 1.0, late
+if "nan" in sys.argv and world.Get_rank() == 1:
+    known["x0"] = np.full(8, np.nan)
+if "absent" in sys.argv:
+    watch.ANNOUNCED, known["patience"] = 0.5, 3.0
+    if world.Get_rank() == 1:
+        time.sleep(60.0)
+if "leaves" in sys.argv:
+    known["callback"] = lambda intermediate_result: sys.exit(7)
+if "raises" in sys.argv:  # every rank, which may catch it
+    try:
+        th.run(method, problem, **known | {"steps": 0})
+    except ValueError:
+        print("caught", flush=True)
 with th.abort_on_error(world):
     th.run(method, problem, **known)

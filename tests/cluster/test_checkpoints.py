@@ -20,7 +20,7 @@ from conftest import ROOT, find_mpirun, run_mpi
 
 import theory as th
 from theory.cluster import setup as setup_of_runs
-from theory.cluster.checkpoints import EXIT_CODE, Interrupted, ResumeError, stored
+from theory.cluster.checkpoints import EXIT_CODE, Checkpoints, Interrupted, ResumeError, stored
 from theory.core.run_state import Piece
 from theory.core.stored_arrays import MARKER, DamagedError
 
@@ -153,6 +153,22 @@ def test_a_signal_writes_a_checkpoint_and_ends(number, tmp_path):
     assert [path.name for path in stored(tmp_path)] == ["step-000000000012"]
     assert signal.getsignal(number) is before
     same(small(resume=tmp_path), small())
+
+
+def test_a_signal_while_the_last_checkpoint_is_written_is_obeyed(tmp_path, monkeypatch):
+    seen, write = [], Checkpoints.write
+
+    def signalled(self, state):
+        os.kill(os.getpid(), signal.SIGTERM)
+        write(self, state)
+
+    monkeypatch.setattr(Checkpoints, "write", signalled)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        small(checkpoint=tmp_path, every=100)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert seen == [signal.SIGTERM] and len(stored(tmp_path)) == 1
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -567,6 +583,25 @@ def test_a_rank_that_is_late_is_named_and_nothing_is_left_of_it_at_the_end():
         said = [line for line in found.stderr.splitlines() if line.startswith(f"rank {rank} on ")]
         assert any(" waits for rank 0 on " in line and ": what rank 0 evaluates, for " in line for line in said), said
     assert "rank 0 on" not in [line[:9] for line in found.stderr.splitlines()]
+
+
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("nan", 1, "rank 1 of 2 failed and ends the job"),
+        ("leaves", 7, "rank 0 of 2 failed and ends the job"),
+        ("absent", 1, "rank 0 on .* ends the job: rank 1 on .* did not answer for"),
+        ("raises", 0, ""),
+    ],
+)
+def test_the_first_run_waits_for_nobody_for_ever(what, code, said):
+    begin = time.monotonic()
+    found = run_mpi(2, ROOT / "tests" / "short_job.py", what, timeout=120)
+    assert found.returncode == code and re.search(said, found.stderr), found.stderr
+    assert time.monotonic() - begin < 30.0 + 10.0 * (what == "absent")
+    assert found.stdout.count("caught") == 2 * (what == "raises")
 
 
 @pytest.mark.mpi

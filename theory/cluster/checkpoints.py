@@ -216,9 +216,14 @@ class Checkpoints:
         try:
             with self._locked():
                 yield
+        except Interrupted:
+            self._signal = 0
+            raise
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+            if self._signal:  # it came too late for a checkpoint of its own
+                signal.raise_signal(self._signal)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -178,74 +178,77 @@ def run(
     >>> th.run(method, problem, workers=2, steps=3, x0=np.ones(4)).x
     array([0.125, 0.125, 0.125, 0.125])
     """
-    flag("fast", fast)
-    flag("verbose", verbose)
     seeds = seeds_of(seed)
     if not is_whole(seed) and np.iterable(seed):
         arguments = {name: given for name, given in locals().items() if name not in ("seeds", "seed")}
         return cast(Any, run_seeds)(
             lambda one: run(**arguments, seed=one), seeds, replicas, checkpoint=checkpoint, resume=resume
         )
-    if step is not None:
-        require(hasattr(method, "_replace"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
-        method = method._replace(step=step)
-    require(callback is None or callable(callback), "callback", callback, "a function", TypeError)
-    setup = prepare(
-        method,
-        problem,
-        workers=workers,
-        steps=steps,
-        seed=seed,
-        samples=samples,
-        x0=x0,
-        replicas=replicas,
-        record_every=record_every,
-        dtype=dtype,
-        wire_dtype=wire_dtype,
-        comm=comm,
-        compression_error=compression_error,
-        epochs=epochs,
-        identity=identity,
-    )
-    targets = read_targets(tol, target, setup.problem)
-    if replicas > 1:
-        require(not (targets.goals or targets.budgets), "tol and target", (tol, target), "None with replicas > 1")
-        require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
-        require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
-        require(callback is None, "callback", callback, "None with replicas > 1")
-    require(checkpoint != "", "checkpoint", checkpoint, "the path of a folder; '.' is the current one")
-    folder = None if checkpoint is None else Path(checkpoint)
-    keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
-    with Watch(comm, patience, keeper.ending), keeper.listening(), abort_unless_all_raise(comm):
-        if comm is not None:
-            given = (
-                method,
-                problem,
-                workers,
-                setup.records,
-                setup.watched,
-                seed,
-                setup.start,
-                str(dtype),
-                tuple(targets),
-            )
-            mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
-        state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
-        if state is not None:
-            setup, rows = continued(setup, state)
-            keeper.seconds = state.notes["seconds"]
+    require(comm is None or hasattr(comm, "Get_size"), "comm", comm, "None, or a communicator of mpi4py", TypeError)
+    with Watch(comm, patience) as watch, abort_unless_all_raise(comm):
+        flag("fast", fast)
+        flag("verbose", verbose)
+        if step is not None:
+            require(hasattr(method, "_replace"), "method", method, "a method, such as ParallelSGD(...)", TypeError)
+            method = method._replace(step=step)
+        require(callback is None or callable(callback), "callback", callback, "a function", TypeError)
+        setup = prepare(
+            method,
+            problem,
+            workers=workers,
+            steps=steps,
+            seed=seed,
+            samples=samples,
+            x0=x0,
+            replicas=replicas,
+            record_every=record_every,
+            dtype=dtype,
+            wire_dtype=wire_dtype,
+            comm=comm,
+            compression_error=compression_error,
+            epochs=epochs,
+            identity=identity,
+        )
+        targets = read_targets(tol, target, setup.problem)
         if replicas > 1:
-            return _run_replicas(setup, replicas, fast, keeper, state, rows)
-        transport: Memory | mpi.Ranks = Memory()
-        if comm is None:
-            driver = Driver(make_run(setup, transport), fast)
-        else:
-            transport = mpi.Ranks(comm)
-            driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
-        result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
-        driver.run.release()
-        transport.close()
-        return result
+            require(not (targets.goals or targets.budgets), "tol and target", (tol, target), "None with replicas > 1")
+            require(not compression_error, "compression_error", compression_error, "False with replicas > 1")
+            require(comm is None, "comm", comm, "None with replicas > 1: replicas run in the simulator")
+            require(callback is None, "callback", callback, "None with replicas > 1")
+        require(checkpoint != "", "checkpoint", checkpoint, "the path of a folder; '.' is the current one")
+        folder = None if checkpoint is None else Path(checkpoint)
+        keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
+        watch.last = keeper.ending
+        with keeper.listening():
+            if comm is not None:
+                given = (
+                    method,
+                    problem,
+                    workers,
+                    setup.records,
+                    setup.watched,
+                    seed,
+                    setup.start,
+                    str(dtype),
+                    tuple(targets),
+                )
+                mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
+            state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
+            if state is not None:
+                setup, rows = continued(setup, state)
+                keeper.seconds = state.notes["seconds"]
+            if replicas > 1:
+                return _run_replicas(setup, replicas, fast, keeper, state, rows)
+            transport: Memory | mpi.Ranks = Memory()
+            if comm is None:
+                driver = Driver(make_run(setup, transport), fast)
+            else:
+                transport = mpi.Ranks(comm)
+                driver = in_turn(comm, lambda: _warmed_up(setup, transport, fast))
+            result = _run_once(driver, callback, transport, keeper, state, rows, targets, verbose)
+            driver.run.release()
+            transport.close()
+            return result
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 import threading
 import time
@@ -42,16 +43,21 @@ class Watch:
         Of the run; with one rank, or None, nothing is watched.
     patience : float
         Seconds after which the job is ended; 0: never.
+
+    Attributes
+    ----------
     last : callable
         Returns what is said about the last checkpoint, and the exit code of a job that is ended.
     """
 
-    def __init__(self, comm: Any, patience: Any, last: Callable[[], tuple[str, int]]) -> None:
+    def __init__(self, comm: Any, patience: Any) -> None:
         number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience < np.inf
         require(number, "patience", patience, "seconds, or 0: for ever")
-        self.comm, self.patience, self.last = comm, float(patience), last
+        self.comm, self.patience = comm, float(patience)
+        self.last: Callable[[], tuple[str, int]] = lambda: ("no checkpoint was written", 1)
         self.ranks: int = 1 if comm is None else comm.Get_size()
         self.rank: int = 0 if comm is None else comm.Get_rank()
+        self._hosts: tuple[str, ...] = (platform.node(),) * self.ranks  # until all have said theirs
         self._done, self._thread = threading.Event(), threading.Thread(target=self._look, daemon=True)
         self._first = PRESENT.count
         self._heard = np.full(self.ranks, -(2**62), np.int64)  # the last wait that each rank announced
@@ -60,9 +66,11 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if self.ranks > 1:
-            self._hosts = place_of(self.comm).hosts
             self._first = PRESENT.count
             self._thread.start()
+            PRESENT.begin("the beginning of a run")
+            self._hosts = place_of(self.comm).hosts
+            PRESENT.since = 0.0
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -180,7 +188,7 @@ def _raising(comm: Any) -> set[int]:
     return set(range(comm.Get_size())) - set(waiting)
 
 
-def _end_job(comm: Any, raising: set[int]) -> NoReturn:
+def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
     """End the job with this traceback, if no lower rank does."""
     rank = comm.Get_rank()
     if rank != min(raising):
@@ -188,7 +196,8 @@ def _end_job(comm: Any, raising: set[int]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.write(f"rank {rank} of {comm.Get_size()} failed and ends the job:\n{traceback.format_exc()}")
     sys.stderr.flush()
-    _abort(comm, 1)
+    code = error.code if isinstance(error, SystemExit) else 130 if isinstance(error, KeyboardInterrupt) else 1
+    _abort(comm, code if isinstance(code, int) and code else 1)
 
 
 @contextlib.contextmanager
@@ -214,10 +223,10 @@ def abort_on_error(comm: Any) -> Iterator[None]:
     """
     try:
         yield
-    except Exception:
+    except BaseException as error:  # sys.exit() and Ctrl-C, too, leave the others waiting
         if comm is None or comm.Get_size() == 1:
             raise
-        _end_job(comm, _raising(comm))
+        _end_job(comm, _raising(comm), error)
 
 
 @contextlib.contextmanager
@@ -225,7 +234,7 @@ def abort_unless_all_raise(comm: Any) -> Iterator[None]:
     """The same, where an error that all ranks raise is theirs to catch."""
     try:
         yield
-    except Exception:
+    except BaseException as error:
         if comm is None or comm.Get_size() == 1 or len(raising := _raising(comm)) == comm.Get_size():
             raise
-        _end_job(comm, raising)
+        _end_job(comm, raising, error)

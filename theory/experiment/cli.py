@@ -470,12 +470,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 parser_of("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
             return COMMANDS[argv[0]](argv[1:], comm)
         return _run(argv, comm, flagship=True)
-    except KeyboardInterrupt:  # before or between runs; a run stops at its next evaluation
+    except KeyboardInterrupt as stopped:  # before or between runs; a run stops at its next evaluation
         if Parser.speaks:
             print("interrupted", file=sys.stderr, flush=True)
+        code = getattr(stopped, "exit_code", 130)
         if comm is not None and comm.Get_size() > 1:
-            comm.Abort(130)
-        return 130
+            comm.Abort(code)
+        return code
     except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one stops a run at its next evaluation, so that partial results are saved."""
+"""Ctrl-C, SIGTERM and SIGUSR1: the first one stops a run at its next evaluation, so that partial results are saved."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import signal
 import threading
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 GRACE = 10.0  # grace period in seconds in which rank 0 should stop all ranks
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal that came between runs; ``exit_code`` is the shell's of a process that it ends."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
 
 
 class Interruption:
     """Handles the signals while it is entered.
 
-    On rank 0 a signal is recorded during a run (``running`` is set), and raises ``KeyboardInterrupt`` otherwise, or the
+    On rank 0 a signal is recorded during a run (``running`` is set), and raises `Signalled` otherwise, or the
     second time.  The other ranks wait for rank 0 to stop them all at the same step; if only one of them got the signal,
     it ends after a grace period, and the launcher then ends the job.
 
@@ -50,7 +58,7 @@ class Interruption:
             return
         again, self.signal = self.signal is not None, self.signal or number
         if again or not self.running:
-            raise KeyboardInterrupt
+            raise Signalled(self.signal)
 
     @property
     def reason(self) -> str:

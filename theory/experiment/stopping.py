@@ -34,7 +34,7 @@ class Stopping(NamedTuple):
 
         try:
             interval(self._every, 1)
-            Watch(None, self.patience, lambda: ("", 1))
+            Watch(None, self.patience)
         except ValueError as error:
             raise ConfigurationError(f"--{error}") from None
         same = self.resume is not None and self.resume == self.checkpoint
