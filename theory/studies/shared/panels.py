@@ -29,3 +29,9 @@ def looks(names) -> dict:
 
     with style():
         return dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
+
+
+def bars(axes, x, samples, **look) -> None:
+    """The mean of each of ``samples``, with its standard deviation over the seeds as a bar."""
+    means, spreads = [one.mean() for one in samples], [one.std() for one in samples]
+    axes.errorbar(x, means, spreads, markerfacecolor="none", linewidth=0.8, elinewidth=0.7, **look)
