@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,6 +152,7 @@ def _statements(rows, chosen: dict[str, Way], share: float, topics: bool) -> lis
     table, about, memory = ("", tables, (f"{plain}memory-saving", f"{wide}memory-saving")) if talk else (OURS, (), ())
     fixed_ones, fresh_ones = ([make(s) for s in (0.6, 0.9) if make(s) in best] for make in (fixed, sketched))
     said: list[Statement] = []
+    trials: list[Any]
 
     def say(id, text, trials, numbers, source=table, bears_on=about, values=None):
         said.append(Statement(id, text, trials, numbers, source, bears_on, values or {}))
@@ -226,12 +227,9 @@ def _statements(rows, chosen: dict[str, Way], share: float, topics: bool) -> lis
     say("memory-saved", text, trials, numbers, "", memory if topics else (), values)
 
     for name in low[1:]:
-        text, slide = (
-            "Unbiased blocks without memory lose accuracy against SGD.",
-            "conef/slide-unbiased-compressors-enlarge",
-        )
-        numbers = f"{_spread(best[name])} against {_spread(sgd)}."
-        say("unbiased-loses", text, [below(sgd.cost, best[name].cost)], numbers, table, (slide,))
+        text = "Unbiased blocks without memory lose accuracy against SGD."
+        numbers, entry = f"{_spread(best[name])} against {_spread(sgd)}.", "conef/slide-unbiased-compressors-enlarge"
+        say("unbiased-loses", text, [below(sgd.cost, best[name].cost)], numbers, table, (entry,))
     return said
 
 
@@ -325,16 +323,15 @@ def draw(rows, swept):
             y = [_held_out(row) for row in mine]
             by_step.append(curve([row.step for row in mine], y, label=name, linewidth=0.8, **look))
         middle.set(xlabel="momentum", title="by momentum", xticks=momenta)
-        ticks = {"log": "x", "xticks": sorted({row.step for row in tried}), "legend": None}
+        ticks: dict[str, Any] = {"log": "x", "xticks": sorted({row.step for row in tried}), "legend": None}
         paint(right, panel(by_step, x=r"step size, times $(1-m)/L$", title="by step size", **ticks))
         right.set_ylim(bottom=max(right.get_ylim()[0], 100 * max(held) - 20))  # accuracies further below are not shown
         if swept:
             for name in SWEPT[1:]:
                 points = [(d, 100 * lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
                 bars(grid[0, 3], [d for d, _ in points], [lost for _, lost in points], **look_of[name])
-            ticks = {"log": "x", "xticks": sorted({row.d for row in swept}), "legend": None}
-            text = {"x": "d", "y": "points lost against EFSGD", "title": "sweep over d"}
-            paint(grid[0, 3], panel(hline(0.0, k="0.7"), **text, **ticks))
+            ticks |= {"x": "d", "y": "points lost against EFSGD", "xticks": sorted({row.d for row in swept})}
+            paint(grid[0, 3], panel(hline(0.0, k="0.7"), title="sweep over d", **ticks))
             grid[0, 3].tick_params(axis="x", labelsize=6)
         left.legend(fontsize=6)
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -258,7 +258,7 @@ def draw(rows):
                 ends = [min(getattr(row, name), 1.08) for row in mine]
                 look = {"marker": "osD^v<>"[k % 7], "linewidth": 0.8}
                 measured.append(curve([row.beta for row in mine], ends, k, f"measured, step {step:g}", **look))
-            how = {"title": title, "ylim": (0.0, 1.12), "yticks": ticks, "legend": None}
+            how: dict[str, Any] = {"title": title, "ylim": (0.0, 1.12), "yticks": ticks, "legend": None}
             paint(axes, panel(known[:2], measured, known[2:], x=r"$\beta$", **how))
         grid[0, 0].set_ylabel("smallest sketch over d")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

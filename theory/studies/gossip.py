@@ -292,9 +292,9 @@ class Cell(NamedTuple):
                 raise StopIteration
 
         shards = "by_label" if self.shards == SORTED else "contiguous"
-        step, graph = Constant(step / lipschitz(self.problem)), GRAPHS[self.graph]
-        method = make(step=step, graph=graph, batch=self.options.batch, shards=shards)
-        how = {"workers": self.workers, "steps": steps, "record_every": steps // RECORDS, "seed": seed}
+        given = {"graph": GRAPHS[self.graph], "batch": self.options.batch, "shards": shards}
+        method = make(step=Constant(step / lipschitz(self.problem)), **given)
+        how: dict[str, Any] = {"workers": self.workers, "steps": steps, "record_every": steps // RECORDS, "seed": seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LongStepWarning)  # among those that are tried, some are too long
             done = run(method, self.problem, callback=watch, **how)

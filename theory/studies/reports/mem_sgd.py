@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -175,6 +176,7 @@ def statements_three(curves, ks, entry: str = "") -> list[Statement]:
         end, trials = _ends([top, *rivals]), [_as_low(top, rival) for rival in rivals]
         numbers = f"After {top.epochs[-1]:g} epochs: {_with_spreads(end)}.{_by_the_rate(top, rivals)}"
         said.append(Statement(f"{top.label}-as-qsgd", text, trials, numbers, bears_on=about, values=end))
+    others: dict[str, tuple[Any, tuple[str, ...]]]
     others = {f"QSGD with {bits} bits": (rival, both_ways) for bits, rival in zip((4, 8), rivals, strict=True)}
     others["SGD"] = by["SGD"], ("counted",) if DENSE in by else both_ways
     if DENSE in by:
