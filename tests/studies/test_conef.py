@@ -139,28 +139,6 @@ def paper() -> dict[str, Outcome]:
     }
 
 
-def verdicts(rows) -> list[str]:
-    return [said.verdict for said in conef.statements(list(rows.values()), training.ways(D, 0.1), 0.1)]
-
-
-def test_verdicts_follow_the_numbers():
-    rows = paper()
-    # EF matches; rbSGD far worse; fixed loses little; fresh; fixed beats none; kappa < 1; kappa >= 1; order; bytes;
-    # unbiased blocks lose
-    assert verdicts(rows) == [*["holds"] * 3, "fails", *["holds"] * 6]
-    assert verdicts(rows | {EF: outcome(EF, 0.91)})[0] == "fails"
-    assert verdicts(rows | {UNBIASED: outcome(UNBIASED, 0.92, memory=0)})[1] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.90, memory=400)})[2] == "in part"
-    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[3] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.87, memory=400, apart=0.01)})[4] == "undecided"
-    assert verdicts(rows | {QUANTIZED: outcome(QUANTIZED, success=False)})[5] == "in part"
-    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[6] == "in part"
-    assert verdicts(rows | {training.BLOCK: outcome(training.BLOCK, 0.97, memory=0)})[7] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.92, memory=500)})[8] == "in part"
-    for accuracy, apart, verdict in ((0.97, 0.001, "fails"), (0.92, 0.01, "undecided"), (0.92, 0.001, "holds")):
-        assert verdicts(rows | {UNBIASED: outcome(UNBIASED, accuracy, memory=0, apart=apart)})[9] == verdict
-
-
 @pytest.mark.parametrize(("share", "theirs"), [(0.1, [0, 1, 2, 3, 7, 8, 9]), (0.05, [8])])
 def test_the_talk_is_judged_where_it_has_numbers(share, theirs):
     """Its tables have 90 % less communication; what is not in them at all is ours with any share."""

@@ -39,8 +39,8 @@ def cell_of(problem, workers=9, shards=study.SHUFFLED):
 )
 def test_step_and_gamma_are_climbed_to_and_stay_if_all_diverge(loss, found):
     steps = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
-    cell = SimpleNamespace(steps=steps, run=lambda gamma, step, seed: SimpleNamespace(loss=loss(step, gamma)))
-    assert study.tuned(cell, lambda gamma: gamma, [0.03, 0.1, 0.3, 1.0][:4], 0) == found
+    cell = SimpleNamespace(steps=steps, trial=lambda gamma, step, seed: SimpleNamespace(loss=loss(step, gamma)))
+    assert study.tuned(cell, lambda gamma: gamma, [0.03, 0.1, 0.3, 1.0], 0) == found
 
 
 def test_the_grid_has_the_values_of_the_theorems(problem):
@@ -70,7 +70,7 @@ def test_choco_gets_contractions_and_the_others_no_bias():
 
 def test_a_trial_is_a_run(problem):
     cell, L = cell_of(problem, shards=study.SORTED), th.lipschitz(problem)
-    found = cell.run(lambda **given: th.DPSGD(**given), 0.25, seed=3)
+    found = cell.trial(lambda **given: th.DPSGD(**given), 0.25, seed=3)
     method = th.DPSGD(step=th.Constant(0.25 / L), graph=th.Ring(), batch=2, shards="by_label")
     done = th.run(method, problem, workers=9, steps=40, seed=3, record_every=2)
     assert np.array_equal(found.gap, done.history["f"] - cell.least)
@@ -81,7 +81,7 @@ def test_a_trial_is_a_run(problem):
 
 def test_a_run_that_ends_above_the_start_diverges(problem):
     cell = cell_of(problem)
-    assert math.isinf(cell.run(lambda **given: th.DPSGD(**given), 1e4, seed=0).loss)
+    assert math.isinf(cell.trial(lambda **given: th.DPSGD(**given), 1e4, seed=0).loss)
     rows = np.arange(study.RECORDS + 1.0)
     rising = study.Run(rows, 1.0 + rows, rows, rows, 1.0)
     assert math.isinf(rising.loss)
