@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,36 +159,31 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
         return float(np.mean(found))
 
     rows, reached = [], {step: end(step, ErrorFeedback()) for step in options.grid}
-    overlaps: dict[int, float] = {}
-
-    def stable(part: int, beta: float) -> bool:
-        if part not in overlaps:
-            sketches = [CountSketch(width(part), seed=one) for one in keys]
-            overlaps[part] = max(overlap(sketch, d, block.k) for sketch in sketches)
-        return (1.0 - beta) * overlaps[part] < 2.0
 
     def width(part: int) -> int:
         return max(1, round(part * d / options.parts))
+
+    @cache
+    def largest_overlap(part: int) -> float:
+        return max(overlap(CountSketch(width(part), seed=one), d, block.k) for one in keys)
+
+    @cache
+    def end_of(part: int, step: float, beta: float) -> float:
+        return end(step, LinearSketchFeedback(CountSketch(width(part)), beta))
 
     def search(good) -> float:
         found = smallest(good, range(1, options.parts + 1))
         return math.inf if found is None else found / options.parts
 
     for beta in track(betas, "table 1"):
-        forgets = search(lambda part, beta=beta: stable(part, beta))
+        forgets = search(lambda part, beta=beta: (1.0 - beta) * largest_overlap(part) < 2.0)
         for step in options.grid:
-            seen: dict[int, float] = {}
-
-            def below(limit, step=step, beta=beta, seen=seen):
-                def good(part):
-                    if part not in seen:
-                        seen[part] = end(step, LinearSketchFeedback(CountSketch(width(part)), beta))
-                    return seen[part] <= limit
-
-                return search(good)
-
             goal = start - options.decrease * (start - reached[step])
-            rows.append(Frontier(beta, step, below(start), below(goal), forgets))
+            bounded, converged = (
+                search(lambda part, step=step, beta=beta, most=most: end_of(part, step, beta) <= most)
+                for most in (start, goal)
+            )
+            rows.append(Frontier(beta, step, bounded, converged, forgets))
     return rows, {step: f / start for step, f in reached.items()}
 
 

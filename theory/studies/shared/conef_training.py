@@ -295,30 +295,20 @@ def _outcome(name: str, momentum: float, step: float, problem, test, runs) -> Ou
     failed = _failed(runs)
     held = [math.nan if done.status == DIVERGED else accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
-    return Outcome(
-        name,
-        problem.d,
-        momentum,
-        step,
-        np.array(held),
-        math.nan if failed else float(np.mean([done.fun for done in runs])),
-        shown.nit,
-        float(np.mean([done.history["seconds"][-1] for done in runs])),
-        float(shown.history["bits_up"][-1]),
-        shown.memory_bytes,
-        not failed,
-        shown.message,
-    )
+    loss = math.nan if failed else float(np.mean([done.fun for done in runs]))
+    seconds = float(np.mean([done.history["seconds"][-1] for done in runs]))
+    sent, stored = float(shown.history["bits_up"][-1]), shown.memory_bytes
+    ended = (np.array(held), loss, shown.nit, seconds, sent, stored, not failed, shown.message)
+    return Outcome(name, problem.d, momentum, step, *ended)
 
 
 def best_outcomes(rows) -> dict[str, Outcome]:
     """For each method the row with the least training loss; if all diverged, that of the shortest step."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, list[Outcome]] = {}
     for row in rows:
-        before = found.get(row.method)
-        better = before is None or (row.success and not (before.success and before.loss <= row.loss))
-        if not better and before is not None:
-            better = not row.success and not before.success and row.step < before.step
-        if better:
-            found[row.method] = row
-    return found
+        found.setdefault(row.method, []).append(row)
+
+    def rank(row: Outcome) -> tuple[bool, float]:
+        return not row.success, row.loss if row.success else row.step
+
+    return {name: min(tried, key=rank) for name, tried in found.items()}
