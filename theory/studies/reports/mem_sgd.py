@@ -47,8 +47,6 @@ PUBLISHED = {
     ),
 }
 PUBLISHED_ROWS = {"dense": (400_000, "epsilon"), "rcv1": (677_399, "RCV1")}
-
-
 FAR = 100.0  # times f of SGD: no number from there on
 CUT = 300.0  # of the figure, at this factor of the lowest end
 X_LABELS = {"epochs": "epochs", "counted": "bits, as the authors count", "sent": "payload bits, as sent"}
