@@ -16,9 +16,8 @@ from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
-from theory.studies import StudyConfiguration, conef_table_1, run_study
+from theory.studies import StudyConfiguration, conef, conef_table_1, run_study
 from theory.studies.conef_table_1 import Frontier, overlap, smallest
-from theory.studies.reports import conef as conef_pages
 from theory.studies.shared import conef_training as training
 from theory.studies.shared.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
 from theory.studies.shared.problems import digits
@@ -86,7 +85,7 @@ def test_each_momentum_is_a_case_of_its_own():
     rows = [
         row._replace(accuracy=row.accuracy - 0.1) if (row.method, row.momentum) == (EF, 0.9) else row for row in rows
     ]
-    said = {one.id: one for one in conef_pages.statements(rows, chosen, 0.1)}["efsgd"]
+    said = {one.id: one for one in conef.statements(rows, chosen, 0.1)}["efsgd"]
     assert said.verdict == "in part" and len(said.trials) == 2
     assert "Momentum 0: " in said.numbers and "Momentum 0.9: " in said.numbers
     assert said.numbers.index("(holds)") < said.numbers.index("(fails)")
@@ -140,32 +139,10 @@ def paper() -> dict[str, Outcome]:
     }
 
 
-def verdicts(rows) -> list[str]:
-    return [said.verdict for said in conef_pages.statements(list(rows.values()), training.ways(D, 0.1), 0.1)]
-
-
-def test_verdicts_follow_the_numbers():
-    rows = paper()
-    # EF matches; rbSGD far worse; fixed loses little; fresh; fixed beats none; kappa < 1; kappa >= 1; order; bytes;
-    # unbiased blocks lose
-    assert verdicts(rows) == [*["holds"] * 3, "fails", *["holds"] * 6]
-    assert verdicts(rows | {EF: outcome(EF, 0.91)})[0] == "fails"
-    assert verdicts(rows | {UNBIASED: outcome(UNBIASED, 0.92, memory=0)})[1] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.90, memory=400)})[2] == "in part"
-    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[3] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.87, memory=400, apart=0.01)})[4] == "undecided"
-    assert verdicts(rows | {QUANTIZED: outcome(QUANTIZED, success=False)})[5] == "in part"
-    assert verdicts(rows | {sketched(0.6): outcome(sketched(0.6), 0.925)})[6] == "in part"
-    assert verdicts(rows | {training.BLOCK: outcome(training.BLOCK, 0.97, memory=0)})[7] == "in part"
-    assert verdicts(rows | {fixed(0.9): outcome(fixed(0.9), 0.92, memory=500)})[8] == "in part"
-    for accuracy, apart, verdict in ((0.97, 0.001, "fails"), (0.92, 0.01, "undecided"), (0.92, 0.001, "holds")):
-        assert verdicts(rows | {UNBIASED: outcome(UNBIASED, accuracy, memory=0, apart=apart)})[9] == verdict
-
-
 @pytest.mark.parametrize(("share", "theirs"), [(0.1, [0, 1, 2, 3, 7, 8, 9]), (0.05, [8])])
 def test_the_talk_is_judged_where_it_has_numbers(share, theirs):
     """Its tables have 90 % less communication; what is not in them at all is ours with any share."""
-    said = conef_pages.statements(list(paper().values()), training.ways(D, share), share)
+    said = conef.statements(list(paper().values()), training.ways(D, share), share)
     assert [i for i, one in enumerate(said) if not one.source] == theirs
     assert {one.source for one in said} == {"", "our comparison"}
     assert ("the talk's order" in said[7].text) == (share == 0.1)
@@ -179,10 +156,10 @@ def test_what_is_lost_must_fall_clearly_with_the_dimension():
             for row in (outcome(EF, 0.95, d=d), outcome("ConEF", 0.95 - loss, d=d, apart=apart))
         ]
 
-    assert conef_pages.sweep_statement(rows((0.03, 0.02, 0.01))).verdict == "holds"
-    assert conef_pages.sweep_statement(rows((0.01, 0.02, 0.03))).verdict == "fails"
-    assert conef_pages.sweep_statement(rows((0.03, 0.02, 0.01), apart=0.02)).verdict == "holds"  # seed by seed
-    assert [d for d, _ in conef_pages.losses(rows((0.03, 0.02, 0.01)), "ConEF")] == [100, 1000, 10_000]
+    assert conef.sweep_statement(rows((0.03, 0.02, 0.01))).verdict == "holds"
+    assert conef.sweep_statement(rows((0.01, 0.02, 0.03))).verdict == "fails"
+    assert conef.sweep_statement(rows((0.03, 0.02, 0.01), apart=0.02)).verdict == "holds"  # seed by seed
+    assert [d for d, _ in conef.losses(rows((0.03, 0.02, 0.01)), "ConEF")] == [100, 1000, 10_000]
 
 
 # --- table 1 ----------------------------------------------------------------------------------------------------------

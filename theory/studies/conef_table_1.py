@@ -5,24 +5,26 @@ The memory is that of the authors' code: one fixed linear sketch, of which (1 - 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import bounds
-from ..cluster.run import DIVERGED, run
+from ..cluster.run import DIVERGED
 from ..compressors import FIXED, CountSketch, RandomBlock, compress
 from ..core import require, setting
 from ..core.random import key
-from ..methods import ErrorFeedback, LinearSketchFeedback, ParallelSGD
-from ..methods.schedules import Constant
+from ..methods import ErrorFeedback, LinearSketchFeedback
 from ..plots.figure_style import COLUMN
+from ..plots.lecture import curve, hline, paint, panel
 from ..plots.text import number
 from ..problems import lipschitz, softmax, value
 from ..reporting.progress import track
-from .shared.conef_training import MOMENTUM, most_frequent
+from .shared.conef_training import MOMENTUM, Way, most_frequent, run_once
 from .shared.panels import canvas
 from .shared.problems import digits
 from .shared.report import OURS, Study, Table
@@ -144,65 +146,44 @@ def frontiers(betas, options: Options, seed: int = 0) -> tuple[list[Frontier], d
     start, unit, d = value(problem, np.zeros(problem.d)), (1.0 - MOMENTUM) / lipschitz(problem), problem.d
     keys = [int(key(seed + r, "conef-table-1")) % 2**62 for r in range(options.seeds)]
 
+    block = RandomBlock(max(1, int(options.share * d)))
+
     def end(step: float, feedback) -> float:
         """The mean over the seeds of f at the end; infinite if one of them diverges."""
         found = []
         for one in keys:
-            if isinstance(feedback, LinearSketchFeedback):  # a different hash for each seed
-                feedback = feedback._replace(sketch=feedback.sketch._replace(seed=one))
-            method = ParallelSGD(
-                RandomBlock(max(1, int(options.share * d))),
-                step=Constant(step * unit),
-                feedback=feedback,
-                batch=options.batch,
-                momentum=MOMENTUM,
-                nesterov=True,
-            )
-            done = run(
-                method,
-                problem,
-                workers=options.workers,
-                steps=options.steps,
-                seed=one,
-                record_every=max(1, options.steps // 4),
-                dtype=np.float32,
-            )
+            done = run_once(Way(block, feedback), step * unit, MOMENTUM, problem, options, one, records=4)
             if done.status == DIVERGED:
                 return math.inf
             found.append(done.fun)
         return float(np.mean(found))
 
     rows, reached = [], {step: end(step, ErrorFeedback()) for step in options.grid}
-    overlaps: dict[int, float] = {}
-
-    def stable(part: int, beta: float) -> bool:
-        if part not in overlaps:
-            sketches = [CountSketch(width(part), seed=one) for one in keys]
-            overlaps[part] = max(overlap(sketch, d, max(1, int(options.share * d))) for sketch in sketches)
-        return (1.0 - beta) * overlaps[part] < 2.0
 
     def width(part: int) -> int:
         return max(1, round(part * d / options.parts))
+
+    @cache
+    def largest_overlap(part: int) -> float:
+        return max(overlap(CountSketch(width(part), seed=one), d, block.k) for one in keys)
+
+    @cache
+    def end_of(part: int, step: float, beta: float) -> float:
+        return end(step, LinearSketchFeedback(CountSketch(width(part)), beta))
 
     def search(good) -> float:
         found = smallest(good, range(1, options.parts + 1))
         return math.inf if found is None else found / options.parts
 
     for beta in track(betas, "table 1"):
-        forgets = search(lambda part, beta=beta: stable(part, beta))
+        forgets = search(lambda part, beta=beta: (1.0 - beta) * largest_overlap(part) < 2.0)
         for step in options.grid:
-            seen: dict[int, float] = {}
-
-            def below(limit, step=step, beta=beta, seen=seen):
-                def good(part):
-                    if part not in seen:
-                        seen[part] = end(step, LinearSketchFeedback(CountSketch(width(part)), beta))
-                    return seen[part] <= limit
-
-                return search(good)
-
             goal = start - options.decrease * (start - reached[step])
-            rows.append(Frontier(beta, step, below(start), below(goal), forgets))
+            bounded, converged = (
+                search(lambda part, step=step, beta=beta, most=most: end_of(part, step, beta) <= most)
+                for most in (start, goal)
+            )
+            rows.append(Frontier(beta, step, bounded, converged, forgets))
     return rows, {step: f / start for step, f in reached.items()}
 
 
@@ -213,27 +194,17 @@ RESOLUTION = 0.1 + 1e-9  # from the talk's table
 
 def statements(rows) -> list[Statement]:
     """Verdicts on the talk's table, and on two laws of ours that it suggests."""
-    steps = list(dict.fromkeys(row.step for row in rows))
     curves = []
-    for step in steps:
+    for step, name in itertools.product(dict.fromkeys(row.step for row in rows), ("bounded", "converged")):
         mine = sorted((row for row in rows if row.step == step), key=lambda row: row.beta)
-        curves += [
-            (f"step {step:g}, {name}", [(row.beta, of(row)) for row in mine])
-            for name, of in (("bounded", lambda row: row.bounded), ("converged", lambda row: row.converged))
-        ]
+        curves.append((f"step {step:g}, {name}", [(row.beta, getattr(row, name)) for row in mine]))
     ends = "; ".join(
         f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}" for name, c in curves
     )
     about = ("conef/table-1-beta-and-the-smallest-sketch",)
-    said = [
-        Statement(
-            "smaller-sketch",
-            "The more of the memory stays at home, the smaller a sketch suffices.",
-            [all(b[1] <= a[1] for a, b in zip(curve, curve[1:], strict=False)) for _, curve in curves],
-            f"{ends}.",
-            bears_on=about,
-        )
-    ]
+    text = "The more of the memory stays at home, the smaller a sketch suffices."
+    trials = [all(b[1] <= a[1] for a, b in itertools.pairwise(curve)) for _, curve in curves]
+    said = [Statement("smaller-sketch", text, trials, f"{ends}.", bears_on=about)]
     for id, text, expected, source, bears_on in (
         ("as-in-the-talk", "The smallest sketches are those of the talk (within 0.1).", TALK.get, "", about),
         ("one-minus-beta", "The smallest sketch is 1 - beta (within 0.1).", lambda beta: 1.0 - beta, OURS, ()),
@@ -249,17 +220,13 @@ def statements(rows) -> list[Statement]:
     within = [row.bounded <= row.stable for row in rows]
     equal = sorted({row.beta for row in rows if row.bounded == row.stable})
     same = f" (the same at beta = {', '.join(f'{beta:g}' for beta in equal)})" if equal else ""
-    said.append(
-        Statement(
-            "forgets-and-bounded",
-            "Where a sketch forgets without gradients, training is bounded.",
-            within,
-            f"The smallest bounded sketch is no larger on {sum(within)} of {len(rows)}{same}. It can be "
-            "smaller: forgetting is asked of the mean square and of the worst bucket, say one with three neighbours, "
-            "which a run of this length need not show.",
-            OURS,
-        )
+    numbers = (
+        f"The smallest bounded sketch is no larger on {sum(within)} of {len(rows)}{same}. It can be smaller: "
+        "forgetting is asked of the mean square and of the worst bucket, say one with three neighbours, which a run of "
+        "this length need not show."
     )
+    text = "Where a sketch forgets without gradients, training is bounded."
+    said.append(Statement("forgets-and-bounded", text, within, numbers, OURS))
     return said
 
 
@@ -269,44 +236,26 @@ def _share(part: float) -> str:
 
 def draw(rows):
     """Smallest sketch against beta: the talk's, the measured ones for each step size, and both laws."""
-    steps = list(dict.fromkeys(row.step for row in rows))
-    betas = sorted({row.beta for row in rows})
+    steps, betas = list(dict.fromkeys(row.step for row in rows)), sorted({row.beta for row in rows})
+    law = {row.beta: row.stable for row in rows}
+    known = [
+        curve(list(TALK), list(TALK.values()), "0.2", "the talk", marker="x", linestyle=""),
+        curve(betas, [1.0 - beta for beta in betas], "0.5", r"$1-\beta$", linestyle="--"),
+        curve(list(law), list(law.values()), "0.4", "forgets without gradients", linestyle=":", linewidth=1.5),
+        hline(1.0, k="0.8"),
+    ]
+    ticks = {0: "0", 0.2: "0.2", 0.4: "0.4", 0.6: "0.6", 0.8: "0.8", 1: "1", 1.08: "none"}
     with canvas(1, 2, 1.05 * COLUMN) as (figure, grid):
-        for axes, title, of in zip(
-            grid[0],
-            ("f ends below its start", "f falls as with error feedback"),
-            (lambda row: row.bounded, lambda row: row.converged),
-            strict=True,
-        ):
-            axes.plot(list(TALK), list(TALK.values()), color="0.2", marker="x", linestyle="", label="the talk")
-            axes.plot(betas, [1.0 - b for b in betas], color="0.5", marker="", linestyle="--", label=r"$1-\beta$")
-            for step, marker, colour in zip(
-                steps, "osD^v<>", ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=False
-            ):
-                mine = [(row.beta, min(of(row), 1.08)) for row in rows if row.step == step]
-                axes.plot(
-                    *zip(*mine, strict=True),
-                    marker=marker,
-                    color=colour,
-                    linestyle="-",
-                    linewidth=0.8,
-                    markerfacecolor="none",
-                    label=f"measured, step {step:g}",
-                )
-            law = {row.beta: row.stable for row in rows}
-            axes.plot(
-                list(law),
-                list(law.values()),
-                color="0.4",
-                marker="",
-                linestyle=":",
-                linewidth=1.5,
-                label="forgets without gradients",
-            )
-            axes.axhline(1.0, color="0.8", linewidth=0.6, marker="", linestyle="-")
-            axes.set_ylim(0.0, 1.12)
-            axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.08], ["0", "0.2", "0.4", "0.6", "0.8", "1", "none"])
-            axes.set(xlabel=r"$\beta$", title=title)
+        titles = {"bounded": "f ends below its start", "converged": "f falls as with error feedback"}
+        for axes, (name, title) in zip(grid[0], titles.items(), strict=True):
+            measured = []
+            for k, step in enumerate(steps):
+                mine = [row for row in rows if row.step == step]
+                ends = [min(getattr(row, name), 1.08) for row in mine]
+                look = {"marker": "osD^v<>"[k % 7], "linewidth": 0.8}
+                measured.append(curve([row.beta for row in mine], ends, k, f"measured, step {step:g}", **look))
+            how: dict[str, Any] = {"title": title, "ylim": (0.0, 1.12), "yticks": ticks, "legend": None}
+            paint(axes, panel(known[:2], measured, known[2:], x=r"$\beta$", **how))
         grid[0, 0].set_ylabel("smallest sketch over d")
         figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

@@ -150,6 +150,26 @@ class Threshold(NamedTuple):
     at_most: int
     serial: np.ndarray
 
+    @property
+    def predicted(self) -> float:
+        """B_D + 1 with the least B_D."""
+        return bounds.largest_batch(self.least)
+
+    @property
+    def ends(self) -> Interval:
+        """The largest batch without loss, with what the intervals leave open."""
+        return Interval(self.measured, self.surely, self.at_most)
+
+    @property
+    def told(self) -> str:
+        """The same as text."""
+        return f"{self.measured} ({self.surely} to {self.at_most})"
+
+    @property
+    def where(self) -> str:
+        """The case as text."""
+        return f"{self.data}, T = {self.passes:g} n"
+
 
 class Speed(NamedTuple):
     """Rounds of one batch to the goal, with the best step for this batch, and how many times fewer than with B = 1.
@@ -307,26 +327,14 @@ def measure(
         points.append(point(batch))
         if points[-1].ratio.low > 10.0 * options.factor:
             break  # larger ones lose more
-    limit = int(min(bounds.largest_batch(lowest), top))
-    rising = {
-        name: _until(points, lambda p, name=name: getattr(p.ratio, name) <= options.factor)
-        for name in ("estimate", "high", "low")
-    }
-    found = Threshold(
-        task.name,
-        task.train.n,
-        passes,
-        2.0**e,
-        lowest,
-        mean,
-        bounds.divergent_batch(step, curvature),
-        point(limit),
-        rising["estimate"],
-        rising["high"],
-        rising["low"],
-        points[0].gap,
+    limit = point(int(min(bounds.largest_batch(lowest), top)))
+    measured, at_most, surely = (
+        _until(points, lambda p, end=end: getattr(p.ratio, end) <= options.factor)
+        for end in ("estimate", "low", "high")
     )
-    return found, points
+    stable = bounds.divergent_batch(step, curvature)
+    case = (task.name, task.train.n, passes, 2.0**e, lowest, mean, stable, limit)
+    return Threshold(*case, measured, surely, at_most, points[0].gap), points
 
 
 def _until(points, good) -> int:

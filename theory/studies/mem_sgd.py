@@ -6,6 +6,7 @@ shift a.  Figure 3 has gamma0/(1 + gamma0 l2 t) and the plain mean.  Bits are co
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,6 @@ from ..methods.schedules import InverseTime
 from ..problems import logistic, ridge, solve
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
-from .reports.mem_sgd import Size
 from .shared.problems import rcv1, real_or_twin
 
 GAMMA = 2.0
@@ -72,13 +72,9 @@ class Options(NamedTuple):
         """Reject values outside the domain."""
         known = ("rcv1", "dense", "rcv1-ridge")
         require(self.problem in known, "problem", self.problem, "one of " + ", ".join(map(repr, known)))
-        whole = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
-        require(
-            whole and self.ks and sorted(set(self.ks)) == list(self.ks),
-            "ks",
-            self.ks,
-            "a list of integers, at least 1, in increasing order",
-        )
+        good = isinstance(self.ks, tuple) and all(isinstance(k, int) and k >= 1 for k in self.ks)
+        good = good and len(self.ks) > 0 and sorted(set(self.ks)) == list(self.ks)
+        require(good, "ks", self.ks, "a list of integers, at least 1, in increasing order")
         for name in ("delay", "no_delay"):
             require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
         for name in ("epochs", "points", "seeds"):
@@ -88,6 +84,16 @@ class Options(NamedTuple):
         rates = self.rates if isinstance(self.rates, tuple) else ()
         positive = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in rates)
         require(rates and positive, "rates", self.rates, "a list of numbers above 0")
+
+
+class Size(NamedTuple):
+    """The problem: name of the data, rows, columns, entries, weight of the l2 term."""
+
+    name: str
+    n: int
+    d: int
+    nonzeros: int
+    l2: float
 
 
 class Way(NamedTuple):
@@ -249,22 +255,17 @@ def train(problem, ways, least: float, *, epochs: int, points: int, seeds: int, 
 def choose_rates(problem, ways, rates, seed: int) -> list[Way]:
     """Each way with the gamma0 that has the lowest f after one epoch, among ``rates``."""
     tried = [
-        way._replace(label=f"{way.label} {rate:g}", method=way.method._replace(step=with_rate(rate, problem.l2)))
-        for way in ways
-        for rate in rates
+        [way._replace(method=way.method._replace(step=with_rate(rate, problem.l2))) for rate in rates] for way in ways
     ]
 
     def end(way):
         done = run(way.method, problem, workers=1, steps=problem.n, seed=seed, record_every=problem.n)
         return done.fun if math.isfinite(done.fun) else math.inf
 
+    runs, count = itertools.chain.from_iterable(tried), len(ways) * len(rates)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = np.array(list(track(pool.map(end, tried), "gamma0", total=len(tried)))).reshape(len(ways), len(rates))
-    best = found.argmin(axis=1)
-    return [
-        way._replace(method=way.method._replace(step=with_rate(rates[b], problem.l2)))
-        for way, b in zip(ways, best, strict=True)
-    ]
+        found = np.array(list(track(pool.map(end, runs), "gamma0", total=count))).reshape(len(ways), len(rates))
+    return [of_way[best] for of_way, best in zip(tried, found.argmin(axis=1), strict=True)]
 
 
 def _problem(options: Options, data: str | None, quick: bool):

@@ -1,18 +1,21 @@
-"""Report on Mem-SGD's figures 2 and 3: tables, and verdicts on the published orderings."""
+"""Report on Mem-SGD's figures 2 and 3: verdicts on the published orderings, tables, and the figure."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ...plots.figure_style import COLUMN
 from ...plots.text import bits as bits_text
 from ...plots.text import number
+from ..mem_sgd import Options, Size
 from ..shared.entry_keys import slug
+from ..shared.panels import band, canvas, looks
 from ..shared.report import OURS, Study, Table
 from ..shared.verdicts import FAILS, Statement, at_most, at_most_times, below, both
-from .mem_sgd_figure import draw
 
 CLOSE, WORSE, ORDER = 0.01, 2.0, 10.0  # "slightly behind", "much worse", "an order of magnitude"
 DENSE, SPARSE = "SGD, dense message", "SGD, lossless sparse message"
@@ -44,19 +47,9 @@ PUBLISHED = {
     ),
 }
 PUBLISHED_ROWS = {"dense": (400_000, "epsilon"), "rcv1": (677_399, "RCV1")}
-
-
-class Size(NamedTuple):
-    """The problem: name of the data, rows, columns, entries, weight of the l2 term."""
-
-    name: str
-    n: int
-    d: int
-    nonzeros: int
-    l2: float
-
-
 FAR = 100.0  # times f of SGD: no number from there on
+CUT = 300.0  # of the figure, at this factor of the lowest end
+X_LABELS = {"epochs": "epochs", "counted": "bits, as the authors count", "sent": "payload bits, as sent"}
 TITLES = {"rcv1": "RCV1", "dense": "a dense problem", "rcv1-ridge": "ridge regression on RCV1"}
 
 
@@ -96,77 +89,63 @@ def statements_two(curves, ks, least: float, entry: str = "") -> list[Statement]
     sgd, few, said = by["SGD"].mean[-1], ks[0], []
     top, rand = ([by[f"{name}-{k}"] for k in ks] for name in ("top", "rand"))
     end = {label: curve.gap[:, -1] for label, curve in by.items()}
+    steps = {label: {"epoch": curve.after(1), "end": curve.mean[-1]} for label, curve in by.items()}
 
     def say(id, text, trials, numbers, values, *entries):
         said.append(Statement(id, text, trials, numbers, bears_on=entries if entry else (), values=values))
 
-    times, ends = top[0].mean[-1] / sgd, _ends([by["SGD"], *top])
-    same = ["mem-sgd/abstract-the-same-rate", f"{entry}top-k-with-memory"]
-    say(
-        "top-as-sgd",
+    text = (
         f"Top-{few} with memory and shift converges as SGD with the same steps does (f - f* at most the spread of the "
-        "seeds above SGD's).",
-        [_as_low(top[0], by["SGD"])],
-        f"{times:.3f} times. f - f* at the end: {_with_spreads(ends)}.",
-        {"times": times} | ends,
-        *(same if "rcv1" in entry else [*same, "mem-sgd/remark-2-5"]),
+        "seeds above SGD's)."
     )
+    times, ends = top[0].mean[-1] / sgd, _ends([by["SGD"], *top])
+    numbers = f"{times:.3f} times. f - f* at the end: {_with_spreads(ends)}."
+    same = ["mem-sgd/abstract-the-same-rate", f"{entry}top-k-with-memory"]
+    same += [] if "rcv1" in entry else ["mem-sgd/remark-2-5"]
+    say("top-as-sgd", text, [_as_low(top[0], by["SGD"])], numbers, {"times": times} | ends, *same)
+
+    text = f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above)."
     above = {c.label: 100 * (c.mean[-1] - sgd) / (least + sgd) for c in rand}  # in per cent of f
+    trials = [at_most(end[name], end["SGD"], CLOSE * (least + sgd)) for name in above]
     each = (
-        f"{c.label} {above[c.label]:+.2f} % of f ({c.mean[-1] / sgd:.3g} times f - f*)"
-        if above[c.label] < 100 * FAR
-        else f"{c.label} diverges"
-        for c in rand
+        f"{name} {much:+.2f} % of f ({by[name].mean[-1] / sgd:.3g} times f - f*)"
+        if much < 100 * FAR
+        else f"{name} diverges"
+        for name, much in above.items()
     )
-    say(
-        "rand-slightly-behind",
-        f"Rand-k with memory and shift is only slightly behind SGD (f at most {100 * CLOSE:.0f} % above).",
-        [at_most(end[c.label], end["SGD"], CLOSE * (least + sgd)) for c in rand],
-        ", ".join(each) + ".",
-        above,
-        f"{entry}random-k-with-memory",
-    )
+    say("rand-slightly-behind", text, trials, f"{', '.join(each)}.", above, f"{entry}random-k-with-memory")
     if len(ks) > 1:
+        text = "The more random entries are sent, the lower the loss after the same epochs."
+        trials = [below(end[b.label], end[a.label]) for a, b in itertools.pairwise(rand)]
         gaps = {c.label: c.mean[-1] for c in rand}
-        say(
-            "more-is-lower",
-            "The more random entries are sent, the lower the loss after the same epochs.",
-            [below(end[b.label], end[a.label]) for a, b in zip(rand[:-1], rand[1:], strict=True)],
-            f"f - f*: {', '.join(f'{name} {number(gap)}' for name, gap in gaps.items())}.",
-            gaps,
-            f"{entry}random-k-with-memory",
-        )
+        numbers = f"f - f*: {', '.join(f'{name} {number(gap)}' for name, gap in gaps.items())}."
+        say("more-is-lower", text, trials, numbers, gaps, f"{entry}random-k-with-memory")
     for curve in (rand[0], top[0]):
-        bare = by[f"{curve.label}, no shift"]
-        falls = below(end[curve.label], curve.gap[:, 0])
-        shifted, plain = ({"epoch": c.after(1), "end": c.mean[-1]} for c in (curve, bare))
-        say(
-            f"{curve.label.partition('-')[0]}-needs-shift",
-            f"Without the shift, {curve.label} is much worse (f - f* at least {WORSE:g} times as large).",
-            [both(at_most_times(end[curve.label], end[bare.label], 1.0 / WORSE), falls)],
-            f"f - f* {number(plain['epoch'])} against {number(shifted['epoch'])} after one epoch, "
-            f"{number(plain['end'])} against {number(shifted['end'])} at the end.",
-            {"without": plain, "with": shifted},
-            f"{entry}without-the-shift",
+        name, bare = curve.label, f"{curve.label}, no shift"
+        text = f"Without the shift, {name} is much worse (f - f* at least {WORSE:g} times as large)."
+        falls = below(end[name], curve.gap[:, 0])
+        trials = [both(at_most_times(end[name], end[bare], 1.0 / WORSE), falls)]
+        pairs = [f"{number(steps[bare][key])} against {number(steps[name][key])}" for key in ("epoch", "end")]
+        values = {"without": steps[bare], "with": steps[name]}
+        id, numbers = (
+            f"{name.partition('-')[0]}-needs-shift",
+            "f - f* {} after one epoch, {} at the end.".format(*pairs),
         )
-    bare = by[f"top-{few}, no memory"]
-    first = bare.gap[:, np.abs(bare.epochs - 1).argmin()]
-    without = {"epoch": bare.after(1), "end": bare.mean[-1]}
-    say(
-        "top-needs-memory",
+        say(id, text, trials, numbers, values, f"{entry}without-the-shift")
+    name, bare = top[0].label, f"top-{few}, no memory"
+    text = (
         f"Without memory, top-{few} stalls (f - f* at least {WORSE:g} times as large as with it, and after one epoch "
-        "it falls by less than half).",
-        [
-            both(
-                at_most_times(end[top[0].label], end[bare.label], 1.0 / WORSE),
-                at_most_times(first, end[bare.label], 2.0),
-            )
-        ],
-        f"f - f* {number(without['epoch'])} after one epoch and {number(without['end'])} at the end, against "
-        f"{number(top[0].mean[-1])} with memory.",
-        {"without": without, "with": {"end": top[0].mean[-1]}},
-        "conef/slide-why-error-feedback-is-necessary" if "rcv1" in entry else f"{entry}without-memory",
+        "it falls by less than half)."
     )
+    first = by[bare].gap[:, np.abs(by[bare].epochs - 1).argmin()]
+    trials = [both(at_most_times(end[name], end[bare], 1.0 / WORSE), at_most_times(first, end[bare], 2.0))]
+    numbers = (
+        f"f - f* {number(steps[bare]['epoch'])} after one epoch and {number(steps[bare]['end'])} at the end, against "
+        f"{number(steps[name]['end'])} with memory."
+    )
+    values = {"without": steps[bare], "with": {"end": steps[name]["end"]}}
+    where = "conef/slide-why-error-feedback-is-necessary" if "rcv1" in entry else f"{entry}without-memory"
+    say("top-needs-memory", text, trials, numbers, values, where)
     return said
 
 
@@ -186,38 +165,27 @@ def statements_three(curves, ks, entry: str = "") -> list[Statement]:
     """Verdicts on Figure 3: top-k is as good as QSGD in the same epochs, with far fewer bits."""
     by, both_ways = {curve.label: curve for curve in curves}, ("counted", "sent")
     tops, rivals = _compared(curves, ks)
-    ends = [_ends([top, *rivals]) for top in tops]
-    said = [
-        Statement(
-            f"{top.label}-as-qsgd",
+    about, said = (f"{entry}loss-against-epochs",) if entry else (), []
+    for top in tops:
+        text = (
             f"{top.label.capitalize()} reaches f - f* of QSGD with 4 and 8 bits in the same epochs (or is above it by "
-            "at most the spread of the seeds).",
-            [_as_low(top, rival) for rival in rivals],
-            f"After {top.epochs[-1]:g} epochs: {_with_spreads(end)}.{_by_the_rate(top, rivals)}",
-            bears_on=(f"{entry}loss-against-epochs",) if entry else (),
-            values=end,
+            "at most the spread of the seeds)."
         )
-        for top, end in zip(tops, ends, strict=True)
-    ]
-    others: list[tuple[str, Any, tuple[str, ...]]] = [
-        ("QSGD with 4 bits", rivals[0], both_ways),
-        ("QSGD with 8 bits", rivals[1], both_ways),
-    ]
+        end, trials = _ends([top, *rivals]), [_as_low(top, rival) for rival in rivals]
+        numbers = f"After {top.epochs[-1]:g} epochs: {_with_spreads(end)}.{_by_the_rate(top, rivals)}"
+        said.append(Statement(f"{top.label}-as-qsgd", text, trials, numbers, bears_on=about, values=end))
+    others: dict[str, tuple[Any, tuple[str, ...]]]
+    others = {f"QSGD with {bits} bits": (rival, both_ways) for bits, rival in zip((4, 8), rivals, strict=True)}
+    others["SGD"] = by["SGD"], ("counted",) if DENSE in by else both_ways
     if DENSE in by:
-        others += [
-            ("SGD", by["SGD"], ("counted",)),
-            ("SGD in dense messages", by[DENSE], ("sent",)),
-            ("SGD in lossless sparse messages", by[SPARSE], ("sent",)),
-        ]
-    else:
-        others.append(("SGD", by["SGD"], both_ways))
+        others["SGD in dense messages"] = by[DENSE], ("sent",)
+        others["SGD in lossless sparse messages"] = by[SPARSE], ("sent",)
     goal = goal_of(curves, ks)
-    fewer = [_fewer_bits(top, other, text, goal, ways) for top in tops for text, other, ways in others]
-    about, reduced = (f"{entry}loss-against-bits",), ("mem-sgd/abstract-communication-reduced",)
-    return said + [
-        one._replace(bears_on=about + (reduced if one.id.startswith("top-1-than-sgd") else ()) if entry else ())
-        for one in fewer
-    ]
+    for top, (text, (other, ways)) in itertools.product(tops, others.items()):
+        reduced = ("mem-sgd/abstract-communication-reduced",) if top.label == "top-1" and text.startswith("SGD") else ()
+        about = (f"{entry}loss-against-bits", *reduced) if entry else ()
+        said.append(_fewer_bits(top, other, text, goal, ways)._replace(bears_on=about))
+    return said
 
 
 def _by_the_rate(top, rivals) -> str:
@@ -243,48 +211,25 @@ def _fewer_bits(top, other, text: str, goal: float, ways) -> Statement:
 # --- the study --------------------------------------------------------------------------------------------------------
 
 
-def report(size: Size, options, least: float, two, three) -> Study:
-    """The study of one problem from its curves.
-
-    Parameters
-    ----------
-    size : Size
-    options : Options
-    least : float
-        f*.
-    two, three : list of Curve
-
-    Returns
-    -------
-    Study
-    """
+def report(size: Size, options: Options, least: float, two, three) -> Study:
+    """The study of one problem from its curves: those of Figure 2, and of Figure 3 if there are any."""
     dense, own = options.problem == "dense", options.problem == "rcv1-ridge"
     steps, means = ({}, {}) if own else PUBLISHED[options.problem]
     losses = ("f - f*, 1 epoch", "at the end", "spread", "f", "published f")
-    tables = [
-        Table(
-            f"Figure 2, {options.epochs} epochs",
-            ("method", "a", *losses),
-            [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two],
-        )
-    ]
+    rows = [(c.label, f"{c.shift:,.0f}", *_losses(c, least, steps)) for c in two]
+    tables = [Table(f"Figure 2, {options.epochs} epochs", ("method", "a", *losses), rows)]
     entries = ["" if own else f"mem-sgd/figure-{k}-{'epsilon' if dense else 'rcv1'}-" for k in (2, 3)]
     said = statements_two(two, options.ks, least, entries[0])
     if three:
-        three = three + _other_messages(size, three[0], dense)
+        if not dense:  # SGD's two messages on sparse data: all coordinates, or index and value of the non-zeros
+            all_of_it = three[0]._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d)
+            three = [*three, all_of_it, three[0]._replace(label=SPARSE)]
         goal = goal_of(three, options.ks)
-        tables += [
-            Table(
-                f"Figure 3, {options.long_epochs} epochs",
-                ("method", "gamma0", *losses),
-                [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three],
-            ),
-            Table(
-                f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}",
-                ("method", "counted", "sent", "all, counted", "all, sent"),
-                [(c.label, *_bits(c, goal)) for c in three],
-            ),
-        ]
+        rows = [(c.label, number(1.0 / (c.shift * size.l2)), *_losses(c, least, means)) for c in three]
+        tables.append(Table(f"Figure 3, {options.long_epochs} epochs", ("method", "gamma0", *losses), rows))
+        title = f"Figure 3 in bits: a message, and all until f - f* is {number(goal)}"
+        head = ("method", "counted", "sent", "all, counted", "all, sent")
+        tables.append(Table(title, head, [(c.label, *_bits(c, goal)) for c in three]))
         said += statements_three(three, options.ks, entries[1])
     if own:
         fewer = ("mem-sgd/figure-3-rcv1-loss-against-epochs",)
@@ -309,11 +254,11 @@ def report(size: Size, options, least: float, two, three) -> Study:
     )
 
 
-def _setting(size: Size, options, least: float) -> str:
+def _setting(size: Size, options: Options, least: float) -> str:
     dense, own = options.problem == "dense", options.problem == "rcv1-ridge"
     rows = "" if dense else f", {size.nonzeros / size.n:.0f} non-zeros a row"
     n, source = PUBLISHED_ROWS[options.problem.removesuffix("-ridge")]
-    rates = ", ".join(f"{rate:g}" for rate in options.rates)
+    rates, shift = ", ".join(f"{rate:g}" for rate in options.rates), f"{options.delay:g} d/k".removeprefix("1 ")
     local = f" {'QSGD compresses' if dense else 'SGD and QSGD compress'} the gradient of the loss, and the worker " + (
         "applies the l2 term itself." if dense else "applies the l2 term itself, so that sparse rows stay sparse."
     )
@@ -348,14 +293,10 @@ def _setting(size: Size, options, least: float) -> str:
         f"{size.name}: n = {size.n:,}, d = {size.d:,}{rows}, l2 = 1/n. One worker, one row a step, independent draws; "
         f"x_0 = 0; {options.seeds} run(s) of each method with the same seeds, of which f - f* is the mean and spread "
         f"the largest less the smallest at the end. f* = {least:.7f}. Figure 2: steps 2/(l2 (a + t)) and weights "
-        f"(a + t)^2 in the average, with a = {_shift(options)}, or {options.no_delay:g} without the shift; SGD has "
+        f"(a + t)^2 in the average, with a = {shift}, or {options.no_delay:g} without the shift; SGD has "
         f"the a of k = {options.ks[0]}.{third} Sparsifiers compress the whole gradient (Algorithm 1)."
         f"{local}{counted} {published}"
     )
-
-
-def _shift(options) -> str:
-    return "d/k" if options.delay == 1.0 else f"{options.delay:g} d/k"
 
 
 def _losses(curve, least: float, published: dict) -> tuple[str, ...]:
@@ -370,8 +311,55 @@ def _bits(curve, goal: float) -> tuple[str, ...]:
     return (f"{curve.counted:,.0f}", f"{curve.sent:,.0f}", *every)
 
 
-def _other_messages(size: Size, sgd, dense: bool) -> list:
-    """SGD's curve again for its two messages on sparse data: all coordinates, or index and value of the non-zeros."""
-    if dense:
-        return []
-    return [sgd._replace(label=DENSE, counted=64.0 * size.d, sent=32.0 * size.d), sgd._replace(label=SPARSE)]
+# --- the figure -------------------------------------------------------------------------------------------------------
+
+
+def draw(two, three):
+    """Above: Figure 2 for top-k and for rand-k, and Figure 3 in epochs; below: Figure 3 in bits, twice, and its legend.
+
+    Without Figure 3 there are two panels.
+    """
+    with canvas(2 if three else 1, 3 if three else 2, (1.75 if three else 1.0) * COLUMN) as (figure, grid):
+        for axes, name in zip(grid[0], ("top", "rand"), strict=False):
+            drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
+            _panel(axes, drawn, "epochs", _looks(drawn))
+            axes.set_title(f"Figure 2: {name}-k, the theorem's steps")
+            axes.legend(fontsize=6, handlelength=2.2)
+        if not three:
+            return figure
+        plain = [curve for curve in three if not curve.label.endswith("message")]
+        sent = [curve for curve in three if len(plain) == len(three) or curve.label != "SGD"]
+        look_of = _looks(plain + sent)
+        _panel(grid[0, 2], plain, "epochs", look_of)
+        grid[0, 2].set_title("Figure 3: the best gamma0")
+        _panel(grid[1, 0], plain, "counted", look_of)
+        _panel(grid[1, 1], sent, "sent", look_of)
+        grid[1, 2].axis("off")
+        lines = {line.get_label(): line for axes in (grid[1, 0], grid[1, 1]) for line in axes.get_lines()}
+        grid[1, 2].legend(lines.values(), lines.keys(), loc="center left", title="Figure 3, in epochs and in bits")
+    return figure
+
+
+def _panel(axes, curves, against: str, look_of: dict) -> None:
+    """Means of f - f* over the seeds, in bands of all seeds, from the first record after the start on.
+
+    Values far above are outside the panel.
+    """
+    ends = sorted(curve.mean[-1] for curve in curves if math.isfinite(curve.mean[-1]))
+    high = CUT * ends[0] if ends and ends[-1] > CUT * ends[0] else math.inf
+    for curve in curves:
+        x = curve.epochs if against == "epochs" else curve.epochs * curve.steps * getattr(curve, against)
+        label = curve.label + (" (above)" if not (curve.mean[1:] < high).any() else "")
+        look = look_of[curve.label]
+        band(axes, x[1:], curve.gap[:, 1:], label=label, markevery=max(1, x.size // 8), markerfacecolor="none", **look)
+    scale = "linear" if against == "epochs" else "log"
+    axes.set(xscale=scale, yscale="log", xlabel=X_LABELS[against], ylabel=r"$f-f^*$")
+    if math.isfinite(high):
+        axes.set_ylim(0.5 * ends[0], high)
+
+
+def _looks(curves) -> dict[str, dict]:
+    """Colour, dashes and marker for each label, the same in all panels; SGD's for its lossless message."""
+    same = {label: "SGD" for label in (curve.label for curve in curves) if label.startswith("SGD, lossless")}
+    found = looks(dict.fromkeys(curve.label for curve in curves if curve.label not in same))
+    return found | {label: found[other] for label, other in same.items()}

@@ -13,6 +13,7 @@ from ...cluster.run import DIVERGED, run
 from ...compressors import QSGD, Bucketed, CountSketch, HalfPrecision, Identity, RandomBlock, omega
 from ...core import require, setting
 from ...core.random import key
+from ...core.result import Result
 from ...data import Dataset, make_dataset
 from ...methods import (
     ContractiveErrorFeedback,
@@ -244,7 +245,7 @@ def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0
         for momentum in options.momenta if name in AT_EVERY_MOMENTUM else options.momenta[-1:]:
 
             def once(step, r=0, way=way, momentum=momentum):
-                return _run(way, unit * (1.0 - momentum) * step, momentum, problem, options, keys[r])
+                return run_once(way, unit * (1.0 - momentum) * step, momentum, problem, options, keys[r])
 
             def row(step, runs, name=name, momentum=momentum):
                 return _outcome(name, momentum, step, problem, test, runs)
@@ -265,57 +266,49 @@ def _failed(runs) -> list:
     return [done for done in runs if done.status == DIVERGED]
 
 
-def _run(way: Way, step: float, momentum: float, problem, options: Options, seed: int):
+def run_once(way: Way, step: float, momentum: float, problem, options, seed: int, records: int = 5) -> Result:
+    """One run in single precision, in which f is evaluated ``records`` times; a fixed hash is different for each seed.
+
+    Parameters
+    ----------
+    way : Way
+    step, momentum : float
+    problem : Softmax
+    options : NamedTuple
+        With ``workers``, ``batch`` and ``steps``.
+    seed, records : int
+
+    Returns
+    -------
+    Result
+    """
     feedback = way.feedback
-    if isinstance(feedback, LinearSketchFeedback):  # a different hash for each seed
+    if isinstance(feedback, LinearSketchFeedback):
         feedback = feedback._replace(sketch=feedback.sketch._replace(seed=seed))
-    method = ParallelSGD(
-        way.compressor,
-        step=Constant(step),
-        feedback=feedback,
-        batch=options.batch,
-        momentum=momentum,
-        nesterov=momentum > 0.0,
-    )
-    return run(
-        method,
-        problem,
-        workers=options.workers,
-        steps=options.steps,
-        seed=seed,
-        dtype=np.float32,
-        record_every=max(1, options.steps // 5),
-    )
+    how: dict = {"batch": options.batch, "momentum": momentum, "nesterov": momentum > 0.0}
+    method = ParallelSGD(way.compressor, step=Constant(step), feedback=feedback, **how)
+    how = {"workers": options.workers, "steps": options.steps, "record_every": max(1, options.steps // records)}
+    return run(method, problem, seed=seed, dtype=np.float32, **how)
 
 
 def _outcome(name: str, momentum: float, step: float, problem, test, runs) -> Outcome:
     failed = _failed(runs)
     held = [math.nan if done.status == DIVERGED else accuracy(test, done.last) for done in runs]
     shown = failed[0] if failed else runs[0]
-    return Outcome(
-        name,
-        problem.d,
-        momentum,
-        step,
-        np.array(held),
-        math.nan if failed else float(np.mean([done.fun for done in runs])),
-        shown.nit,
-        float(np.mean([done.history["seconds"][-1] for done in runs])),
-        float(shown.history["bits_up"][-1]),
-        shown.memory_bytes,
-        not failed,
-        shown.message,
-    )
+    loss = math.nan if failed else float(np.mean([done.fun for done in runs]))
+    seconds = float(np.mean([done.history["seconds"][-1] for done in runs]))
+    sent, stored = float(shown.history["bits_up"][-1]), shown.memory_bytes
+    ended = (np.array(held), loss, shown.nit, seconds, sent, stored, not failed, shown.message)
+    return Outcome(name, problem.d, momentum, step, *ended)
 
 
 def best_outcomes(rows) -> dict[str, Outcome]:
     """For each method the row with the least training loss; if all diverged, that of the shortest step."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, list[Outcome]] = {}
     for row in rows:
-        before = found.get(row.method)
-        better = before is None or (row.success and not (before.success and before.loss <= row.loss))
-        if not better and before is not None:
-            better = not row.success and not before.success and row.step < before.step
-        if better:
-            found[row.method] = row
-    return found
+        found.setdefault(row.method, []).append(row)
+
+    def rank(row: Outcome) -> tuple[bool, float]:
+        return not row.success, row.loss if row.success else row.step
+
+    return {name: min(tried, key=rank) for name, tried in found.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 
 from ...plots.figure_style import PAGE, new_figure, style
@@ -20,3 +21,17 @@ def band(axes, x, heights, **look):
     low, high = heights.min(axis=0), heights.max(axis=0)
     axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     return drawn
+
+
+def looks(names) -> dict:
+    """The style's colour, line and marker for each name, in this order; after the last it begins again."""
+    from matplotlib import rcParams
+
+    with style():
+        return dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
+
+
+def bars(axes, x, samples, **look) -> None:
+    """The mean of each of ``samples``, with its standard deviation over the seeds as a bar."""
+    means, spreads = [one.mean() for one in samples], [one.std() for one in samples]
+    axes.errorbar(x, means, spreads, markerfacecolor="none", linewidth=0.8, elinewidth=0.7, **look)
