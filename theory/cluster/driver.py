@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from itertools import groupby
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.bound_calls import GRADIENT, Call, replay
+from ..core.interrupts import Stretches
 from ..methods.fast import fast_loop
 from ..methods.types import Setup
 from .calls import in_round, list_calls
@@ -33,9 +35,12 @@ class Driver:
         Whether the round function may be listed once; otherwise it runs in every round, in Python.  So does a user's
         round function, which may do anything, unless its class has ``listed = True``: it calls only operations of the
         run.
+    stopped : threading.Event, optional
+        Set by another thread: the rounds end with `Stopped`.
     """
 
-    def __init__(self, run: Run, listed: bool = True) -> None:
+    def __init__(self, run: Run, listed: bool = True, stopped: threading.Event | None = None) -> None:
+        self._stretches = Stretches(stopped)
         self.run, self._method, self._time = run, run.setup.method, np.empty(2, np.int64)
         listed = listed and may_be_listed(self._method)
         self._loop = fast_loop(run) if listed else None
@@ -45,17 +50,20 @@ class Driver:
 
     def advance(self, start: int, stop: int) -> None:
         """Execute the rounds from ``start`` to ``stop``."""
-        while start < stop:
-            end = self.run.rates.stretch(start, stop)
-            if self._loop is not None:
-                begin = time.perf_counter_ns()
-                self._loop.advance(start, end)
-                self.run.nanoseconds[GRADIENT] += time.perf_counter_ns() - begin
-            elif self._pieces:
-                self._replay(self._pieces, start, end)
-            else:
-                self._carry_out(start, end)
-            start = end
+        self._stretches.over(start, stop, self._stretch)
+
+    def _stretch(self, start: int, stop: int) -> int:
+        """Execute the rounds whose rates are filled in, up to ``stop``; the first round after them."""
+        end = self.run.rates.stretch(start, stop)
+        if self._loop is not None:
+            begin = time.perf_counter_ns()
+            self._loop.advance(start, end)
+            self.run.nanoseconds[GRADIENT] += time.perf_counter_ns() - begin
+        elif self._pieces:
+            self._replay(self._pieces, start, end)
+        else:
+            self._carry_out(start, end)
+        return end
 
     def _replay(self, pieces: list, start: int, end: int) -> None:
         if len(pieces) == 1 and isinstance(pieces[0], np.ndarray):

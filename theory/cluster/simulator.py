@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from ..core.interrupts import in_threads
 from ..core.processors import spare_cores
 from ..core.run_state import Piece, State
 from ..methods.gradients import Value
@@ -85,7 +87,7 @@ class Replicas:
 class Jobs(NamedTuple):
     """What the threads share: the results, the records up to which a stretch goes, and the states of replicas.
 
-    ``whole`` is the state that was read, from which each range begins.
+    ``whole`` is the state that was read, from which each range begins; ``stopped`` ends all threads.
     """
 
     setup: Setup
@@ -93,6 +95,7 @@ class Jobs(NamedTuple):
     listed: bool
     states: dict[int, State]
     whole: State | None
+    stopped: threading.Event
 
 
 def replicate(
@@ -109,13 +112,13 @@ def replicate(
     ranges = [(first, min(first + together, replicas)) for first in range(0, replicas, together)]
     threads = min(cores, len(ranges))
     ranges.sort(key=lambda job: job[1] - job[0])  # the short one first: each thread binds its kernels at most twice
-    jobs = Jobs(setup, result, listed, {}, state)
+    jobs = Jobs(setup, result, listed, {}, state, threading.Event())
     workers = [Worker(jobs, ranges[k::threads]) for k in range(threads)]
 
     def work(start: int, stop: int) -> None:
         nonlocal count
         upto = int(np.searchsorted(setup.records, stop, "right"))
-        list(pool.map(lambda worker: worker.work(start, stop, count, upto), workers))
+        in_threads(pool, jobs.stopped, lambda worker: worker.work(start, stop, count, upto), workers)
         count = upto
 
     def now(rounds: int) -> State:
@@ -172,7 +175,7 @@ class Worker:
     def _begin(self, first: int, last: int) -> Driver:
         setup, driver = self.jobs.setup, self.driver
         if driver is None or driver.run.replicas != last - first:
-            driver = Driver(make_run(setup, Memory(), last - first, first), self.jobs.listed)
+            driver = Driver(make_run(setup, Memory(), last - first, first), self.jobs.listed, self.jobs.stopped)
             self.driver, self.values = driver, np.empty(last - first)
         else:
             driver.run.restart(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -10,6 +11,7 @@ import numba
 from .callee import Recorded, callee_of, rebuild_callee, stand_in
 from .compiling import when_compiling
 from .fingerprints import file_of
+from .interrupts import uninterrupted
 from .numba_private import CompileResult
 from .private_files import cache_root
 from .stored_code import Stored, external, loaded_files
@@ -52,6 +54,14 @@ def kernel(function: F, **options: Any) -> F:
     3
     """
     dispatcher = numba.njit(nogil=True, error_model="numpy", pipeline_class=Recorded, **options)(function)
+    compiles = dispatcher.compile
+
+    @functools.wraps(compiles)
+    def whole(signature: Any) -> Any:
+        with uninterrupted():
+            return compiles(signature)
+
+    dispatcher.compile = whole
     if file_of(cast(Any, function).__code__.co_filename) is None:
         return dispatcher
     dispatcher._cache = Stored(dispatcher, lambda context, parts: CompileResult._rebuild(context, *parts), "kernel")

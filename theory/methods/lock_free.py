@@ -15,8 +15,10 @@ so with more than one thread a run is not reproducible bit for bit.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -29,6 +31,7 @@ from ..compressors.sparsifiers import TopK
 from ..core import require
 from ..core.argument_layout import encode
 from ..core.arguments import real_array, whole_number
+from ..core.interrupts import Stretches, in_threads
 from ..core.random import derive, key
 from ..core.result import Result
 from ..problems.base import dimension, regularization, rows, value
@@ -48,6 +51,7 @@ __all__ = ["run_lock_free"]
 CLOCKS = ("thread", "shared")
 DONE, DIVERGED = 0, 2
 DEEPEST = 200.0  # -log of the scale of x at which x is rescaled
+BLOCK = 2**20  # steps of a thread whose rates are stored at a time
 HISTORY = np.dtype(
     [
         ("step", np.int64),
@@ -154,8 +158,8 @@ def run_lock_free(
     plain = isinstance(method.compressor, Identity)
     local = plain or method.compress == "loss"  # without a memory, l2 term and gradient update x alike
     rules = Rules(cast(int, method.batch), 0.0 if local else l2, l2 if local else 0.0)
-    rates = _rates(method, threads, steps, clock)
-    marks = _marks(rates, rules.local_l2, steps, record_every)
+    rates, first = _rates(method, threads, 0, min(BLOCK, steps), clock), 0
+    marks = _marks(rates, rules.local_l2, 0, steps, record_every)  # refuses steps before the first one
     shards = make_shards("shared", method.sampling, int(rows(problem)), threads)
     streams = [_streams(seed, w) for w in range(threads)]
     order = [new_order(shards, 1) for _ in range(threads)]
@@ -165,8 +169,14 @@ def run_lock_free(
     bits = _message_bits(method, problem, d)
     shared, x, memory = new_shared(x0, threads), x0.copy(), np.zeros((threads, d))
 
+    stopped = threading.Event()
+    stretches = [Stretches(stopped) for _ in range(threads)]
+
     def advance(w: int, start: int, stop: int) -> None:
-        now = rates[w][start:stop]
+        stretches[w].over(start, stop, partial(stretch, w))
+
+    def stretch(w: int, start: int, stop: int) -> None:
+        now = rates[w][start - first : stop - first]
         if plain:
             without_memory(problem.A, code, data, shards, rules, order[w], streams[w], shared, now, w, start)
         else:
@@ -189,22 +199,26 @@ def run_lock_free(
     def row(step: int) -> Any:
         return (step, step, step * threads * method.batch, step * bits, seconds, float(value(problem, x)))
 
-    advance(0, 0, 0)  # compiles, not timed
+    stretch(0, 0, 0)  # compiles, not timed
     seconds, done = 0.0, 0
     history = [row(0)]
     with ThreadPoolExecutor(threads) as pool:
-        for step, recorded in marks:
-            begin = time.perf_counter()
-            list(pool.map(advance, range(threads), [done] * threads, [step] * threads))
-            seconds += time.perf_counter() - begin
-            done = step
-            for w in range(threads):
-                read_out(shared, private[w], x, memory[w])
-            shared.v[:], shared.scale[:] = x, 1.0
-            if recorded:
-                history.append(row(step))
-                if not np.isfinite(history[-1][-1]):
-                    break
+        while done < steps and np.isfinite(history[-1][-1]):
+            if done > first:
+                rates, first = _rates(method, threads, done, min(done + BLOCK, steps), clock), done
+                marks = _marks(rates, rules.local_l2, done, steps, record_every)
+            for step, recorded in marks:
+                begin = time.perf_counter()
+                in_threads(pool, stopped, advance, range(threads), [done] * threads, [step] * threads)
+                seconds += time.perf_counter() - begin
+                done = step
+                for w in range(threads):
+                    read_out(shared, private[w], x, memory[w])
+                shared.v[:], shared.scale[:] = x, 1.0
+                if recorded:
+                    history.append(row(step))
+                    if not np.isfinite(history[-1][-1]):
+                        break
     kept = np.array(history, HISTORY)
     fun, finite = float(kept["f"][-1]), bool(np.isfinite(kept["f"][-1]))
     message = "all steps done" if finite else f"f is no longer finite at step {done}; try a smaller step size"
@@ -297,11 +311,12 @@ def _streams(seed: int, w: int) -> np.ndarray:
     return np.array([derive(np.uint64(derive(key(seed, what), 0)), w) for what in ("sampling", "rounding")], np.uint64)
 
 
-def _rates(method: Any, threads: int, steps: Any, clock: Any) -> list[np.ndarray]:
-    """The rates of each thread's steps, one row per step."""
-    count = steps if clock == "thread" else threads * steps
+def _rates(method: Any, threads: int, start: int, stop: int, clock: Any) -> list[np.ndarray]:
+    """The rates of each thread's steps from ``start`` to ``stop``, one row per step."""
+    each = 1 if clock == "thread" else threads
+    count = each * (stop - start)
     eta = np.empty(count)
-    fill_steps(as_step(method.step), 0, eta)
+    fill_steps(as_step(method.step), each * start, eta)
     steps_of: Any = SimpleNamespace(eta=eta, rates=SimpleNamespace(constant=lambda number: np.full(count, number)))
     factors: Any = step_factors(method.feedback, steps_of)
     rates = np.stack([eta, *factors], axis=1)
@@ -310,10 +325,10 @@ def _rates(method: Any, threads: int, steps: Any, clock: Any) -> list[np.ndarray
     return [np.ascontiguousarray(rates[w::threads]) for w in range(threads)]
 
 
-def _marks(rates: list[np.ndarray], l2: Any, steps: int, record_every: Any) -> Any:
+def _marks(rates: list[np.ndarray], l2: Any, start: int, steps: int, record_every: Any) -> Any:
     """The steps after which all threads stop, as pairs: the step, and whether the history gets a row.
 
-    They stop to record, and before the scale of x nears the smallest float.
+    They stop to record, before the scale of x nears the smallest float, and where the rates end.
     """
     shrunk = l2 * np.array([r[:, ETA] for r in rates])
     require(
@@ -323,5 +338,6 @@ def _marks(rates: list[np.ndarray], l2: Any, steps: int, record_every: Any) -> A
         "below 1: larger steps would reverse x; try a larger shift",
     )
     deep = np.floor(np.cumsum(-np.log1p(-shrunk).sum(axis=0)) / DEEPEST)
-    recorded = {*range(0, steps, record_every or steps), steps} - {0}
-    return [(int(s), s in recorded) for s in sorted(recorded | set(1 + np.flatnonzero(np.diff(deep))))]
+    stop, every = start + len(rates[0]), record_every or steps
+    recorded = {*range(start - start % every + every, stop + 1, every)} | ({steps} if stop == steps else set())
+    return [(int(s), s in recorded) for s in sorted(recorded | {stop, *(start + 1 + np.flatnonzero(np.diff(deep)))})]
