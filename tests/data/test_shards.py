@@ -308,8 +308,8 @@ HARMS = {
         lambda f: reseal(f, lambda a: a["arrays"]["labels"].update(file="a\0b")),
         "contradicts itself about labels",
     ),
-    "no JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"{")), "manifest.json lacks what this version needs"),
-    "nested JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"[" * 10**5)), "lacks what this version needs"),
+    "no JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"{")), "manifest.json is damaged: Expecting"),
+    "nested JSON": (lambda f: (f / MANIFEST).write_bytes(sealed(b"[" * 10**5)), "is damaged: maximum recursion"),
     "offsets that overflow": (overflown, "indptr decreases, or does not end at"),
     "another type": (
         lambda f: reseal(f, lambda a: a["arrays"]["data"].update(dtype=">f8")),

@@ -36,7 +36,7 @@ from ..core.stored_arrays import (
     begin,
     fetch,
     foreign,
-    read_manifest,
+    read_listed,
     seal,
 )
 from ..core.waiting import AT_RECORDS, wait
@@ -136,7 +136,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
     for name in first:
 
         def verify(path: Path) -> int:
-            manifest = read_manifest(path)
+            manifest = read_listed(path)
             require(manifest.get("format") == FORMAT, "resume", manifest.get("format"), f"format {FORMAT}")
             for entry in manifest["arrays"][rank::ranks]:
                 fetch(path, entry)
@@ -145,8 +145,11 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
         path = folder / name
         _, wrong = _together(comm, functools.partial(verify, path))
         if not wrong:
-            content = read_manifest(path)
-            return state_from(path, content, content["arrays"])
+            content = read_listed(path)
+            try:
+                return state_from(path, content, content["arrays"])
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
+                raise ResumeError(f"resume: {path} is damaged: {type(error).__name__} {error}") from None
         why = why or wrong
         if rank == 0:
             warnings.warn(f"{wrong}: the checkpoint before it is used", stacklevel=2)

@@ -236,8 +236,9 @@ def prepare(
 def _samples(epochs: Any, problem: Any, workers: int) -> int:
     """The budget of each worker for so many passes of all workers together over the rows."""
     n = int(rows(problem))
-    require(finite_number("epochs", epochs) > 0, "epochs", epochs, "a number above 0")
+    require(0 < finite_number("epochs", epochs) < np.inf, "epochs", epochs, "a finite number above 0")
     require(n > 0, "epochs", epochs, "nothing, where a problem has no rows to pass over: give steps or samples")
+    require(epochs * n <= MOST, "epochs", epochs, f"up to {MOST / n:.3g}, 2**53 gradients of all workers together")
     return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -47,7 +48,8 @@ def whole_number(name: str, number: Any, low: int = 1, high: int = MOST) -> int:
 def finite_number(name: str, number: Any) -> float:
     """A checked number, in the argument of this name."""
     real = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
-    require(real, name, number, "a number")
+    within = not is_whole(number) or abs(number) <= sys.float_info.max
+    require(real and within, name, number, "a number")
     return float(number)
 
 

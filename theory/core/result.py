@@ -13,7 +13,7 @@ import numpy as np
 
 from .run_state import State, entries_of, manifest_of, state_from
 from .settings import require
-from .stored_arrays import fetch, read_manifest, store
+from .stored_arrays import MANIFEST, DamagedError, fetch, read_listed, store
 
 __all__ = ["History", "Result", "collection", "load_result", "save_several"]
 
@@ -271,10 +271,17 @@ def load_result(path: str | Path) -> Any:
     array([1., 1.])
     """
     folder = Path(path)
-    manifest = read_manifest(folder)
+    manifest = read_listed(folder)
     name = manifest.get("collection")
     known = manifest.get("result") == 1 or name in MAKERS
     require(known, "path", str(path), "a folder that result.save(path) wrote")
+    try:
+        return _made(folder, manifest, name)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DamagedError(f"{folder / MANIFEST} is damaged: {type(error).__name__} {error}") from None
+
+
+def _made(folder: Path, manifest: dict, name: str | None) -> Any:
     if name is None:
         return _loaded(folder, manifest, manifest["arrays"])
     getattr(import_module(__name__.partition(".")[0]), MAKERS[name])  # loads the module with its class

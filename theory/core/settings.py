@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -22,6 +23,7 @@ from .generics import registers
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
+LONGEST = 1000  # characters of a value in an error
 _CONVERT = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -49,7 +51,16 @@ def require(condition: object, name: str, got: object, allowed: str, error: type
     ValueError: k: got 0, allowed: an integer from 1 to d
     """
     if not condition:
-        raise error(f"{name}: got {got!r}, allowed: {allowed}")
+        raise error(f"{name}: got {shown(got)}, allowed: {allowed}")
+
+
+def shown(value: object) -> str:
+    """What an error says of a value: its repr, of which a long one is cut."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write integers of thousands of digits
+        return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
 
 
 def is_whole(value: object) -> bool:
@@ -71,7 +82,8 @@ def _convert(name: str, hint: str, value: Any) -> Any:
         require(integral, name, value, "an integer")
     if hint == "float":
         real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        require(real, name, value, "a number")
+        within = not is_whole(value) or abs(value) <= sys.float_info.max  # NaN and infinity are floats
+        require(real and within, name, value, "a number")
     if hint == "str":
         require(isinstance(value, str), name, value, "a string")
     return convert(value)

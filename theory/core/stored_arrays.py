@@ -22,7 +22,7 @@ import numpy as np
 
 from .settings import require
 
-__all__ = ["DamagedError", "add", "begin", "fetch", "foreign", "read_manifest", "seal", "store"]
+__all__ = ["DamagedError", "add", "begin", "fetch", "foreign", "read_listed", "read_manifest", "seal", "store"]
 
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
@@ -161,7 +161,27 @@ def read_manifest(folder: Path) -> Any:
         raise DamagedError(f"{path}: {error.strerror or error}") from None
     if hashlib.sha256(text).hexdigest().encode() != checksum:
         raise DamagedError(f"{path} is damaged: its checksum differs")
-    return json.loads(text)
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:  # too deep, or with integers of thousands of digits
+        raise DamagedError(f"{path} is damaged: {error}") from None
+    if not isinstance(told, dict):
+        raise DamagedError(f"{path} is damaged: it has no fields")
+    return told
+
+
+def read_listed(folder: Path) -> Any:
+    """The manifest of a folder that lists its arrays; ``DamagedError`` if it does not."""
+    told = read_manifest(folder)
+    if not isinstance(told.get("arrays"), list) or not all(map(_is_entry, told["arrays"])):
+        raise DamagedError(f"{folder / MANIFEST} is damaged: it does not list arrays")
+    return told
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether this describes an array."""
+    known = isinstance(entry, dict) and {"dtype", "shape", "sha256", "file"} <= set(entry)
+    return known and isinstance(entry["file"], str) and isinstance(entry["shape"], list)
 
 
 def fetch(folder: Path, entry: dict) -> np.ndarray:
@@ -173,4 +193,7 @@ def fetch(folder: Path, entry: dict) -> np.ndarray:
         raise DamagedError(f"{path}: {error.strerror or error}") from None
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise DamagedError(f"{path} is damaged: its checksum differs")
-    return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    try:
+        return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, EOFError, MemoryError, OverflowError) as error:
+        raise DamagedError(f"{path} is damaged: {error}") from None

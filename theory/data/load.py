@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import flag, is_whole
+from ..core.settings import shown
 from . import bundled, epsilon, twin
 from .cache import entry_name, load_entry, state_of, store_entry
 from .dataset import DataError, Dataset, make_dataset
@@ -23,6 +24,7 @@ __all__ = ["NAMES", "load_data"]
 log = logging.getLogger("theory.data")
 
 NAMES = ("rcv1-like", "rcv1", "epsilon-like", "breast_cancer", "digits", "digits-10", "diabetes")
+LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes, of Linux
 SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # removed from a data set's name
 
 
@@ -84,7 +86,7 @@ def file_options(n_features: Any, zero_based: Any) -> dict[str, Any]:
     """Checked options of a file."""
     if n_features is not None:
         if not is_whole(n_features) or not 0 < n_features <= MAX_INDEX + 1:
-            raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 or more")
+            raise DataError(f"n_features is {n_features!r}; give an integer of columns, 1 to {MAX_INDEX + 1}")
         n_features = int(n_features)
     return {"n_features": n_features, "zero_based": flag("zero_based", zero_based)}
 
@@ -93,7 +95,10 @@ def is_path_of_shards(given: Any) -> bool:
     """Whether it is the path of a folder of shards, in whatever state they are."""
     if not isinstance(given, (str, os.PathLike)) or os.fspath(given) in NAMES or "\0" in os.fspath(given):
         return False
-    return is_shard_folder(Path(given).expanduser())
+    try:
+        return is_shard_folder(Path(given).expanduser())
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def _load_shards(folder: Path, comm: Any, n_features: Any) -> Dataset:
@@ -182,6 +187,9 @@ def require_known(name_or_path: Any) -> tuple[str, Path]:
         raise DataError(f"name_or_path: got {name_or_path!r}, allowed: the name of a data set or the path of a file")
     text = os.fspath(name_or_path)
     path = Path(text).expanduser()
+    longest = max(len(part.encode(errors="surrogateescape")) for part in (*path.parts, ""))
+    if len(text) > LONGEST_PATH or longest > LONGEST_NAME:
+        raise DataError(f"name_or_path: got {shown(text)}, allowed: names that a file can have")
     if text not in NAMES and ("\0" in text or not (path.is_file() or is_path_of_shards(path))):
         raise _not_found(text, path)
     return text, path
@@ -190,6 +198,8 @@ def require_known(name_or_path: Any) -> tuple[str, Path]:
 def _not_found(text: str, path: Path) -> DataError:
     """The error for neither a name nor a file, with the nearest matches."""
     names = ", ".join(f'"{name}"' for name in NAMES)
+    if not text.isprintable():  # such as bytes that are no UTF-8, which not every terminal can show
+        return DataError(f"no file {text!a}; give the path of a LIBSVM file, or {names}")
     if "\0" not in text and path.is_dir():
         files = sorted(p.name for p in path.iterdir() if p.is_file())
         return DataError(f"{text} is a folder; give a file in it ({', '.join(files[:8]) or 'it has none'})")

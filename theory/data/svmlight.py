@@ -7,6 +7,7 @@ and reports errors without a line number; so the bytes are parsed here, in one c
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import math
 import zlib
@@ -71,6 +72,8 @@ def _sniff(path: Path, head: bytes) -> None:
         b"BZh": "an archive inside an archive",
     }
     what = next((name for magic, name in known.items() if head.startswith(magic)), None)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        what = "text in UTF-16 (write it in UTF-8)"
     if what is None and head.lstrip()[:1] == b"<":
         what = "an HTML or XML page (a download that went wrong?)"
     if what is None and head.lstrip()[:1] in (b"{", b"["):
@@ -96,8 +99,11 @@ def _explain(path: Path, what: int, token: str, line: int, row: str, base: int, 
             "load it with zero_based=True; otherwise correct it"
         )
     if what == INDEX_PAST:
+        most = f"{MAX_INDEX + 1}, the most that an index may be; renumber the columns"
         inferred = f"{INFERRED} columns, the most that are inferred; state n_features"
-        limit = inferred if last + 1 == INFERRED else f"n_features = {last + 1}; raise n_features"
+        number = token.partition(":")[0].lstrip("+")
+        beyond = number.isdecimal() and (len(number) > 10 or int(number) - base > MAX_INDEX)
+        limit = most if beyond else inferred if last + 1 == INFERRED else f"n_features = {last + 1}; raise n_features"
         return DataError(f"{where}: the index in {token!r} is past {limit} or correct the file")
     if what == NOT_FINITE:
         return DataError(f"{where}: {token!r} is NaN or infinite; drop the row or fill in a value")
@@ -122,6 +128,7 @@ def _blocks(path: Path, read: Any = None) -> Iterator[bytes]:
                 if read is not None:
                     read(raw.tell())
                 if first:
+                    chunk = chunk.removeprefix(codecs.BOM_UTF8)
                     _sniff(path, chunk[:4096])
                     first = False
                 size += len(chunk)

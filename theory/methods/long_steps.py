@@ -63,6 +63,8 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
         L = lipschitz(problem)
     except (TypeError, ValueError, AttributeError):  # not known for problems of this class
         return
+    if L == 0.0:  # no step is too long where f is linear
+        return
     S = expected_smoothness(L, max(L, largest), batch=batch, workers=workers, omega=added)
     t = np.unique(np.geomspace(1, max(1, steps), POINTS).astype(np.int64)) - 1
     sizes = np.array([_size(method, int(step)) for step in t])
@@ -84,6 +86,8 @@ def _above_theorem(method: Any, problem: Any, workers: int) -> str:
     """What is said if the first step size is above the longest of the method's theorem."""
     try:
         longest, first = float(method.longest_step(problem, workers)), _size(method, 0)
+    except ZeroDivisionError:  # L = 0
+        return ""
     except (TypeError, ValueError, AttributeError):  # constants that are not known
         return _no_contraction(method, problem)
     if first <= longest * (1.0 + 1e-9):

@@ -51,7 +51,7 @@ class Constant(NamedTuple):
 
     def domain(self) -> None:
         """Reject values outside the domain."""
-        require(self.eta > 0, "eta", self.eta, "a number above 0")
+        require(0 < self.eta < math.inf, "eta", self.eta, "a finite number above 0")
 
     def step_size(schedule: Any, t: int) -> float:
         return schedule.eta
@@ -65,7 +65,7 @@ def as_step(step: Any) -> Any:
     """
     number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
     require(not number or step > 0, "step", step, "a number above 0, or a step size")
-    return Constant(float(step)) if number else step
+    return Constant(step) if number else step
 
 
 @setting

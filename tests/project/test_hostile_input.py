@@ -1,0 +1,85 @@
+"""Input from attacks and from bug reports: an exception of ours names what came, never one of Python's."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import theory as th
+from theory.data import DataError
+
+ZEROS = th.ridge((np.zeros((4, 3)), np.zeros(4)), l2=0.0)
+PLAIN = th.ParallelSGD(step=0.1)
+HUGE = 10**6000  # Python refuses to write it
+
+
+def run(**changed):
+    return th.run(**{"method": PLAIN, "problem": ZEROS, "workers": 1, "steps": 2} | changed)
+
+
+def sparse(part, size):
+    X = sp.csr_matrix(np.eye(3))
+    setattr(X, part, getattr(X, part)[:size])
+    return th.logistic((X, np.array([1.0, -1.0, 1.0])), l2=0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: run(steps=None, epochs=np.inf), "epochs: got inf, allowed: a finite number"),
+        (lambda: run(steps=None, epochs=1e300), r"epochs: got 1e\+300, allowed: up to 2.25e\+15"),
+        (lambda: run(step=np.inf), "eta: got inf, allowed: a finite number"),
+        (lambda: run(steps=HUGE), "steps: got an integer of 19932 bits"),
+        (lambda: run(seed=HUGE), "seed: got an integer of 19932 bits"),
+        (lambda: run(step=HUGE), "eta: got an integer of 19932 bits"),
+        (lambda: run(checkpoint="x" * 5000), "File name too long"),
+        (lambda: th.load_data("x" * 5000), "allowed: names that a file can have"),
+        (lambda: th.load_data("\udcff.svm"), "no file '.udcff.svm'"),
+        (lambda: sparse("data", 2), "got 2 numbers for 3 indices"),
+        (lambda: sparse("indices", 2), "got 3 numbers for 2 indices"),
+    ],
+)
+def test_what_came_and_what_is_allowed_is_said(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("method", [th.DelayedSGD(step=0.1, delay=2), th.AsyncSGD(step=0.1), PLAIN])
+def test_a_function_without_curvature_has_no_longest_step(method):
+    assert run(method=method, workers=2).fun == 0.0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("+1 1:0.5\n-1 2:1\n".encode("utf-16"), "text in UTF-16"),
+        (b"+1 2147483648:0.5\n-1 2:1\n", "past 2147483647, the most that an index may be"),
+    ],
+)
+def test_a_file_that_is_no_data_is_named(content, message, tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        th.load_data(path)
+    path.write_bytes(codecs.BOM_UTF8 + b"+1 1:0.5\n-1 2:1\n")
+    assert th.load_data(path).n == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"format":1}', "[]", '{"format":1,"arrays":[{"file":"a"}]}', '{"format":1' + "0" * 6000 + "}"],
+    ids=["deep", "no arrays", "a list", "an array without a type", "digits"],
+)
+def test_a_forged_manifest_is_damaged(text, tmp_path):
+    folder = tmp_path / "step-000000000010"
+    folder.mkdir()
+    content = f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}".encode()
+    (folder / "manifest.json").write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged"):
+        th.load_result(folder)
+    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="no checkpoint that is whole"):
+        run(resume=tmp_path)
