@@ -30,7 +30,6 @@ from theory.studies import (
     choose,
     collect,
     epoch_seconds,
-    error_and_bits,
     lock_free,
     mem_sgd,
     nuqsgd,
@@ -783,18 +782,6 @@ def test_every_study_ships_and_every_file_can_be_read():
         run_study("spectrum", options={"epochs": 3})
 
 
-def test_errors_lie_on_their_closed_forms():
-    """Within the width of a 99 % interval, five standard errors."""
-    v = np.random.default_rng(0).standard_normal(1024)
-    rows = error_and_bits.errors_of({"gaussian": v}, samples=64)
-    assert {row.width for row in rows} == {1, 2, 3, 4, 9} and len(rows) == 18
-    for row in rows:
-        assert abs(row.error - row.predicted) <= row.high - row.low, row
-        assert row.width <= row.bits <= row.width + 0.1
-    verdicts = [said.verdict for said in error_and_bits.statements(rows)]
-    assert verdicts[1:] == ["holds"] * 4
-
-
 def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
     items = {"a": 1, "b": 2}.items()
     assert list(track(items, "label", quiet=True)) == list(track(items, "label")) == list(items)
@@ -814,7 +801,6 @@ TIMED = {
     "sign-and-nuqsgd",
     "stragglers",
     "time-to-accuracy",
-    "topologies",
 }
 # statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
 TWIN = {
