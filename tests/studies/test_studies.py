@@ -796,7 +796,6 @@ SHORT = {"gossip": {"ecd-diverges"}, "clients": {"prox"}}
 TIMED = {
     "choose",
     "epoch-seconds",
-    "full-size",
     "lock-free",
     "sign-and-nuqsgd",
     "stragglers",
