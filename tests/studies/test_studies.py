@@ -40,7 +40,6 @@ from theory.studies import (
     ternary_dimension,
 )
 from theory.studies import bits_to_accuracy as bits
-from theory.studies.reports import choose as choose_pages
 from theory.studies.reports import mem_sgd as mem_sgd_report
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
@@ -584,21 +583,21 @@ def test_the_competitor_is_the_better_full_precision_with_its_better_batch():
     assert choose.decide(rows, "total")[:2] == (rows[2], rows[3])  # 2 steps of 2 seconds against 10 of them
     assert choose.decide(rows, "total").gain == 4.0 / 20.0
     assert choose.alone(rows) == 10.0
-    (cells,) = choose_pages.decision_table(rows).rows
-    first, second = choose_pages.tick_tables(rows)
+    (cells,) = choose.decision_table(rows).rows
+    first, second = choose.tick_tables(rows)
     assert first.rows == [("p", "0.1", "✓ 2x", "✗ 0.2x")] and len(second.rows) == 1 and second.rows[0][2][0] in "✓✗"
     assert cells[3:5] == ("top-k, B = 16", "2x") and cells[5].startswith("nothing beats float32, lossless sparse, B")
     assert cells[7] == "0.4x"
-    assert {s.verdict for s in choose_pages.statements(rows)} == {"holds", "fails"}
+    assert {s.verdict for s in choose.statements(rows)} == {"holds", "fails"}
 
 
 def test_who_never_comes_there_is_not_chosen():
     rows = [taken(bits.DENSE), taken("QSGD", steps=math.inf, bits=math.inf), taken(bits.DENSE, workers=1)]
     assert choose.decide(rows, "bits").gain == choose.decide(rows, "total").gain == 0.0
-    assert choose_pages.decision_table(rows).rows[0][3].startswith("nothing beats")
+    assert choose.decision_table(rows).rows[0][3].startswith("nothing beats")
     rows = [taken(bits.DENSE, steps=math.inf, bits=math.inf), taken("QSGD"), taken(bits.DENSE, workers=1)]
     assert choose.decide(rows, "bits").gain == math.inf
-    assert choose_pages.decision_table(rows).rows[0][3].startswith("QSGD")
+    assert choose.decision_table(rows).rows[0][3].startswith("QSGD")
 
 
 def test_seconds_are_put_together():

@@ -178,18 +178,8 @@ def costs_of(
     for method, way in track(ways.items(), f"{name or problem.name}"):
 
         def taken(e, cap, r, patience=math.inf, way=way):
-            return until(
-                problem,
-                way,
-                2.0**e * unit,
-                goal,
-                workers=workers,
-                batch=batch,
-                limit=cap,
-                every=every,
-                seed=seed + r,
-                patience=patience,
-            )
+            how = {"workers": workers, "batch": batch, "limit": cap, "every": every, "patience": patience}
+            return until(problem, way, 2.0**e * unit, goal, seed=seed + r, **how)
 
         def mean_steps(e, cap, taken=taken):
             total = 0.0
@@ -205,18 +195,9 @@ def costs_of(
         runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
         steps, bits = np.array(runs).T
         there = bool(np.isfinite(steps).all())
-        found.append(
-            Cost(
-                name or problem.name,
-                method,
-                math.nan if e is None else 2.0**e,
-                steps,
-                bits,
-                float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan,
-                0.0,
-                0.0,
-            )
-        )
+        width = float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan
+        length = math.nan if e is None else 2.0**e
+        found.append(Cost(name or problem.name, method, length, steps, bits, width, 0.0, 0.0))
     dense, sparse = found[0], found[min(1, len(found) - 1)]
     return [row._replace(dense=_ratio(dense, row), sparse=_ratio(sparse, row)) for row in found]
 
@@ -241,12 +222,9 @@ def _table(name: str, rows) -> Table:
         spread = f"{row.steps.mean():.0f}" + (f" ({least:.0f} to {most:.0f})" if most > least else "")
         if lost:
             spread = "never" if lost == row.steps.size else f"{lost} of {row.steps.size} never"
-        cells.append(
-            line(
-                f"{row.method} | {number(row.step)} | {spread} | {number(row.width)} | "
-                f"{'-' if lost else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
-            )
-        )
+        sent = "-" if lost else bits_text(row.bits.mean())
+        times = f"{_times(row.dense)} | {_times(row.sparse)}"
+        cells.append(line(f"{row.method} | {number(row.step)} | {spread} | {number(row.width)} | {sent} | {times}"))
     return Table(name, head, cells)
 
 
@@ -277,15 +255,11 @@ def statements(rows) -> list[Statement]:
     qsgd = [row for row in rows if row.method.startswith("QSGD") and row.method.endswith("packed")]
     if qsgd:
         numbers = ", ".join(f"{row.method.removesuffix(', packed')} {number(row.steps.mean())}" for row in qsgd)
-        found.append(
-            Statement(
-                f"{key}-fewer-steps",
-                f"{name}: QSGD needs fewer steps than full precision to the same accuracy.",
-                [below(row.steps, dense.steps) for row in qsgd],
-                f"Steps: {numbers}, full precision {number(dense.steps.mean())}.",
-                bears_on=("lecture/slide-communication-sgd-against-qsgd-iterations",),
-            )
-        )
+        text = f"{name}: QSGD needs fewer steps than full precision to the same accuracy."
+        numbers = f"Steps: {numbers}, full precision {number(dense.steps.mean())}."
+        about = ("lecture/slide-communication-sgd-against-qsgd-iterations",)
+        trials = [below(row.steps, dense.steps) for row in qsgd]
+        found.append(Statement(f"{key}-fewer-steps", text, trials, numbers, bears_on=about))
     return found
 
 
@@ -302,30 +276,16 @@ def draw(costs):
                 (dense / TEN, "dense / 10", (0, (1, 1))),
                 (sparse, "lossless sparse", "-."),
             ):
-                axes.axvline(at, color="0.45", linewidth=0.9, linestyle=dashes, marker="", label=label, zorder=1)
+                look = {"color": "0.45", "linewidth": 0.9, "marker": "", "zorder": 1}
+                axes.axvline(at, linestyle=dashes, label=label, **look)
             for y, row in enumerate(rows):
                 if np.isfinite(row.bits).all():
-                    full = row.bits.mean() < min(dense, sparse)
-                    axes.plot(
-                        row.bits.mean(),
-                        y,
-                        marker="o",
-                        linestyle="",
-                        color="#0072B2",
-                        markersize=4,
-                        markerfacecolor="#0072B2" if full else "white",
-                    )
+                    full = "#0072B2" if row.bits.mean() < min(dense, sparse) else "white"
+                    look = {"marker": "o", "linestyle": "", "color": "#0072B2", "markersize": 4}
+                    axes.plot(row.bits.mean(), y, markerfacecolor=full, **look)
                 else:
-                    axes.text(
-                        0.98,
-                        y,
-                        "never",
-                        transform=axes.get_yaxis_transform(),
-                        ha="right",
-                        va="center",
-                        fontsize=6,
-                        color="0.4",
-                    )
+                    look = {"ha": "right", "va": "center", "fontsize": 6, "color": "0.4"}
+                    axes.text(0.98, y, "never", transform=axes.get_yaxis_transform(), **look)
             axes.set_xscale("log")
             axes.set_yticks(range(len(rows)), [row.method for row in rows], fontsize=6)
             axes.set_ylim(len(rows) - 0.4, -0.6)

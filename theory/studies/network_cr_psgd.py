@@ -16,26 +16,10 @@ from ..core import require, setting
 from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
-from .shared.network_training import (
-    Trained,
-    best_of,
-    check_options,
-    compared,
-    costs,
-    network_text,
-    percent,
-    recorded,
-    rule_text,
-    seeds_of,
-    sizes_of,
-    step_text,
-    task_tables,
-    tasks,
-    train,
-    training_loss,
-)
+from .shared import networks
+from .shared.networks import Trained, best_of, costs, training_loss
 from .shared.panels import band, canvas
-from .shared.report import OURS, Study, line
+from .shared.report import OURS, Study
 from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
 SMALL, GROWING = "parallel SGD", "CR-PSGD"
@@ -80,7 +64,7 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_options(self)
+        networks.check_options(self)
         require(self.rho > 1.0, "rho", self.rho, "a number above 1")
         good = isinstance(self.local, tuple) and all(isinstance(H, int) and H >= 2 for H in self.local)
         require(good, "local", self.local, "integers, at least 2")
@@ -155,11 +139,11 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
     def ends(of: str) -> dict:
         """Mean of both methods at the end, by task."""
-        both = {one.task: {"growing": one, "small": best[one.task, SMALL]} for one in growing}
-        return {
-            task: {name: float(getattr(row, of)[:, -1].mean(dtype=float)) for name, row in rows.items()}
-            for task, rows in both.items()
-        }
+
+        def end(row: Trained) -> float:
+            return float(getattr(row, of)[:, -1].mean(dtype=float))
+
+        return {one.task: {"growing": end(one), "small": end(best[one.task, SMALL])} for one in growing}
 
     quarter = Compare(partial(costs, of="loss"), pair, partial(at_most_times, factor=COMPARABLE), show=training_loss)
     return [
@@ -184,7 +168,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
             "same-accuracy",
             "The growing batch does not sacrifice the convergence per gradient: held-out accuracy (at most one point "
             "below).",
-            compared(rows, pair, LITTLE, named=False),
+            networks.compared(rows, pair, LITTLE, named=False),
             bears_on=(about, sfo),
             values=ends("accuracy"),
         ),
@@ -197,7 +181,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
         Statement(
             "no-higher-than-equal",
             "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss).",
-            compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False),
+            networks.compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False),
             source=OURS,
         ),
     ]
@@ -247,39 +231,40 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
         options = options._replace(
             tasks=("digits",), samples=800, seeds=2, width=8, rho=1.1, local=options.local[:1], grid=(0.5, 1.0)
         )
-    seeds, found = seeds_of(options, seed, "network-cr-psgd"), tasks(options, topics, 400 if quick else None)
+    seeds, found = (
+        networks.seeds_of(options, seed, "network-cr-psgd"),
+        networks.tasks(options, topics, 400 if quick else None),
+    )
     spend = {"workers": options.workers, "records": 40, "samples": options.samples}
-    rows = [row for task in found for row in train(task, plans(options), options.grid, seeds, **spend)]
-    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes_of(found), "options": options}
+    rows = [row for task in found for row in networks.train(task, plans(options), options.grid, seeds, **spend)]
+    return {
+        "rows": networks.recorded(rows, ("samples", "loss", "accuracy")),
+        "sizes": networks.sizes_of(found),
+        "options": options,
+    }
 
 
 def report(rows, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     head = "method | step | gradients of a worker | rounds | training loss | held-out accuracy, %"
 
-    def cells(row: Trained) -> tuple[str, ...]:
-        return line(
-            f"{row.method} | {step_text(row)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
-            f"{training_loss(row)} | {percent(row) if row.success else '-'}"
-        )
-
     tried = ", ".join(f"{step:g}" for step in options.grid)
     spent = max(row.samples[-1] for row in rows if row.method == GROWING)
     about = "a verdict on a loss, an accuracy or the rounds to a loss"
     setting_text = (
-        f"{network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
+        f"{networks.network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
         f"{options.samples:,} gradients each (CR-PSGD {spent:,.0f}), no momentum. CR-PSGD begins with batches of "
         f"{options.batch} that grow by {options.rho:g} a round; parallel and local SGD have batches of "
         f"{options.batch}, and one run has equal batches for as many rounds as CR-PSGD. Each method has the constant "
-        f"step of {tried} with the least training loss, {rule_text(options, about)} The talk's data are CIFAR-10, its "
-        "network is ResNet20, and its text gives neither batches nor steps."
+        f"step of {tried} with the least training loss, {networks.rule_text(options, about)} The talk's data are "
+        "CIFAR-10, its network is ResNet20, and its text gives neither batches nor steps."
     )
     return Study(
         "network-cr-psgd",
         "CR-PSGD on a network with 8 workers",
         setting_text,
         {"training": rows},
-        task_tables(rows, sizes, head, cells),
+        networks.task_tables(rows, sizes, head),
         statements(rows, options),
         lambda: draw(rows),
         "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import Any
 
 from ...plots.figure_style import PAGE, new_figure, style
 
@@ -20,3 +21,18 @@ def band(axes, x, heights, **look):
     low, high = heights.min(axis=0), heights.max(axis=0)
     axes.fill_between(x, low, high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     return drawn
+
+
+def guide(axes, x, y, label: str | None = None, dashes: Any = (0, (1, 1)), color: str = "0.4", **look):
+    """A dashed grey line without points: an ideal, a bound or a law."""
+    return axes.plot(x, y, color=color, linestyle=dashes, marker="", label=label, **look)[0]
+
+
+def points(axes, x, y, marker: str = "o", **look):
+    """Hollow points without a line."""
+    return axes.plot(x, y, linestyle="", marker=marker, markerfacecolor="none", **look)[0]
+
+
+def legend_below(figure, axes, columns: int = 3, **look):
+    """The labels of these axes below all panels."""
+    return figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, **look)
