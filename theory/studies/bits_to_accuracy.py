@@ -336,14 +336,9 @@ def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
         "NUQSGD (s = 6), the whole vector for the others. Packed, Elias and entropy coded messages of one method "
         "restore the same vectors."
     )
-    return Study(
-        "bits-to-accuracy",
-        "Ten times fewer bits than float32?",
-        setting,
-        {"costs": costs},
-        tables,
-        said,
-        lambda: draw(costs),
+    title = "Ten times fewer bits than float32?"
+    alt = (
         "Payload bits of a worker up to one accuracy, logarithmic, a row for each method: logistic regression on the "
-        "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages",
+        "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages"
     )
+    return Study("bits-to-accuracy", title, setting, {"costs": costs}, tables, said, lambda: draw(costs), alt)

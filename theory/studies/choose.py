@@ -365,49 +365,32 @@ def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
 def statements(times) -> list[Statement]:
     """Verdicts on common rules of thumb."""
     found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
-    bits, about = {(p, a): b for p, a, _, b, _, _ in found}, ("lecture/last-slide-the-optimal-algorithm",)
-    fewest = (f"{p}, {a:g}: {_named(b.best)} {factor(b.gain)}" for (p, a), b in bits.items())
-    said = [
-        Statement(
-            "fewer-bits",
-            "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision.",
-            [b.gain >= CLOSE for b in bits.values()],
-            f"{'; '.join(fewest)}.",
-            bears_on=about,
-            values={f"{p}, {a:g}": b.gain for (p, a), b in bits.items()},
-        )
-    ]
+    about = ("lecture/last-slide-the-optimal-algorithm",)
+    bits = {f"{p}, {a:g}": b for p, a, _, b, _, _ in found}
+    fewest = "; ".join(f"{where}: {_named(b.best)} {factor(b.gain)}" for where, b in bits.items())
+    gains = {where: b.gain for where, b in bits.items()}
+    less = [gain >= CLOSE for gain in gains.values()]
+    text = "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision."
+    said = [Statement("fewer-bits", text, less, f"{fewest}.", bears_on=about, values=gains)]
     for network in dict.fromkeys(n for _, _, n, *_ in found):
         here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
-        gains = "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
-        said.append(
-            Statement(
-                f"sooner-{slug(network)}",
-                f"{network}: a compressed method is there sooner than dense and lossless sparse full precision.",
-                [t.gain >= CLOSE for _, _, t in here],
-                f"Times as fast (measured steps, gradients and coding; the network is a model): {gains}.",
-                bears_on=about,
-            )
-        )
+        listed = "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
+        text = f"{network}: a compressed method is there sooner than dense and lossless sparse full precision."
+        numbers = f"Times as fast (measured steps, gradients and coding; the network is a model): {listed}."
+        trials = [t.gain >= CLOSE for _, _, t in here]
+        said.append(Statement(f"sooner-{slug(network)}", text, trials, numbers, bears_on=about))
     same = [b.best.method == t.best.method for _, _, _, b, t, _ in found]
     sooner = [min(t.plain.total, t.best.total) * CLOSE <= one for *_, t, one in found]
     slow = [f"{p}, {a:g}, {n}" for (p, a, n, *_), good in zip(found, sooner, strict=True) if not good]
-    return [
-        *said,
-        Statement(
-            "bits-are-seconds",
-            "what sends the fewest bits takes the fewest seconds.",
-            [s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)],
-            f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
-            f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all.",
-        ),
-        Statement(
-            "many-workers",
-            f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing.",
-            sooner,
-            f"Not where: {'; '.join(slow) or 'never'}.",
-        ),
-    ]
+    trials = [s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]
+    numbers = (
+        f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
+        f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all."
+    )
+    said.append(Statement("bits-are-seconds", "what sends the fewest bits takes the fewest seconds.", trials, numbers))
+    text = f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing."
+    numbers = f"Not where: {'; '.join(slow) or 'never'}."
+    return [*said, Statement("many-workers", text, sooner, numbers)]
 
 
 def _tick(gain: float) -> str:
@@ -425,18 +408,12 @@ def tick_tables(times) -> tuple[Table, ...]:
         sooner = alone(rows) / min(by_seconds.plain.total, by_seconds.best.total)
         together.setdefault(case, []).append(_tick(sooner))
     count = max(t.workers for t in times)
+    rule = f"✓: by at least {CLOSE:g}x, in bits, and in seconds on each network"
+    beats = f"Does a compressed method beat full precision? {rule}"
+    pays = f"Are {count} workers, with the best method, sooner there than one that sends nothing?"
     return (
-        Table(
-            f"Does a compressed method beat full precision? ✓: by at least {CLOSE:g}x, in bits, and in seconds on each "
-            "network",
-            ("data", "accuracy", "bits", *networks),
-            [(*case, *cells) for case, cells in compressed.items()],
-        ),
-        Table(
-            f"Are {count} workers, with the best method, sooner there than one that sends nothing?",
-            ("data", "accuracy", *networks),
-            [(*case, *cells) for case, cells in together.items()],
-        ),
+        Table(beats, ("data", "accuracy", "bits", *networks), [(*case, *cells) for case, cells in compressed.items()]),
+        Table(pays, ("data", "accuracy", *networks), [(*case, *cells) for case, cells in together.items()]),
     )
 
 
@@ -495,14 +472,9 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         "nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign the "
         "whole vector. The dense rows are synthetic, of the shape of epsilon."
     )
-    return Study(
-        "choose",
-        "How to choose a method",
-        setting,
-        {"runs": runs, "times": times},
-        [decision_table(times), *tables],
-        statements(times),
-        lambda: draw(times, options),
-        ALT,
-        tick_tables(times),
-    )
+    title = "How to choose a method"
+    measured = {"runs": runs, "times": times}
+    said = statements(times)
+    ticks = tick_tables(times)
+    tables = [decision_table(times), *tables]
+    return Study("choose", title, setting, measured, tables, said, lambda: draw(times, options), ALT, ticks)

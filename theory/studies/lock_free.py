@@ -298,17 +298,13 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
         "against the best run with one core. That is another quantity than steps a second, and also than the time to "
         "the stop loss here, which is a median on both sides."
     )
-    return Study(
-        "lock-free",
-        "Threads that share x",
-        setting,
-        {"speeds": rows},
-        [Table("A million steps, and the time to the stop loss", head, cells)],
-        statements(rows),
-        lambda: draw(rows),
+    title = "Threads that share x"
+    alt = (
         "Speed-up in steps a second by the wall against threads for SGD, rand-k and top-k, on RCV1 and on a dense "
-        "problem; dashed, the ratio by processor time; dotted, the ideal",
+        "problem; dashed, the ratio by processor time; dotted, the ideal"
     )
+    tables = [Table("A million steps, and the time to the stop loss", head, cells)]
+    return Study("lock-free", title, setting, {"speeds": rows}, tables, statements(rows), lambda: draw(rows), alt)
 
 
 def _load(load: float | None) -> str:

@@ -367,7 +367,7 @@ def divided(kept: list[Stored]) -> Table:
     return Table(title, (*head, *(f"ZeRO {stage}" for stage in (1, 2, 3))), cells)
 
 
-def tables(rows, kept: list[Stored], variances: list[Frozen], sizes: dict) -> list[Table]:
+def tables_of(rows, kept: list[Stored], variances: list[Frozen], sizes: dict) -> list[Table]:
     """A table for each task, the frozen variances, and the memory under ZeRO."""
     head = (
         "method | step | bits a coordinate | payload | memory, kB | server, kB | training loss | held-out accuracy, %"
@@ -424,14 +424,12 @@ def report(rows, kept, variances, sizes: dict, options: Options) -> Study:
         "bytes and a copy of the parameters in single precision; for 1-bit Adam the ZeRO stages are left out, as its "
         "workers need the whole first moment. The talk pretrains BERT, for which this network only stands in."
     )
-    return Study(
-        "network-adaptive",
-        "A network with Adam, 1-bit Adam and LAMB",
-        setting_text,
-        {"training": rows, "storage": kept, "variances": variances},
-        tables(rows, kept, variances, sizes),
-        statements(rows, options),
-        lambda: draw(rows, kept, sizes),
+    title = "A network with Adam, 1-bit Adam and LAMB"
+    alt = (
         "Held-out accuracy against bytes of memory and server state a coordinate, and training loss against rounds, "
-        "for each kind of method",
+        "for each kind of method"
     )
+    measured = {"training": rows, "storage": kept, "variances": variances}
+    said = statements(rows, options)
+    tables = tables_of(rows, kept, variances, sizes)
+    return Study("network-adaptive", title, setting_text, measured, tables, said, lambda: draw(rows, kept, sizes), alt)

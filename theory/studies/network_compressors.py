@@ -246,7 +246,7 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum]) -> list[Table]:
+def tables_of(rows: list[Trained], sizes: dict, spectrum: list[Spectrum]) -> list[Table]:
     """A table for each task, and the spectra by layer."""
     head = "method | step | bits a coordinate | payload | memory, kB | training loss | held-out accuracy, %"
     made = networks.task_tables(
@@ -337,13 +337,11 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
     title = "A network with every family of compressors"
     if len(options.momenta) > 1:
         title = f"Random blocks and memories on a network, with {len(options.momenta)} momenta"
-    return Study(
-        "network-compressors",
-        title,
-        setting_text,
-        {"training": rows} | ({"spectra": spectrum} if spectrum else {}),
-        tables(rows, sizes, spectrum),
-        statements(rows, options),
-        lambda: networks.by_groups(rows, sizes, lambda row: row.bits, "bits a coordinate and round"),
-        "Held-out accuracy against bits a coordinate, and training loss against rounds, for each family of compressors",
+    alt = (
+        "Held-out accuracy against bits a coordinate, and training loss against rounds, for each family of compressors"
     )
+    measured = {"training": rows} | ({"spectra": spectrum} if spectrum else {})
+    said = statements(rows, options)
+    tables = tables_of(rows, sizes, spectrum)
+    draw = partial(networks.by_groups, rows, sizes, lambda row: row.bits, "bits a coordinate and round")
+    return Study("network-compressors", title, setting_text, measured, tables, said, draw, alt)

@@ -194,27 +194,24 @@ def draw(rows: list[Trained]):
     with canvas(len(names), 3, 0.6 + 2.1 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for (name, method), row in best.items():
-                if name != task or not row.success:
-                    continue
-                shown = row.rounds > 0
-                for panel, x, heights in (
-                    (axes[0], row.samples, row.loss),
-                    (axes[1], row.rounds, row.loss),
-                    (axes[2], row.rounds, 100.0 * row.accuracy),
-                ):
-                    y = heights.astype(float)[:, shown]
+                if name == task and row.success:
+                    shown = row.rounds > 0
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    band(panel, x[shown], y, marker="", label=label.removesuffix(", B"))
-            for panel, against, what in zip(
-                axes,
-                ("gradients of a worker", "rounds", "rounds"),
-                ("training loss", "training loss", "held-out accuracy, %"),
-                strict=True,
-            ):
-                panel.set(xscale="log", xlabel=against, ylabel=what, title=task)
-            axes[0].set_yscale("log")
-            axes[1].set_yscale("log")
-            axes[2].set_ylim(bottom=max(0.0, axes[2].get_ylim()[0]))
+                    look = {"marker": "", "label": label.removesuffix(", B")}
+                    for panel, x, heights in zip(
+                        axes,
+                        (row.samples, row.rounds, row.rounds),
+                        (row.loss, row.loss, 100.0 * row.accuracy),
+                        strict=True,
+                    ):
+                        band(panel, x[shown], heights.astype(float)[:, shown], **look)
+            losses, against, shares = axes
+            losses.set(xlabel="gradients of a worker", ylabel="training loss", yscale="log")
+            against.set(xlabel="rounds", ylabel="training loss", yscale="log")
+            shares.set(xlabel="rounds", ylabel="held-out accuracy, %")
+            for panel in axes:
+                panel.set(xscale="log", title=task)
+            shares.set_ylim(bottom=max(0.0, shares.get_ylim()[0]))
         figure.legend(*_labelled(grid[0, 0], best, names[0]), loc="outside lower center", ncols=3)
     return figure
 
@@ -259,13 +256,9 @@ def report(rows, sizes: dict, options: Options) -> Study:
         f"step of {tried} with the least training loss, {networks.rule_text(options, about)} The talk's data are "
         "CIFAR-10, its network is ResNet20, and its text gives neither batches nor steps."
     )
-    return Study(
-        "network-cr-psgd",
-        "CR-PSGD on a network with 8 workers",
-        setting_text,
-        {"training": rows},
-        networks.task_tables(rows, sizes, head),
-        statements(rows, options),
-        lambda: draw(rows),
-        "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",
-    )
+    title = "CR-PSGD on a network with 8 workers"
+    alt = "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method"
+    measured = {"training": rows}
+    said = statements(rows, options)
+    tables = networks.task_tables(rows, sizes, head)
+    return Study("network-cr-psgd", title, setting_text, measured, tables, said, lambda: draw(rows), alt)

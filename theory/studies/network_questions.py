@@ -229,14 +229,8 @@ def places(task: Task, ends: dict[str, np.ndarray], starts: np.ndarray) -> list[
         for s, (x, full, start) in enumerate(zip(end, ends[FULL], starts, strict=True)):
             classes, others = (probabilities(task.test, one).argmax(axis=1) for one in (x, full))
             way = np.linalg.norm(full - start)
-            rows.append(
-                (
-                    np.linalg.norm(x - full) / way,
-                    barrier(problem, x, full) / value(problem, start),
-                    np.mean(classes != others),
-                    sharpness(problem, x, s),
-                )
-            )
+            walls = barrier(problem, x, full) / value(problem, start)
+            rows.append((np.linalg.norm(x - full) / way, walls, np.mean(classes != others), sharpness(problem, x, s)))
         found.append(Place(task.name, method, *np.array(rows).T))
     return found
 
@@ -432,56 +426,41 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
 
 def draw(rows: list[Trained], where: list[Place], models: list[Models]):
     """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
-    best = best_of(rows)
-    names = list(dict.fromkeys(task for task, _ in best))
+    best, cycle = best_of(rows), colours()
+    names, methods = ({key[k]: None for key in best} for k in (0, 1))
     with canvas(len(names), 3, 1.2 + 2.2 * len(names)) as (figure, grid):
-        for axes, task in zip(grid, names, strict=True):
-            for k, method in enumerate(dict.fromkeys(method for _, method in best)):
-                row = best.get((task, method))
+        for (losses, ends, held), task in zip(grid, names, strict=True):
+            for k, method in enumerate(methods):
+                row, color, again = best.get((task, method)), cycle[k % len(cycle)], k >= len(cycle)
                 if row is not None and row.success:
+                    look = {"marker": "d", "markevery": 4, "markersize": 3} if again else {"marker": ""}
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    repeated = (
-                        {"marker": "d", "markevery": 4, "markersize": 3} if k >= len(colours()) else {"marker": ""}
-                    )
-                    axes[0].plot(*paths, label=method, linewidth=0.9, color=colours()[k % len(colours())], **repeated)
-                    places_here = [one for one in where if (one.task, one.method) == (task, method)]
-                    axes[1].plot(
-                        [one.away.mean() for one in places_here],
-                        [one.wall.mean() for one in places_here],
-                        linestyle="",
-                        marker="d" if k >= len(colours()) else "o",
-                        color=colours()[k % len(colours())],
-                    )
-            for one in where:
-                if one.task == task and one.method in (OTHER_ROWS, OTHER_START):
-                    axes[1].annotate(
-                        one.method.removeprefix("float32, "),
-                        (one.away.mean(), one.wall.mean()),
-                        xytext=(-4, 0) if one.method == OTHER_START else (0, 6),
-                        textcoords="offset points",
-                        fontsize=6,
-                        ha="right" if one.method == OTHER_START else "left",
-                        va="center",
-                    )
-                    axes[1].plot([one.away.mean()], [one.wall.mean()], color="0.4", marker="x", linestyle="")
+                    losses.plot(*paths, label=method, linewidth=0.9, color=color, **look)
+                    here = [one for one in where if (one.task, one.method) == (task, method)]
+                    at, heights = [one.away.mean() for one in here], [one.wall.mean() for one in here]
+                    ends.plot(at, heights, linestyle="", marker="d" if again else "o", color=color)
+            for one in (one for one in where if one.task == task and one.method in (OTHER_ROWS, OTHER_START)):
+                at, start = (one.away.mean(), one.wall.mean()), one.method == OTHER_START
+                look = {"ha": "right", "xytext": (-4, 0)} if start else {"ha": "left", "xytext": (0, 6)}
+                name = one.method.removeprefix("float32, ")
+                ends.annotate(name, at, textcoords="offset points", fontsize=6, va="center", **look)
+                ends.plot(*([value] for value in at), color="0.4", marker="x", linestyle="")
             here = [one for one in models if one.task == task]
-            for k, (of, label) in enumerate(
-                (("single", "one model"), ("averaged", "mean of weights"), ("together", "mean of probabilities"))
-            ):
-                axes[2].plot(
-                    [100.0 * getattr(one, of).mean() for one in here],
-                    np.arange(len(here)) + 0.15 * (k - 1),
-                    linestyle="",
-                    marker="os^"[k],
-                    markersize=3,
-                    color=("#000000", "#0072B2", "#D55E00")[k],
-                    label=label,
+            for k, (of, label, color) in enumerate(
+                (
+                    ("single", "one model", "#000000"),
+                    ("averaged", "mean of weights", "#0072B2"),
+                    ("together", "mean of probabilities", "#D55E00"),
                 )
-            axes[0].set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
-            axes[1].set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
-            axes[2].set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
-            axes[2].set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
-            axes[2].invert_yaxis()
+            ):
+                shares = [100.0 * getattr(one, of).mean() for one in here]
+                look = {"linestyle": "", "marker": "os^"[k], "markersize": 3, "color": color, "label": label}
+                held.plot(shares, np.arange(len(here)) + 0.15 * (k - 1), **look)
+            losses.set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
+            ends.set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
+            held.set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
+            held.set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
+            held.invert_yaxis()
         handles, labels = grid[0, 0].get_legend_handles_labels()
         more, names_of = grid[0, 2].get_legend_handles_labels()
         figure.legend([*handles, *more], [*labels, *names_of], loc="outside lower center", ncols=3)
@@ -491,20 +470,19 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
 def report(rows, where, models, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     ends = [
-        line(
-            f"{one.task}, {one.method} | {interval(one.away)} | {interval(one.wall)} | {interval(100 * one.differs)} | "
-            f"{interval(one.sharpness)}"
-        )
+        (f"{one.task}, {one.method}", *map(interval, (one.away, one.wall, 100 * one.differs, one.sharpness)))
         for one in where
     ]
     head = "method | relative distance | barrier | classified differently from full precision, % | largest curvature"
-    made = networks.task_tables(rows, sizes, "method | step | training loss | held-out loss | held-out accuracy, %")
+    of_tasks = "method | step | training loss | held-out loss | held-out accuracy, %"
+    made = networks.task_tables(rows, sizes, of_tasks)
     made.append(Table("Ends, beside that of full precision with the same start and rows", line(head), ends))
     scores = [
-        line(
-            f"{one.task}, {one.way} | {one.rows} | "
-            f"{number(one.step)}{networks.end_mark(one.step * (1.0 - MOMENTUM), options.grid)} | "
-            f"{interval(100 * one.single)} | {interval(100 * one.averaged)} | {interval(100 * one.together)}"
+        (
+            f"{one.task}, {one.way}",
+            one.rows,
+            f"{number(one.step)}{networks.end_mark(one.step * (1.0 - MOMENTUM), options.grid)}",
+            *(interval(100 * shares) for shares in (one.single, one.averaged, one.together)),
         )
         for one in models
     ]
@@ -525,13 +503,8 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
         "mean loss of the single models on all training rows; it is not tuned for the means. Hidden units were not "
         "matched, so part of the barrier between two starts may be their order."
     )
-    return Study(
-        "network-questions",
-        "Unbiasedness, minima and consensus on a network",
-        setting_text,
-        {"training": rows, "ends": where, "models": models},
-        made,
-        statements(rows, where, models),
-        lambda: draw(rows, where, models),
-        "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus",
-    )
+    title = "Unbiasedness, minima and consensus on a network"
+    said = statements(rows, where, models)
+    alt = "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus"
+    measured = {"training": rows, "ends": where, "models": models}
+    return Study("network-questions", title, setting_text, measured, made, said, lambda: draw(rows, where, models), alt)

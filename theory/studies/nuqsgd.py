@@ -263,16 +263,9 @@ def collect(quick: bool, seed: int, data: str | None) -> dict:
         for workers, batch in ((1, BATCH), (8, BATCH // 4)):
             trained += train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
     lengths = {name: v.size for name, v in vectors.items()}
-    return {
-        "rows": rows,
-        "sweep": sweep,
-        "trained": trained,
-        "lengths": lengths,
-        "label": label,
-        "columns": (text.d, pictures.d * 10),
-        "rounds": options.get("steps", 400),
-        "seeds": options.get("seeds", SEEDS),
-    }
+    found = {"rows": rows, "sweep": sweep, "trained": trained, "lengths": lengths, "label": label}
+    sizes = {"rounds": options.get("steps", 400), "seeds": options.get("seeds", SEEDS)}
+    return found | {"columns": (text.d, pictures.d * 10)} | sizes
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
@@ -301,7 +294,7 @@ def variance_statements(rows, sweep) -> list[Statement]:
         (f"{BITS} bits, buckets of {BUCKET}", four, ""),
         ("all bits and buckets", _by_place(sweep), "-swept"),
     ):
-        entries = 1 if table is four else 2  # how many entries of the index it is about
+        about = ("experiments-other-buckets",) if table is not four else ()
         lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
         equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
         higher = [place for place in table if place not in lower and place not in equal]
@@ -312,15 +305,14 @@ def variance_statements(rows, sweep) -> list[Statement]:
             numbers += f"; higher on {_where(higher)}."
         else:
             numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
-        about = ("nuqsgd/abstract-nuqsgd-has-a-smaller-variance", "nuqsgd/experiments-other-buckets")
         text = f"The variance of NUQSGD is below that of QSGD ({what})."
         trials, values = [place in lower for place in table], {"equal": len(equal), "higher": len(higher)}
-        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, "", about[:entries], values))
-        ratio = {place: v["NUQSGD"] / v["QSGDinf"] for place, v in table.items()}
-        near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
-        above = [place for place, r in ratio.items() if r > COMPARABLE]
-        below_it = [place for place, r in ratio.items() if r < 1 / COMPARABLE]
-        ends = {"least": min(ratio.values()), "most": max(ratio.values())}
+        bears_on = _entries("abstract-nuqsgd-has-a-smaller-variance", *about)
+        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, "", bears_on, values))
+        ratio, ends, near = _ratios(table, "NUQSGD", "QSGDinf")
+        above, below_it = (
+            [p for p, r in ratio.items() if p not in near and (r > 1.0) == more] for more in (True, False)
+        )
         numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
         if table is four:
             numbers += (
@@ -329,26 +321,32 @@ def variance_statements(rows, sweep) -> list[Statement]:
             )
         else:
             numbers += f"; higher on {len(above)}, lower on {len(below_it)}."
-        about = ("nuqsgd/abstract-nuqsgd-matches-qsgdinf-in-variance", "nuqsgd/experiments-other-buckets")
         text = f"The variance of NUQSGD is comparable to that of QSGDinf ({what})."
+        bears_on = _entries("abstract-nuqsgd-matches-qsgdinf-in-variance", *about)
         trials = [place in near for place in table]
-        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, "", about[:entries], ends))
-    ratio = {place: v["QSGD, no zero"] / v["QSGD"] for place, v in four.items() if "QSGD, no zero" in v}
-    if ratio:
-        ends = {"least": min(ratio.values()), "most": max(ratio.values())}
-        said.append(
-            Statement(
-                "released-qsgd",
-                "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
-                f" ({BITS} bits, buckets of {BUCKET}).",
-                [1 / COMPARABLE <= r <= COMPARABLE for r in ratio.values()],
-                f"Its variance is {number(ends['least'])} to {number(ends['most'])} times as large.",
-                OURS,
-                ("nuqsgd/the-released-code-levels-without-zero",),
-                ends,
-            )
+        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, "", bears_on, ends))
+    if all("QSGD, no zero" in v for v in four.values()):
+        ratio, ends, near = _ratios(four, "QSGD, no zero", "QSGD")
+        text = (
+            "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
+            f" ({BITS} bits, buckets of {BUCKET})."
         )
+        numbers = f"Its variance is {number(ends['least'])} to {number(ends['most'])} times as large."
+        bears_on, trials = _entries("the-released-code-levels-without-zero"), [place in near for place in ratio]
+        said.append(Statement("released-qsgd", text, trials, numbers, OURS, bears_on, ends))
     return said
+
+
+def _ratios(table: dict, mine: str, theirs: str) -> tuple[dict, dict, list]:
+    """The ratios of two variances, their least and most, and the places where they are comparable."""
+    ratio = {place: v[mine] / v[theirs] for place, v in table.items()}
+    near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
+    return ratio, {"least": min(ratio.values()), "most": max(ratio.values())}, near
+
+
+def _entries(*names: str) -> tuple[str, ...]:
+    """Entries of the paper."""
+    return tuple(f"nuqsgd/{name}" for name in names)
 
 
 def training_statements(trained) -> list[Statement]:
@@ -363,7 +361,7 @@ def training_statements(trained) -> list[Statement]:
             ("setting",),
             show=lambda row: form(getattr(row, metric).mean()),
         )
-        said.append(Statement(id, text, compare(trained), bears_on=tuple(f"nuqsgd/{one}" for one in about)))
+        said.append(Statement(id, text, compare(trained), bears_on=_entries(*about)))
 
     near, nearer = (partial(within, factor=factor) for factor in (COMPARABLE, 1.1))
     along, smaller, matches = (
@@ -440,16 +438,12 @@ def draw(sweep, dimensions, trained):
 def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
     """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
     names = list(dict.fromkeys(row.quantizer for row in rows))
-    tables = [
-        Table(f"Exact relative variance at {BITS} bits, buckets of {BUCKET}", ("vector", *names), _wide(rows, names))
-    ]
-    cells = [
+    swept = [
         (place[0], str(place[1]), str(place[2]), *(number(v[q]) for q in THREE))
         for place, v in _by_place(sweep).items()
         if place[0] in KEPT
     ]
-    tables.append(Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), cells))
-    cells = [
+    runs = [
         line(
             f"{row.problem} | {row.workers} x {row.batch} | {row.method} | {number(row.bits)} | "
             f"{number(row.variance.mean())} | {number(row.loss.mean())} ± {number(row.loss.std())} | "
@@ -457,8 +451,13 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
         )
         for row in trained
     ]
-    head = ("problem", "workers x batch", "method", "bits a coordinate", "variance along the run", "f - f*", "held out")
-    tables.append(Table("Training", head, cells))
+    head = line("problem | workers x batch | method | bits a coordinate | variance along the run | f - f* | held out")
+    exact = f"Exact relative variance at {BITS} bits, buckets of {BUCKET}"
+    tables = [
+        Table(exact, ("vector", *names), _wide(rows, names)),
+        Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), swept),
+        Table("Training", head, runs),
+    ]
     setting = (
         f"Levels: QSGD and QSGDinf j/s, j = 0, ..., s = 2^(bits-1) - 1, of the 2-norm and of the maximum; NUQSGD 0, "
         f'2^-j; "best ratio" p^j with the p of least worst variance; "no zero" as in the released code. Synthetic '
@@ -470,14 +469,11 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
         f"and {LONGER * (1 - MOMENTUM):.1g}/L on softmax regression, {rounds} rounds, 80 % of the rows, means over "
         f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
     )
-    return Study(
-        "nuqsgd",
-        "NUQSGD, QSGD and QSGDinf at equal bits",
-        setting,
-        {"variances": rows, "sweep": sweep, "training": trained},
-        tables,
-        [*variance_statements(rows, sweep), *training_statements(trained)],
-        lambda: draw(sweep, lengths, trained),
+    title = "NUQSGD, QSGD and QSGDinf at equal bits"
+    said = [*variance_statements(rows, sweep), *training_statements(trained)]
+    alt = (
         "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
-        "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems",
+        "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems"
     )
+    measured = {"variances": rows, "sweep": sweep, "training": trained}
+    return Study("nuqsgd", title, setting, measured, tables, said, lambda: draw(sweep, lengths, trained), alt)

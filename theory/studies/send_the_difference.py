@@ -12,7 +12,8 @@ import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import repeat
+from itertools import product, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ from .shared import networks
 from .shared.conef_training import most_frequent
 from .shared.entry_keys import slug
 from .shared.logistic_rows import mean_gradient, row_slopes
-from .shared.panels import canvas
+from .shared.panels import canvas, legend_below
 from .shared.problems import digits, topics_file
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import HOLDS, OPEN, Compare, Statement, Trial, below, word
@@ -253,19 +254,10 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
             raise StopIteration
 
     def trial(method, step: float, seed: int) -> tuple:
-        h = run(
-            method._replace(step=Constant(step)),
-            problem,
-            workers=workers,
-            steps=options.steps,
-            seed=seed,
-            record_every=options.steps // RECORDS,
-            callback=watch,
-        ).history
-        gap, gradient = (
-            np.maximum(h["f"] - best.fun, 1e-16) / first,
-            np.square(h["gradient_norm"] / h["gradient_norm"][0]),
-        )
+        how: Any = {"workers": workers, "steps": options.steps, "record_every": options.steps // RECORDS}
+        h = run(method._replace(step=Constant(step)), problem, seed=seed, callback=watch, **how).history
+        gap = np.maximum(h["f"] - best.fun, 1e-16) / first
+        gradient = np.square(h["gradient_norm"] / h["gradient_norm"][0])
         bytes_ = h["message_bytes_up"] + h["message_bytes_down"]
         seconds = 2.0 * network.alpha * h["rounds"] + network.beta * bytes_
         costs = [reached(c, gap, GOAL) for c in (h["rounds"], h["bits_up"], h["bits_down"], seconds)]
@@ -372,12 +364,8 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
 ALONE = "shuffled"
 SHOWN = ("GD", "DCGD", "EF", "EF21", "DIANA", "MARINA, PermK", "ProxSkip", "local SGD")
 DIFFERENCES = ("EF21", "DIANA", "MARINA, PermK", "ProxSkip")
-ENDS, UP, BOTH, ROUNDS = (
-    lambda row: row.gap,
-    lambda row: row.up,
-    lambda row: np.add(row.up, row.down),
-    lambda row: row.rounds,
-)
+ENDS, UP, ROUNDS = map(attrgetter, ("gap", "up", "rounds"))
+BOTH = lambda row: np.add(row.up, row.down)  # noqa: E731
 AFTER = "ends lower than"
 PAIRS = (  # id, metric, the method that is said to be better, the others, text
     ("floor", ENDS, "DIANA", ("DCGD",), f"DIANA {AFTER} DCGD, with the same messages."),
@@ -450,16 +438,11 @@ def orders(rows: list[Outcome]) -> list[Statement]:
     for row in rows:
         if not math.isnan(row.predicted):
             cases.setdefault((row.order, row.workers), []).append(row)
-    pairs = [
-        (a.method, b.method, below(a.up, b.up))
-        for case in cases.values()
-        for a in case
-        for b in case
-        if a.predicted < b.predicted
-    ]
+    both = [pair for case in cases.values() for pair in product(case, case) if pair[0].predicted < pair[1].predicted]
+    pairs = [(a.method, b.method, below(a.up, b.up)) for a, b in both]
     found = []
     for name in ("", *dict.fromkeys(row.method for case in cases.values() for row in case)):
-        mine = [verdict for *both, verdict in pairs if not name or name in both]
+        mine = [verdict for a, b, verdict in pairs if not name or name in (a, b)]
         numbers = f"In {mine.count(HOLDS)} of {len(mine)} pairs; undecided in {mine.count(OPEN)}."
         who = f"{name} or another method" if name else "one method or another"
         text = f"The theorems' rates say who sends fewer bits, {who}, each with its best step."
@@ -505,11 +488,10 @@ def report(rows, curves, shards, source: str, options, network: dict) -> Study:
     """The study of these runs."""
     rows, curves, options = [Outcome(*r) for r in rows], [Curve(*c) for c in curves], Options(*options)
     shards = [Shards(*s) for s in shards]
-    differ = []
-    for one in shards:
-        constants = one.largest / one.lipschitz, one.mean / one.lipschitz
-        cells = map(number, (*constants, one.at_zero, one.at_minimum, one.batch_bound))
-        differ.append((one.order, str(one.workers), *cells))
+    differ = [
+        (one.order, str(one.workers), *map(number, (one.largest / one.lipschitz, one.mean / one.lipschitz, *one[5:])))
+        for one in shards
+    ]
     results = []
     for r in rows:
         times = f"{r.times:g}{'*' if r.times in (TIMES[0], LONGEST) else ''}"
@@ -519,20 +501,12 @@ def report(rows, curves, shards, source: str, options, network: dict) -> Study:
     head = ("rows by", "workers", "L_max/L", "mean L_i/L", "zeta² at 0", "zeta² at x*", "B_D at 0")
     columns = line("method | theorem's step times L | times | f - f* with the theorem's | f - f* with the best | ‖∇f‖²")
     title = f"At the end, and until f - f* is {GOAL:g} of that at 0"
-    tables = [
-        least(rows),
-        alphas(rows),
-        Table("How the shards differ", head, differ),
-        Table(title, (*columns, "rounds", "sent", "received", "seconds"), results),
-    ]
+    results = Table(title, (*columns, "rounds", "sent", "received", "seconds"), results)
+    tables = [least(rows), alphas(rows), Table("How the shards differ", head, differ), results]
     trained, sizes = network["trained"], network["sizes"]
     of_networks = "method | step | rounds | bits a coordinate | payload | training loss | held-out accuracy, %"
-    tables += networks.task_tables(
-        trained,
-        sizes,
-        of_networks,
-        step=lambda row: networks.step_text(row, SIGNS if row.method == "Signum" else 1.0),
-    )
+    signs = {"step": lambda row: networks.step_text(row, SIGNS if row.method == "Signum" else 1.0)}
+    tables += networks.task_tables(trained, sizes, of_networks, **signs)
     longest = max(r.times for r in rows)
     grid = ", ".join(f"{times:g}" for times in TIMES)
     setting = (
@@ -572,8 +546,7 @@ def report(rows, curves, shards, source: str, options, network: dict) -> Study:
                     place.set_xlabel("bits sent by a worker")
             for place, label in zip(axes[:, 0], ("f - f*", "‖∇f‖²"), strict=True):
                 place.set_ylabel(f"{label}, relative to 0")
-            handles, labels = axes[0, 0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=4)
+            legend_below(figure, axes[0, 0], 4)
         return figure
 
     measured = {"rows": rows, "curves": curves, "shards": shards, "network": trained}

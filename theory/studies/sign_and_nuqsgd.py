@@ -489,14 +489,13 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         "simulator counts bits without packing them; its times are the least between two records. Coded messages "
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
     )
-    return Study(
-        "sign-and-nuqsgd",
-        "EF-SignSGD against NUQSGD",
-        setting,
-        {"messages": sent, "training": trained},
-        _tables(sent, trained),
-        statements(sent, trained),
-        lambda: draw(sent, curves),
+    title = "EF-SignSGD against NUQSGD"
+    alt = (
         "f - f* against the payload bits of a worker for logistic and softmax regression, both logarithmic, a line for "
-        "each method; right: milliseconds of coding and exchange of a round against the bandwidth",
+        "each method; right: milliseconds of coding and exchange of a round against the bandwidth"
+    )
+    measured = {"messages": sent, "training": trained}
+    said = statements(sent, trained)
+    return Study(
+        "sign-and-nuqsgd", title, setting, measured, _tables(sent, trained), said, lambda: draw(sent, curves), alt
     )

@@ -351,14 +351,11 @@ def report(orders, waits, clocks, drawn, bias, rounds: int, replicas: int, delay
         "count more often. Injected delays: the same clocks, slept in real time before each message, on logistic "
         f"regression with d = {D}; under mpirun the ranks sleep at the same time, and all know who is stopped when."
     )
-    return Study(
-        "stragglers",
-        "Who waits for whom",
-        setting,
-        {"orders": orders, "clocks": clocks, "biased": bias, "delays": delays},
-        tables,
-        statements(orders, waits, clocks, bias) + delay_statements(delays),
-        lambda: draw(orders, drawn, bias),
+    title = "Who waits for whom"
+    said = statements(orders, waits, clocks, bias) + delay_statements(delays)
+    alt = (
         "Left: time of a round against the number of workers waited for, marks on the closed forms. Middle: squared "
-        "distance against the wall clock for several k. Right: where x settles with plain and with weighted averages",
+        "distance against the wall clock for several k. Right: where x settles with plain and with weighted averages"
     )
+    measured = {"orders": orders, "clocks": clocks, "biased": bias, "delays": delays}
+    return Study("stragglers", title, setting, measured, tables, said, lambda: draw(orders, drawn, bias), alt)

@@ -304,33 +304,22 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     passes = {f"B = {row.batch}": row.passes for row in rows if (row.method, row.workers) == (FULL, most)}
     passes = {f"B = {b}": passes[f"B = {b}"] for b in options.batches}
     by_batch = ", ".join(f"{b}: {number(taken)}" for b, taken in passes.items())
-    said = [
-        Statement(
-            "network-takes-most",
-            f"with {most} machines the network takes most of the time of full-precision SGD.",
-            [faster(t.gradient, t.exchange) for t in share.values()],
-            f"Share of a step in the exchange (model): {in_exchange} with batches of {options.batch}. The lecture "
-            'quotes "on more than 8 machines".',
-            bears_on=(f"{lecture}why-so-slow-more-than-8",),
-            values=shares,
-        ),
-        Statement(
-            "shorter-pass",
-            "a bigger batch means less communication, hence a shorter pass.",
-            [all(x > y for x, y in itertools.pairwise(t.values())) for t in pass_times.values()],
-            f"{'; '.join(shorter)} (model).",
-            bears_on=(f"{lecture}a-bigger-batch-means-less",),
-            values=pass_times,
-        ),
-        Statement(
-            "more-passes",
-            "a bigger batch means more passes.",
-            [passes[many] > CLOSE * min(passes.values())] if all(map(math.isfinite, passes.values())) else [],
-            f"{by_batch} passes, {most} workers, measured.",
-            bears_on=(f"{lecture}a-large-batch-needs-more-passes",),
-            values=passes,
-        ),
-    ]
+    text = f"with {most} machines the network takes most of the time of full-precision SGD."
+    numbers = (
+        f"Share of a step in the exchange (model): {in_exchange} with batches of {options.batch}. The lecture quotes "
+        '"on more than 8 machines".'
+    )
+    slow, more = [faster(t.gradient, t.exchange) for t in share.values()], (f"{lecture}why-so-slow-more-than-8",)
+    said = [Statement("network-takes-most", text, slow, numbers, bears_on=more, values=shares)]
+    text = "a bigger batch means less communication, hence a shorter pass."
+    trials = [all(x > y for x, y in itertools.pairwise(t.values())) for t in pass_times.values()]
+    about = (f"{lecture}a-bigger-batch-means-less",)
+    said.append(Statement("shorter-pass", text, trials, f"{'; '.join(shorter)} (model).", "", about, pass_times))
+    known = all(map(math.isfinite, passes.values()))
+    trials = [passes[many] > CLOSE * min(passes.values())] if known else []
+    numbers = f"{by_batch} passes, {most} workers, measured."
+    about = (f"{lecture}a-large-batch-needs-more-passes",)
+    said.append(Statement("more-passes", "a bigger batch means more passes.", trials, numbers, "", about, passes))
 
     def sooner(id, text, mine, theirs, show, source, about):
         pairs = {name: [at[name, m, most, options.batch].total for m in (mine, theirs)] for name in networks}
@@ -348,29 +337,24 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
         )
 
     idle, uniform, halving = "conef/slide-efficient-communication-reduces-idle", "QSGD, 4 bits", "NUQSGD, 4 bits"
-    known = dict.fromkeys(row.method for row in rows)
-    for method in (m for m in known if m != FULL):
+    sent = dict.fromkeys(row.method for row in rows)
+    for method in (m for m in sent if m != FULL):
         nuqsgd = method.startswith("NUQSGD")
         about = f"{abstract}data-parallel-sgd" if nuqsgd else f"{lecture}performance-of-qsgd-compute"
         text = f"{method}: faster to the accuracy than full precision, {most} workers."
         sooner(f"{slug(method)}-sooner", text, method, FULL, gains, PAPER if nuqsgd else OURS, (about, idle))
-    if {uniform, halving} <= set(known):
+    if {uniform, halving} <= set(sent):
         text = f"{halving}: faster to the accuracy than {uniform}, {most} workers."
         sooner("nuqsgd-below-qsgd", text, halving, uniform, seconds, PAPER, (f"{abstract}qsgd",))
     best = {c.network: c.workers[int(np.argmax(c.speed_up))] for c in speed if c.method == FULL}
     fastest = ", ".join(f"{name}: {best[name]}" for name in networks)
-    said.append(
-        Statement(
-            "more-machines",
-            f"more than {most} machines do not pay.",
-            [best[name] <= most for name in networks],
-            f"Fastest number of workers with full precision (model): {fastest}, of those up to {MANY[-1]}.",
-            OURS,
-            (f"{lecture}why-so-slow-more-than-8", f"{lecture}the-100x-worse-curve"),
-            best,
-        )
-    )
-    return said
+    text = f"more than {most} machines do not pay."
+    numbers = f"Fastest number of workers with full precision (model): {fastest}, of those up to {MANY[-1]}."
+    trials = [best[name] <= most for name in networks]
+    return [
+        *said,
+        Statement("more-machines", text, trials, numbers, OURS, (*more, f"{lecture}the-100x-worse-curve"), best),
+    ]
 
 
 def draw(times, speed, rows, options: Options):
@@ -520,15 +504,14 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
         f"overlaps, nobody is late. Beyond {most} workers the steps are extrapolated by a + b/(N B), the form that the "
         "theory of averaged gradients has."
     )
-    return Study(
-        "time-to-accuracy",
-        "Why is distributed SGD slow?",
-        setting,
-        {"steps": rows, "times": times, "curves": speed},
-        tables,
-        statements(rows, times, speed, n, options),
-        lambda: draw(times, speed, rows, options),
+    title = "Why is distributed SGD slow?"
+    said = statements(rows, times, speed, n, options)
+    alt = (
         "Bars of gradient, coding and modelled exchange until one accuracy against the number of workers; speed-up "
         "over one worker, with the model's continuation; share of a step in gradients, and time to the accuracy, "
-        "against the batch",
+        "against the batch"
+    )
+    measured = {"steps": rows, "times": times, "curves": speed}
+    return Study(
+        "time-to-accuracy", title, setting, measured, tables, said, lambda: draw(times, speed, rows, options), alt
     )

@@ -22,7 +22,7 @@ from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
-from .panels import band, canvas
+from .panels import band, canvas, legend_below
 from .problems import digits, topics_file
 from .report import Table, line
 from .step_search import widened
@@ -463,6 +463,5 @@ def by_groups(
             right.set(yscale="log", xlabel="rounds", ylabel="training loss")
             left.set_title(task)
             right.set_title(f"{task}, best of each kind")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        legend_below(figure, grid[0, 0])
     return figure
