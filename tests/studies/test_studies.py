@@ -84,7 +84,7 @@ def test_signs_with_one_scale_and_with_two_are_judged_by_their_own_times():
 @pytest.fixture(scope="module")
 def costs(small):
     ways = {name: way for name, way in bits.methods(small.d).items() if way.family in ("float32", "QSGD 4 bits")}
-    return {row.method: row for row in bits.costs_of(small, accuracy=0.1, limit=400, seeds=2, ways=ways)}
+    return {row.method: row for row in bits.costs_of(small, "small", accuracy=0.1, limit=400, seeds=2, ways=ways)}
 
 
 def test_fixed_widths_are_what_they_must_be(costs, small):
@@ -124,11 +124,11 @@ def test_the_accuracy_was_reached_then_and_not_before(costs, small):
 
 def test_who_never_comes_there_is_said_to(small):
     ways = {"dense": bits.Way("float32", th.Identity()), "sparse": bits.Way("float32", th.Identity(sparse=True))}
-    for row in bits.costs_of(small, accuracy=1e-6, limit=20, seeds=1, ways=ways):
+    for row in bits.costs_of(small, "small", accuracy=1e-6, limit=20, seeds=1, ways=ways):
         assert np.isinf(row.steps).all() and np.isinf(row.bits).all() and math.isnan(row.step)
         assert row.dense == row.sparse == 0.0
     with pytest.raises(ValueError, match="accuracy: got 1"):
-        bits.costs_of(small, accuracy=1.0)
+        bits.costs_of(small, "small", accuracy=1.0)
 
 
 @pytest.mark.parametrize(

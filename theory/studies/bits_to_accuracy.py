@@ -40,7 +40,8 @@ from .shared.step_search import Way, best_step
 from .shared.verdicts import Statement, at_most_times, below
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
-BUCKET = 512
+BUCKET, WORKERS, BATCH = 512, 8, 16
+EVERY = 5  # steps between evaluations of f
 PATIENCE = 20  # while a step size is chosen: number of values of f without improvement after which it is too long
 TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and the smallest value that is still "about" it
 
@@ -99,9 +100,7 @@ def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
     return ways
 
 
-def until(
-    problem, way: Way, step: float, goal: float, *, workers, batch, limit, every, seed, patience=math.inf
-) -> tuple[float, float]:
+def until(problem, way: Way, step: float, goal: float, *, limit, seed, patience=math.inf) -> tuple[float, float]:
     """Steps and a worker's payload bits until f <= goal for the first time; infinite if not within ``limit`` steps.
 
     A run also ends after ``patience`` values of f without improvement.
@@ -116,40 +115,26 @@ def until(
             raise StopIteration
 
     # every worker applies the l2 term locally, so that sparse gradients stay sparse for all methods
-    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
-    end = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history[-1]
+    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=BATCH, compress="loss")
+    how = {"workers": WORKERS, "steps": limit, "seed": seed, "record_every": EVERY}
+    end = run(method, problem, callback=watch, **how).history[-1]
     return (float(end["step"]), float(end["bits_up"])) if end["f"] <= goal else (math.inf, math.inf)
 
 
 def costs_of(
-    problem,
-    *,
-    name: str | None = None,
-    accuracy=0.02,
-    workers=8,
-    batch=16,
-    limit=1500,
-    every=5,
-    seeds=3,
-    chosen_by=1,
-    first=0,
-    seed=0,
-    ways=None,
+    problem, name: str, *, accuracy=0.02, limit=1500, seeds=3, chosen_by=1, first=0, seed=0, ways=None
 ) -> list[Cost]:
     """Bits that each method sends until f - f* is at most ``accuracy`` times f(0) - f*.
 
     Parameters
     ----------
     problem : Logistic or Softmax
-    name : str, optional
+    name : str
         Name of the problem in the rows.
     accuracy : float
         In (0, 1).
-    workers, batch : int
     limit : int
         Maximum number of steps of a run.
-    every : int
-        Steps between evaluations of f.
     seeds : int
         Number of runs with the chosen step size that are averaged.
     chosen_by : int
@@ -175,11 +160,10 @@ def costs_of(
     goal = best + accuracy * (value(problem, np.zeros(problem.d)) - best)
     steps_of: dict[str, int | None] = {}
     found = []
-    for method, way in track(ways.items(), f"{name or problem.name}"):
+    for method, way in track(ways.items(), name):
 
         def taken(e, cap, r, patience=math.inf, way=way):
-            how = {"workers": workers, "batch": batch, "limit": cap, "every": every, "patience": patience}
-            return until(problem, way, 2.0**e * unit, goal, seed=seed + r, **how)
+            return until(problem, way, 2.0**e * unit, goal, limit=cap, seed=seed + r, patience=patience)
 
         def mean_steps(e, cap, taken=taken):
             total = 0.0
@@ -197,7 +181,7 @@ def costs_of(
         there = bool(np.isfinite(steps).all())
         width = float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan
         length = math.nan if e is None else 2.0**e
-        found.append(Cost(name or problem.name, method, length, steps, bits, width, 0.0, 0.0))
+        found.append(Cost(name, method, length, steps, bits, width, 0.0, 0.0))
     dense, sparse = found[0], found[min(1, len(found) - 1)]
     return [row._replace(dense=_ratio(dense, row), sparse=_ratio(sparse, row)) for row in found]
 
@@ -315,7 +299,7 @@ def collect(quick: bool, seed: int, data: str | None) -> dict:
         ways = methods(problem.d)
         if quick:
             ways = {k: w for k, w in ways.items() if w.family in ("float32", "QSGD 4 bits", "sign")}
-        costs += costs_of(problem, name=name, ways=ways, seed=seed, **(options | extra))
+        costs += costs_of(problem, name, ways=ways, seed=seed, **(options | extra))
     sizes = {name: (problem.n, problem.d) for name, problem in problems.items()}
     seeds = [extra["seeds"] for extra in more]
     return {"costs": costs, "sizes": sizes, "accuracy": options["accuracy"], "seeds": seeds}
@@ -329,12 +313,11 @@ def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
         tables.append(_table(f"{name}: n = {n:,}, d = {d:,}", rows))
         said += statements(rows)
     setting = (
-        f"Payload that one of 8 workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the "
-        "first time, with batches of 16, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
+        f"Payload that one of {WORKERS} workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the first "
+        f"time, with batches of {BATCH}, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
         "constant step size, a power of two over L, with which it takes the fewest steps; the numbers are means over "
-        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and "
-        "NUQSGD (s = 6), the whole vector for the others. Packed, Elias and entropy coded messages of one method "
-        "restore the same vectors."
+        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and NUQSGD (s = 6), the "
+        "whole vector for the others. Packed, Elias and entropy coded messages of one method restore the same vectors."
     )
     title = "Ten times fewer bits than float32?"
     alt = (

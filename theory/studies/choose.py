@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -225,8 +225,8 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
                     first, runs = e, [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
                 steps, bits, size, row = np.array(runs).T
                 length = math.nan if e is None else 2.0**e
-                means = (float(numbers.mean()) for numbers in (steps, bits, size))
-                found.append(Run(name, method, workers, batch, accuracy, length, *means, float(row.min())))
+                costs: Any = *(float(numbers.mean()) for numbers in (steps, bits, size)), float(row.min())
+                found.append(Run(name, method, workers, batch, accuracy, length, *costs))
     return found
 
 

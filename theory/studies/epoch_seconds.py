@@ -105,9 +105,10 @@ def epochs(problem, ways, rounds: int, turns: int, comm=None) -> list[Epoch]:
         low, high, _ = reduced(method.settled(problem), problem.d)
         size = 4.0 * (high - low) if high > low else best["message_bytes_up"] / rounds
         shape: dict[str, Any] = {"ranks": ranks, "workers": workers, "message_bytes": size}
-        seconds = [float(best[f"seconds{part}"]) for part in ("_gradient", "_coding", "_exchange", "")]
         model = math.nan if network is None else rounds * model_seconds(network, method, problem.d, **shape)
-        found.append(Epoch(name, ranks, many, float(best["bits_up"] / rounds / problem.d), *seconds, model))
+        seconds = (float(best[f"seconds{part}"]) for part in ("_gradient", "_coding", "_exchange", ""))
+        fields: Any = (name, ranks, many, float(best["bits_up"] / rounds / problem.d), *seconds, model)
+        found.append(Epoch(*fields))
     return found
 
 
@@ -154,6 +155,12 @@ def statements(rows, ranks: int = 1) -> list[Statement]:
 
     quick = min(row.exchange for row in real.values())
     models = (f"{row.method} {number(row.model / row.exchange)}" for row in real.values())
+    text = "the model of the network gives the exchange of an epoch within a factor of two."
+    near_model = [0.5 <= row.model / row.exchange <= 2.0 for row in real.values()]
+    numbers = (
+        f"Model over measured: {', '.join(models)}. Ranks of one machine exchange in memory: the least is "
+        f"{number(quick)} s an epoch."
+    )
     abstract, figure = "nuqsgd/abstract-faster-end-to-end-than-", "nuqsgd/figure-18-time-of-an-epoch"
     sign, two = (f"{abstract}ef-signsgd", figure), "EF-SignSGD with two scales"
     return [
@@ -164,14 +171,7 @@ def statements(rows, ranks: int = 1) -> list[Statement]:
         less("below-sign-4-two-scales", 4, FOUR, TWO_SCALES, two, sign),
         less("below-sign-8-two-scales", 8, EIGHT, TWO_SCALES, two, sign),
         near("near-sign-8-two-scales", TWO_SCALES, two),
-        Statement(
-            "model",
-            "the model of the network gives the exchange of an epoch within a factor of two.",
-            [0.5 <= row.model / row.exchange <= 2.0 for row in real.values()],
-            f"Model over measured: {', '.join(models)}. Ranks of one machine exchange in memory: the least is "
-            f"{number(quick)} s an epoch.",
-            OURS,
-        ),
+        Statement("model", text, near_model, numbers, OURS),
     ]
 
 

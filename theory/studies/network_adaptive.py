@@ -250,17 +250,12 @@ def frozen(task: Task, options: Options, step: float, seed: int) -> list[Frozen]
     m, root = done.server["m"].astype(float), np.sqrt(done.server["v"].astype(float))
     size, moving = np.sqrt(np.mean(m**2)), root[root > 0]
     low, middle = np.quantile(moving, (0.01, 0.5))
-    return [
-        Frozen(
-            task.name,
-            eps,
-            float(1.0 - moving.size / root.size),
-            float(low),
-            float(middle),
-            *np.quantile(size / (moving + eps), (0.5, 0.99, 1.0)).tolist(),
-        )
-        for eps in (EPS, options.eps)
-    ]
+    found = []
+    for eps in (EPS, options.eps):
+        moves = np.quantile(size / (moving + eps), (0.5, 0.99, 1.0)).tolist()
+        still = float(1.0 - moving.size / root.size)
+        found.append(Frozen(task.name, eps, still, float(low), float(middle), *moves))
+    return found
 
 
 def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
@@ -356,10 +351,8 @@ def divided(kept: list[Stored]) -> Table:
     cells = []
     for (memory, server), methods in alike.items():
         signs = methods[0].startswith(SIGNS)
-        sizes = [
-            bounds.zero_memory(PARAMETERS, WORKERS, stage, memory=memory, optimizer_bytes=COPY + server) / 1e9
-            for stage in range(4)
-        ]
+        whole: Any = {"memory": memory, "optimizer_bytes": COPY + server}
+        sizes = [bounds.zero_memory(PARAMETERS, WORKERS, stage, **whole) / 1e9 for stage in range(4)]
         shown = [f"{size:.1f}" if stage == 0 or not signs else "-" for stage, size in enumerate(sizes)]
         cells.append(("; ".join(methods), f"{memory:.3g}", f"{server:.3g}", *shown))
     title = f"Gigabytes of a worker, counted for {PARAMETERS / 1e9:g} billion parameters on {WORKERS} workers"
@@ -373,13 +366,11 @@ def tables_of(rows, kept: list[Stored], variances: list[Frozen], sizes: dict) ->
         "method | step | bits a coordinate | payload | memory, kB | server, kB | training loss | held-out accuracy, %"
     )
     stores = {(one.task, one.method): one for one in kept}
-    made = networks.task_tables(
-        rows,
-        sizes,
-        head,
-        memory=lambda row: f"{stores[row.task, row.method].memory / 1e3:,.1f}",
-        server=lambda row: f"{stores[row.task, row.method].server / 1e3:,.1f}",
-    )
+    own = {
+        part: lambda row, part=part: f"{getattr(stores[row.task, row.method], part) / 1e3:,.1f}"
+        for part in ("memory", "server")
+    }
+    made = networks.task_tables(rows, sizes, head, **own)
     roots = [
         (f"{one.task}, eps {one.eps:g}", f"{100 * one.zero:.1f} %")
         + tuple(number(part) for part in (one.low, one.middle, one.step, one.far, one.longest))

@@ -146,45 +146,26 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
         return {one.task: {"growing": end(one), "small": end(best[one.task, SMALL])} for one in growing}
 
     quarter = Compare(partial(costs, of="loss"), pair, partial(at_most_times, factor=COMPARABLE), show=training_loss)
-    return [
-        Statement(
-            "log-rounds",
-            "O(log T) rounds in place of O(T).",
-            [t <= allowed and 2 * t < T / options.batch for t in taken],
-            f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
-            f"B = {options.batch}, for at most {T:,} gradients of each worker.",
-            bears_on=(about, "cr-psgd/theorem-1-slide-communication-rounds"),
-            values={"rounds": taken[0], "bound": allowed, "small": int(small.rounds[-1])},
-        ),
-        Statement(
-            "same-loss",
-            "The growing batch does not sacrifice the convergence per gradient: training loss (at most a quarter "
-            "above).",
-            quarter(best.values()),
-            bears_on=(about, sfo),
-            values=ends("loss"),
-        ),
-        Statement(
-            "same-accuracy",
-            "The growing batch does not sacrifice the convergence per gradient: held-out accuracy (at most one point "
-            "below).",
-            networks.compared(rows, pair, LITTLE, named=False),
-            bears_on=(about, sfo),
-            values=ends("accuracy"),
-        ),
-        Statement(
-            "fewer-rounds-than-local",
-            "Fewer rounds than local SGD.",
-            [_sooner(one, best[one.task, _local(H)], f"{one.task}, H = {H}") for one in growing for H in options.local],
-            bears_on=(about, "cr-psgd/slide-fewer-rounds-than-local-sgd"),
-        ),
-        Statement(
-            "no-higher-than-equal",
-            "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss).",
-            networks.compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False),
-            source=OURS,
-        ),
-    ]
+    few = [t <= allowed and 2 * t < T / options.batch for t in taken]
+    numbers = (
+        f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
+        f"B = {options.batch}, for at most {T:,} gradients of each worker."
+    )
+    values = {"rounds": taken[0], "bound": allowed, "small": int(small.rounds[-1])}
+    theorem = (about, "cr-psgd/theorem-1-slide-communication-rounds")
+    said = [Statement("log-rounds", "O(log T) rounds in place of O(T).", few, numbers, "", theorem, values)]
+    keeps = "The growing batch does not sacrifice the convergence per gradient:"
+    text, trials = f"{keeps} training loss (at most a quarter above).", quarter(best.values())
+    said.append(Statement("same-loss", text, trials, bears_on=(about, sfo), values=ends("loss")))
+    text = f"{keeps} held-out accuracy (at most one point below)."
+    trials = networks.compared(rows, pair, LITTLE, named=False)
+    said.append(Statement("same-accuracy", text, trials, bears_on=(about, sfo), values=ends("accuracy")))
+    trials = [_sooner(one, best[one.task, _local(H)], f"{one.task}, H = {H}") for one in growing for H in options.local]
+    fewer = (about, "cr-psgd/slide-fewer-rounds-than-local-sgd")
+    said.append(Statement("fewer-rounds-than-local", "Fewer rounds than local SGD.", trials, bears_on=fewer))
+    text = "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss)."
+    trials = networks.compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False)
+    return [*said, Statement("no-higher-than-equal", text, trials, source=OURS)]
 
 
 def draw(rows: list[Trained]):

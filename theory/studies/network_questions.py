@@ -433,19 +433,19 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
             for k, method in enumerate(methods):
                 row, color, again = best.get((task, method)), cycle[k % len(cycle)], k >= len(cycle)
                 if row is not None and row.success:
-                    look = {"marker": "d", "markevery": 4, "markersize": 3} if again else {"marker": ""}
+                    look: dict = {"marker": "d", "markevery": 4, "markersize": 3} if again else {"marker": ""}
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
                     losses.plot(*paths, label=method, linewidth=0.9, color=color, **look)
                     here = [one for one in where if (one.task, one.method) == (task, method)]
                     at, heights = [one.away.mean() for one in here], [one.wall.mean() for one in here]
                     ends.plot(at, heights, linestyle="", marker="d" if again else "o", color=color)
             for one in (one for one in where if one.task == task and one.method in (OTHER_ROWS, OTHER_START)):
-                at, start = (one.away.mean(), one.wall.mean()), one.method == OTHER_START
-                look = {"ha": "right", "xytext": (-4, 0)} if start else {"ha": "left", "xytext": (0, 6)}
-                name = one.method.removeprefix("float32, ")
-                ends.annotate(name, at, textcoords="offset points", fontsize=6, va="center", **look)
-                ends.plot(*([value] for value in at), color="0.4", marker="x", linestyle="")
-            here = [one for one in models if one.task == task]
+                point, name = (one.away.mean(), one.wall.mean()), one.method.removeprefix("float32, ")
+                side = ("right", (-4, 0)) if one.method == OTHER_START else ("left", (0, 6))
+                place = dict(zip(("ha", "xytext"), side, strict=True), va="center", textcoords="offset points")
+                ends.annotate(name, point, fontsize=6, **place)
+                ends.plot(*([value] for value in point), color="0.4", marker="x", linestyle="")
+            apart = [one for one in models if one.task == task]
             for k, (of, label, color) in enumerate(
                 (
                     ("single", "one model", "#000000"),
@@ -453,12 +453,12 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
                     ("together", "mean of probabilities", "#D55E00"),
                 )
             ):
-                shares = [100.0 * getattr(one, of).mean() for one in here]
-                look = {"linestyle": "", "marker": "os^"[k], "markersize": 3, "color": color, "label": label}
-                held.plot(shares, np.arange(len(here)) + 0.15 * (k - 1), **look)
+                shares = [100.0 * getattr(one, of).mean() for one in apart]
+                points = {"linestyle": "", "marker": "os^"[k], "markersize": 3, "color": color, "label": label}
+                held.plot(shares, np.arange(len(apart)) + 0.15 * (k - 1), **points)
             losses.set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
             ends.set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
-            held.set_yticks(range(len(here)), [f"{k + 1}" for k in range(len(here))])
+            held.set_yticks(range(len(apart)), [f"{k + 1}" for k in range(len(apart))])
             held.set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
             held.invert_yaxis()
         handles, labels = grid[0, 0].get_legend_handles_labels()

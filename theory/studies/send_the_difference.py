@@ -355,8 +355,8 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
                 found = measure(problem, best, order, workers, options, seed)
             rows += found[0]
             curves += found[1] if workers == options.workers[0] else []
-    found = {"rows": rows, "curves": curves, "shards": shards, "source": source, "options": options}
-    return found | {"network": on_a_network(options, quick, seed)}
+    measured = {"rows": rows, "curves": curves, "shards": shards, "source": source, "options": options}
+    return measured | {"network": on_a_network(options, quick, seed)}
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------
@@ -501,8 +501,8 @@ def report(rows, curves, shards, source: str, options, network: dict) -> Study:
     head = ("rows by", "workers", "L_max/L", "mean L_i/L", "zeta² at 0", "zeta² at x*", "B_D at 0")
     columns = line("method | theorem's step times L | times | f - f* with the theorem's | f - f* with the best | ‖∇f‖²")
     title = f"At the end, and until f - f* is {GOAL:g} of that at 0"
-    results = Table(title, (*columns, "rounds", "sent", "received", "seconds"), results)
-    tables = [least(rows), alphas(rows), Table("How the shards differ", head, differ), results]
+    ends = Table(title, (*columns, "rounds", "sent", "received", "seconds"), results)
+    tables = [least(rows), alphas(rows), Table("How the shards differ", head, differ), ends]
     trained, sizes = network["trained"], network["sizes"]
     of_networks = "method | step | rounds | bits a coordinate | payload | training loss | held-out accuracy, %"
     signs = {"step": lambda row: networks.step_text(row, SIGNS if row.method == "Signum" else 1.0)}

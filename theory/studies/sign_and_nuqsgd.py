@@ -232,9 +232,9 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)
     every = ways | coded(ways) | {BEST_RATIO: Way("NUQSGD", ratio)}
     sent = [row for name, v in vectors.items() for row in measure_messages(name, v, every, seed, 3 if quick else TURNS)]
-    found = {"sent": sent, "trained": trained, "curves": curves, "share": share}
-    found["lengths"] = {name: v.size for name, v in vectors.items()}
-    return found | {"rounds": options.get("rounds", 200), "seeds": options.get("seeds", SEEDS)}
+    measured = {"sent": sent, "trained": trained, "curves": curves, "share": share}
+    measured["lengths"] = {name: v.size for name, v in vectors.items()}
+    return measured | {"rounds": options.get("rounds", 200), "seeds": options.get("seeds", SEEDS)}
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------

@@ -340,9 +340,9 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     sent = dict.fromkeys(row.method for row in rows)
     for method in (m for m in sent if m != FULL):
         nuqsgd = method.startswith("NUQSGD")
-        about = f"{abstract}data-parallel-sgd" if nuqsgd else f"{lecture}performance-of-qsgd-compute"
+        whose = f"{abstract}data-parallel-sgd" if nuqsgd else f"{lecture}performance-of-qsgd-compute"
         text = f"{method}: faster to the accuracy than full precision, {most} workers."
-        sooner(f"{slug(method)}-sooner", text, method, FULL, gains, PAPER if nuqsgd else OURS, (about, idle))
+        sooner(f"{slug(method)}-sooner", text, method, FULL, gains, PAPER if nuqsgd else OURS, (whose, idle))
     if {uniform, halving} <= set(sent):
         text = f"{halving}: faster to the accuracy than {uniform}, {most} workers."
         sooner("nuqsgd-below-qsgd", text, halving, uniform, seconds, PAPER, (f"{abstract}qsgd",))
@@ -450,7 +450,7 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
     def milli(seconds):
         return number(1e3 * seconds)
 
-    head = ("method", "N", "B", "step · L", "steps", "passes", "gradient, ms", "coding, ms", "message, bytes")
+    head = line("method | N | B | step · L | steps | passes | gradient, ms | coding, ms | message, bytes")
     cells: list[tuple[str, ...]] = []
     seen = {(t.method, t.workers, t.batch): t for t in times if t.network == next(iter(NETWORKS))}
     for row in rows:
