@@ -7,6 +7,7 @@ shorter steps needs more of them, and that is part of its price.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ from .shared.entry_keys import slug
 from .shared.panels import canvas
 from .shared.problems import digits, rcv1
 from .shared.report import OURS, Study, Table, line
-from .shared.step_search import Way, best_step
+from .shared.step_search import Way, best_step, mean_steps
 from .shared.verdicts import Statement, at_most_times, below
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
@@ -165,16 +166,9 @@ def costs_of(
         def taken(e, cap, r, patience=math.inf, way=way):
             return until(problem, way, 2.0**e * unit, goal, limit=cap, seed=seed + r, patience=patience)
 
-        def mean_steps(e, cap, taken=taken):
-            total = 0.0
-            for r in range(chosen_by):
-                total += taken(e, 2 * cap if chosen_by > 1 else cap, seeds + r, PATIENCE)[0]
-                if total >= chosen_by * cap:
-                    return math.inf
-            return total / chosen_by
-
         if way.family not in steps_of:
-            steps_of[way.family] = best_step(mean_steps, limit, first)
+            chosen = mean_steps(partial(taken, patience=PATIENCE), range(seeds, seeds + chosen_by))
+            steps_of[way.family] = best_step(chosen, limit, first)
         e = steps_of[way.family]
         runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
         steps, bits = np.array(runs).T

@@ -280,14 +280,8 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
             rows += networks.train(task, part, grid, seeds, **spend)
         kept += stored(task, options)
         variances += frozen(task, options, best_of(rows)[task.name, ADAM].step, seeds[0])
-    sizes = networks.sizes_of(found)
-    return {
-        "rows": networks.recorded(rows, ("loss",)),
-        "kept": kept,
-        "variances": variances,
-        "sizes": sizes,
-        "options": options,
-    }
+    measured = {"rows": networks.recorded(rows, ("loss",)), "kept": kept, "variances": variances}
+    return measured | {"sizes": networks.sizes_of(found), "options": options}
 
 
 # --- what holds -------------------------------------------------------------------------------------------------------

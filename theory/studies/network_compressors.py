@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cluster import run
 from ..compressors import Identity, PowerSGD, RandomBlock, ScaledSign, Sign, SpectralAtomo, TopK, by_layer
 from ..core import require, setting
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
-from ..problems import batch_gradient, layer_shapes, layers
+from ..problems import batch_gradient, initial_point, layer_shapes, layers
 from .nuqsgd import compressors as quantizers
 from .shared import networks
 from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
@@ -303,9 +304,6 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
 
 def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:
     """The first and the last weights of a run."""
-    from ..cluster import run
-    from ..problems import initial_point
-
     done = run(plan, task.problem, workers=options.workers, steps=options.steps, seed=seed, dtype=np.float32)
     return {"start": initial_point(task.problem, seed), "end": done.last}
 

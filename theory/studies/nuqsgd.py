@@ -14,15 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bounds import (
-    chord_variance,
-    geometric_levels,
-    nuqsgd_released_levels,
-    nuqsgd_variance,
-    optimal_ratio,
-    qsgd_inf_variance,
-    qsgd_variance,
-)
+from .. import bounds
 from ..cluster import run
 from ..compressors import NUQSGD, Bucketed, Identity, qsgd_bits
 from ..core import require
@@ -110,11 +102,11 @@ def levels_of(quantizer: str, bits: int, d: int = BUCKET) -> tuple[np.ndarray, f
     most = 2 ** (bits - 1) - 1  # levels above zero
     norm = math.inf if "inf" in quantizer else 2.0
     if quantizer == "NUQSGD, no zero":
-        return nuqsgd_released_levels(bits), norm
+        return bounds.nuqsgd_released_levels(bits), norm
     if quantizer == "NUQSGD, best ratio":
-        return geometric_levels(most - 1, optimal_ratio(most - 1, d) if most > 1 else 0.5), norm
+        return bounds.geometric_levels(most - 1, bounds.optimal_ratio(most - 1, d) if most > 1 else 0.5), norm
     if quantizer.startswith("NUQSGD"):
-        return geometric_levels(most - 1), norm
+        return bounds.geometric_levels(most - 1), norm
     if quantizer.endswith("no zero"):
         return np.linspace(1.0, 2 * most + 1, most + 1) / (2 * most + 1), norm
     return np.arange(most + 1) / most, norm
@@ -129,7 +121,7 @@ def relative_variance(v, levels, norm: float, bucket: int) -> float:
     0.4
     """
     v = np.asarray(v, float)
-    total = sum(chord_variance(v[j : j + bucket], levels, norm) for j in range(0, v.size, bucket))
+    total = sum(bounds.chord_variance(v[j : j + bucket], levels, norm) for j in range(0, v.size, bucket))
     return total / float(v @ v)
 
 
@@ -394,9 +386,9 @@ def draw(sweep, dimensions, trained):
     }
     dotted: dict[str, Any] = {"marker": "", "linewidth": 1.4, "linestyle": (0, (1, 1.5))}
     worst = {
-        "QSGD": lambda d, b: qsgd_variance(d, 2 ** (b - 1) - 1),
-        "QSGDinf": lambda d, b: qsgd_inf_variance(d, 2 ** (b - 1) - 1),
-        "NUQSGD": lambda d, b: nuqsgd_variance(d, 2 ** (b - 1) - 2),
+        "QSGD": lambda d, b: bounds.qsgd_variance(d, 2 ** (b - 1) - 1),
+        "QSGDinf": lambda d, b: bounds.qsgd_inf_variance(d, 2 ** (b - 1) - 1),
+        "NUQSGD": lambda d, b: bounds.nuqsgd_variance(d, 2 ** (b - 1) - 2),
     }
     settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
     with canvas(2, 3, 1.3 * COLUMN) as (figure, grid):

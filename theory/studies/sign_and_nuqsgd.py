@@ -18,7 +18,7 @@ from ..bounds import optimal_ratio
 from ..cluster import run
 from ..compressors import NUQSGD, Bucketed, EntropyCoded, Identity, ScaledSign, TwoScaleSign, encode
 from ..core.random import key
-from ..data import Dataset, rcv1_topics
+from ..data import rcv1_topics
 from ..methods import ErrorFeedback, ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.figure_style import COLUMN
@@ -109,17 +109,7 @@ def coded(ways: dict[str, Way]) -> dict[str, Way]:
 
 
 def train(
-    make,
-    data: Dataset,
-    ways: dict[str, Way],
-    *,
-    name: str,
-    rounds=200,
-    records=20,
-    seeds=SEEDS,
-    seed=0,
-    steps=STEPS,
-    share=SHARE,
+    make, data, ways: dict[str, Way], name, *, rounds=200, records=20, seeds=SEEDS, seed=0, steps=STEPS, share=SHARE
 ) -> tuple[list[Training], dict, np.ndarray]:
     """Train each way with each step size on 80 % of the rows; coded messages are measured along the run.
 
@@ -221,12 +211,12 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
         "softmax, digits" if file is None else "softmax, RCV1's topics": (softmax, many),
     }
     share = QUICK_SHARE if quick else SHARE
-    options = {"rounds": 40, "records": 10, "seeds": 2, "share": share, "seed": seed} if quick else {"seed": seed}
+    options = {"rounds": 40, "records": 10, "seeds": 2, "seed": seed} if quick else {"seed": seed}
     ways, trained, curves, vectors = methods(quick), [], {}, {}
     rng = np.random.default_rng(int(key(seed, "sign-and-nuqsgd", "input")))
     vectors["Gaussian"] = rng.standard_normal(10**5 if quick else 10**6)
     for name, (make, source) in sets.items():
-        found, seen, vectors[name] = train(make, source, ways, name=name, **options)
+        found, seen, vectors[name] = train(make, source, ways, name, share=share, **options)
         trained += found
         curves[name] = {row.method: seen[row.method, row.step] for row in best(found).values()}
     ratio = Bucketed(NUQSGD(126, optimal_ratio(126, LARGE)), LARGE)

@@ -30,7 +30,7 @@ from .shared.entry_keys import slug
 from .shared.messages import measure_messages
 from .shared.panels import canvas, guide
 from .shared.report import OURS, Study, Table, line
-from .shared.step_search import Way, best_step, descend
+from .shared.step_search import Way, best_step, descend, mean_steps
 from .shared.verdicts import Statement, faster
 
 MANY = (8, 16, 32, 64, 128, 256)  # numbers of workers to which the model extends the curve
@@ -162,15 +162,8 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
         how = dict(workers=workers, batch=batch, limit=max(2, cap), every=EVERY, exchange="gather")
         return descend(problem, way, 2.0**e * unit, best, goal, seed=seed + r, **how)
 
-    def mean_steps(e, cap):
-        total = 0.0
-        for r in range(CHOSEN_BY):
-            total += taken(e, 2 * cap, options.seeds + r)[0]
-            if total >= CHOSEN_BY * cap:
-                return math.inf
-        return total / CHOSEN_BY
-
-    e = best_step(mean_steps, options.limit, first)
+    chosen = mean_steps(taken, range(options.seeds, options.seeds + CHOSEN_BY))
+    e = best_step(chosen, options.limit, first)
     if e is None:  # a short run is enough to time a row and measure a message
         runs = [(math.inf, *taken(first, EVERY, 0)[1:])]
     else:
