@@ -336,7 +336,7 @@ def on_a_network(options: Options, quick: bool, seed: int) -> dict:
         tasks.append(networks.Task(f"a network, {name}", *both))
         plans = {("", method): partial(plan, method, d=tasks[-1].problem.d) for method in ON_A_NETWORK}
         found += networks.train(tasks[-1], plans, grid, seeds, workers=N, records=16, steps=steps)
-    trained, sizes = networks.recorded(found, ("loss",)), networks.sizes_of(tasks)
+    trained, sizes = networks.recorded(found, ()), networks.sizes_of(tasks)
     return {"trained": trained, "sizes": sizes, "steps": steps, "width": width, "grid": grid}
 
 

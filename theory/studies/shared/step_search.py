@@ -60,7 +60,7 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
 
 
 def mean_steps(taken: Callable, seeds) -> Callable:
-    """For `best_step`: the mean over seeds of the first value of ``taken(e, cap, seed)``; infinite if not below the cap."""
+    """For `best_step`: the mean over seeds of the first of ``taken(e, cap, seed)``, infinite unless below the cap."""
 
     def steps_at(e: int, cap: int) -> float:
         total = 0.0
