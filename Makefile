@@ -117,7 +117,7 @@ bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)
 
 full-size: $(STAMP)-mpi
-	$(VENV)/bin/mpirun -n 8 $(PY) -m theory.experiment study full-size --markdown docs/studies.md
+	$(PY) -m benchmarks full-size-ranks
 	$(PY) -m theory.experiment study mem-sgd-full --markdown docs/studies.md
 	$(PY) -m benchmarks full-size
 

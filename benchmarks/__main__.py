@@ -1,8 +1,9 @@
 """``python -m benchmarks [NAME ...] [--quick] [--data FILE]``: measure, print the table, write it to the docs.
 
 ``python -m benchmarks compile [--quick] [--lectures]`` does the same for what a first run compiles, ``growth`` for how
-seconds and memory grow, ``whole`` for seconds to an accuracy, ``full-size`` for all of RCV1's rows: each in tables of
-its own, the last three with a figure.
+seconds and memory grow, ``whole`` for seconds to an accuracy, ``full-size`` for all of RCV1's rows,
+``full-size-ranks`` for methods on them on eight ranks, ``scale`` for a model of a round on a thousand ranks: each in
+tables of its own, all but the first with a figure.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from theory import Dataset, load_data
+from theory.plots import save_figure
+from theory.reporting.figure_records import write_record
+from theory.studies.shared.report import as_markdown, as_text, drawn
 
 from . import (
     coding,
@@ -22,12 +27,14 @@ from . import (
     epochs,
     feedback,
     full_size,
+    full_size_ranks,
     gossip,
     growth,
     lock_free,
     ranks,
     replicas,
     report,
+    scale,
     whole,
 )
 
@@ -46,7 +53,8 @@ BENCHMARKS = {
     "flagship": ranks.flagship,
 }
 COMPILE, GROWTH, WHOLE, FULL = "compile", "growth", "whole", full_size.COMMAND
-ALONE = (COMPILE, GROWTH, WHOLE, FULL)  # tables by themselves
+STUDIES = {"full-size-ranks": (full_size_ranks, 8), "scale": (scale, 2)}  # each on so many ranks
+ALONE = (COMPILE, GROWTH, WHOLE, FULL, *STUDIES)  # tables by themselves
 TURNS, QUICK_TURNS = 15, 5
 
 
@@ -102,7 +110,23 @@ def full_tables(quick: bool) -> int:
     told = found["whole"]
     about = f"Data: {told['data']}, n = {told['n']:,}, d = {told['d']:,}, {found['entries']:,} non-zeros.  "
     text = "\n\n".join(map(report.plain_table, full_size.tables(found)))
-    return _own_table(FULL, text, quick, about, full_size.PAGE)
+    return _own_table(FULL, text, quick, about, full_size_ranks.PAGE)
+
+
+def study_tables(name: str, data: Path | None, quick: bool) -> int:
+    """Tables, statements and the figure of what is measured on ranks; its record lies beside it, except if quick."""
+    (module, n), begin = STUDIES[name], time.perf_counter()
+    found = ranks.measured(module, 2 if quick else n, quick, data)
+    seconds, study = time.perf_counter() - begin, module.report(**found)
+    print(f"{as_text(study)}\n\n{report.machine()}")
+    if quick:
+        print(f"not written to {module.PAGE.name}: that takes all of it, without --quick")
+        return 0
+    write_record(whole.FIGURES, module.NAME, {"benchmark": name, "seed": 0}, seconds, found)
+    save_figure(drawn(study), Path(whole.FIGURES) / module.NAME)
+    report.write(as_markdown(study, f"../figures/{module.NAME}.png"), module.PAGE, name)
+    print(f"written: docs/{module.PAGE.name}")
+    return 0
 
 
 def _own_table(name: str, text: str, quick: bool, about: str = "", page: Path = report.PAGE) -> int:
@@ -147,6 +171,8 @@ def main(arguments: list[str] | None = None) -> int:
         return whole_table(options.data, options.quick)
     if options.names == [FULL]:
         return full_tables(options.quick)
+    if options.names and options.names[0] in STUDIES:
+        return study_tables(options.names[0], options.data, options.quick)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(BENCHMARKS)}")

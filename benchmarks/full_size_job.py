@@ -13,13 +13,14 @@ from mpi4py import MPI
 
 import theory as th
 from theory.data.twin_shards import full_size
-from theory.studies.full_size import BATCH, LEVELS, MEMORY, Options, memory, methods
+
+from .full_size_ranks import BATCH, LEVELS, MEMORY, Sizes, memory, methods
 
 if __name__ == "__main__":
     comm, (rows, rounds) = MPI.COMM_WORLD, map(int, sys.argv[1:])
     problem = th.logistic(full_size(rows, comm=comm), 1.0 / rows)
     step = th.InverseTime(1.0, problem.l2, 1.0 / problem.l2)
-    ways = methods(problem.d, Options(rows=rows))
+    ways = methods(problem.d, Sizes(rows=rows))
     for name in (BATCH, LEVELS, MEMORY):
         th.run(ways[name][0](step), problem, workers=8, steps=rounds, record_every=rounds, comm=comm)
     every = memory(problem, comm)

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from theory.reporting.json_values import from_json, to_json
+
 from . import ENVIRONMENT
 from .pairing import Row, versus
 
 HERE = Path(__file__).resolve().parent
-SECONDS = 300  # after which a job is ended
+SECONDS, HOURS = 300, 4 * 3600  # after which a job is ended: by default, and one at full size
 
 BAREST = """
 import resource
@@ -41,7 +43,7 @@ def mpirun() -> str:
     return found
 
 
-def start(n: int, *arguments, **variables) -> str:
+def start(n: int, *arguments, seconds: float = SECONDS, **variables) -> str:
     """What ``mpirun -n N python ARGUMENTS`` prints."""
     command = [mpirun(), "-n", str(n), sys.executable, *map(str, arguments)]
     process = subprocess.Popen(
@@ -54,13 +56,29 @@ def start(n: int, *arguments, **variables) -> str:
         start_new_session=True,
     )
     try:
-        text, _ = process.communicate(timeout=SECONDS)
+        text, _ = process.communicate(timeout=seconds)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         raise
     if process.returncode:
         raise RuntimeError(f"{' '.join(map(str, arguments))} on {n} ranks ended with {process.returncode}:\n{text}")
     return text
+
+
+def job(collect) -> None:
+    """The main part of a module that `measured` starts: measure on all ranks, and print the values on rank 0."""
+    from mpi4py import MPI
+
+    found = collect(*json.loads(sys.argv[1]), MPI.COMM_WORLD)
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps(to_json(found), allow_nan=False))
+
+
+def measured(module, n: int, quick: bool, data=None) -> dict:
+    """What ``module.collect(quick, data, comm)`` returns on so many ranks."""
+    arguments = json.dumps([quick, None if data is None else str(Path(data).resolve())])
+    text = start(n, "-m", module.__name__, arguments, seconds=HOURS)
+    return from_json(json.loads(text.strip().splitlines()[-1]))
 
 
 def exchange(given):

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import theory as th
+from benchmarks import scale
 from theory.cluster.round_model import COMPUTED, SENT, RoundModel, Work, exchanged, fit_rounds, lateness
-from theory.studies import scale
-from theory.studies.reports import scale as pages
 
 TIMES = np.array([1e-4] * 19 + [1.1e-3])
 TERMS = dict(zip((*COMPUTED, *SENT), (3e-6, 2e-9, 1e-9, 3e-9, 4e-6, 2e-10, 1e-10), strict=True))
@@ -74,49 +73,45 @@ def test_what_is_no_measurement_is_refused():
 
 def test_compression_pays_where_its_round_is_shorter_than_the_model_errs():
     rows = [
-        pages.Modelled("net", name, 10, ranks, {"wire": seconds})
+        scale.Modelled("net", name, 10, ranks, {"wire": seconds})
         for name, by_ranks in ((scale.FULL, {8: 2.0, 16: 2.0, 32: 2.0}), (scale.SIGN, {8: 1.0, 16: 3.0, 32: 1.5}))
         for ranks, seconds in by_ranks.items()
     ]
     wanted = {8: "holds", 16: "undecided", 32: "undecided"}
-    assert pages.shortens(rows, "net", 10, scale.SIGN, 1.6) == wanted
-    assert pages.shortens(rows, "net", 10, scale.SIGN, 1.1) == {8: "holds", 16: "fails", 32: "holds"}
+    assert scale.shortens(rows, "net", 10, scale.SIGN, 1.6) == wanted
+    assert scale.shortens(rows, "net", 10, scale.SIGN, 1.1) == {8: "holds", 16: "fails", 32: "holds"}
 
 
 def test_numbers_of_ranks_are_told_with_their_gaps():
     every = (8, 16, 32, 64)
-    assert pages.stretches([8, 16, 64], every) == "8 to 16, 64" and pages.stretches([], every) == "nowhere"
+    assert scale.stretches([8, 16, 64], every) == "8 to 16, 64" and scale.stretches([], every) == "nowhere"
 
 
 def of_study(off, ranks=(1, 2)):
     """The study's rounds, with times of a model; those that are held out are longer by a factor, method by method."""
-    options = scale.Options(models=((1000, 10, 8),), ranks=(8, 16, 32, 64))
     coding = {name: scale.Coded(*(0.0, 0.0) if name == scale.FULL else (1e-9, 2e-9), 4.0) for name in off}
     true, rounds = RoundModel(TERMS, dict.fromkeys(coding, 1.0), TIMES), []
-    for d, batch, workers, many in product(options.dimensions, options.batches, options.workers, ranks):
+    for d, batch, workers, many in product(scale.DIMENSIONS, scale.BATCHES, scale.WORKERS, ranks):
         for name, coded in coding.items():
             work = scale.work_of(name, coded, d, batch, 64, workers, many, 4.0 * d)
-            held = d in options.dimensions[1:-1]
+            held = d in scale.DIMENSIONS[1:-1]
             seconds = true.total(work) * (off[name] if held else 1.0)
             if many == 2 or not held:
                 rounds.append(scale.Round(work, d, batch, workers, seconds, 4.0 * d, not held))
-    return rounds, coding, options
+    return rounds, coding
 
 
 @pytest.mark.parametrize("full, sign, verdict", [(1.0, 1.0, "holds"), (1.6, 1.6, "fails"), (1.0, 1.6, "in part")])
 def test_the_error_is_that_of_the_rounds_that_were_not_fitted(full, sign, verdict):
-    rounds, coding, options = of_study({scale.FULL: full, scale.SIGN: sign})
-    study = pages.report(rounds, coding, TIMES, 2, False, options)
-    assert study.statements[0].verdict == verdict
-    for ranks, shared in ((1, False), (2, True)):
-        some = pages.report(rounds, coding, TIMES, ranks, shared, options).statements
-        assert {one.verdict for one in some} == {"undecided"}
+    rounds, coding = of_study({scale.FULL: full, scale.SIGN: sign})
+    assert scale.report(rounds, coding, TIMES, False).statements[0].verdict == verdict
+    assert {one.verdict for one in scale.report(rounds, coding, TIMES, True).statements} == {"undecided"}
 
 
 def test_rounds_of_two_ranks_alone_do_not_tell_coding_from_computing():
     """Half the workers on each rank: what one computes is then in proportion to what it decodes."""
     for ranks, works_apart in (((2,), False), ((1, 2), True)):
-        rounds, _, _ = of_study({scale.FULL: 1.0, scale.SIGN: 1.0}, ranks)
+        rounds, _ = of_study({scale.FULL: 1.0, scale.SIGN: 1.0}, ranks)
         fitted = [one for one in rounds if one.fitted]
         args = [one.work for one in fitted], [one.seconds for one in fitted], TIMES
         if works_apart:
@@ -127,12 +122,12 @@ def test_rounds_of_two_ranks_alone_do_not_tell_coding_from_computing():
 
 
 def test_how_far_the_model_misjudges_a_method_is_the_error_of_a_ratio():
-    rounds, coding, _ = of_study({scale.FULL: 1.6, scale.SIGN: 1.6})
+    rounds, coding = of_study({scale.FULL: 1.6, scale.SIGN: 1.6})
     model = RoundModel(TERMS, dict.fromkeys(coding, 1.0), TIMES)
     held = [one for one in rounds if not one.fitted]
-    assert pages.misjudged(model, held, scale.SIGN) == pytest.approx(1.0)
-    rounds, _, _ = of_study({scale.FULL: 1.0, scale.SIGN: 1.6})
-    assert pages.misjudged(model, [one for one in rounds if not one.fitted], scale.SIGN) == pytest.approx(1.6)
+    assert scale.misjudged(model, held, scale.SIGN) == pytest.approx(1.0)
+    rounds, _ = of_study({scale.FULL: 1.0, scale.SIGN: 1.6})
+    assert scale.misjudged(model, [one for one in rounds if not one.fitted], scale.SIGN) == pytest.approx(1.6)
 
 
 @pytest.mark.parametrize("ranks, encoded, decoded", [(1, 8, 0), (2, 4, 4), (8, 1, 7)])

@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 
 import theory as th
-from benchmarks import full_size, growth, whole
+from benchmarks import full_size, full_size_ranks, growth, scale, whole
 from theory.experiment import Configuration, RecordError
 from theory.experiment import figures as command
 from theory.experiment.cli import main
@@ -386,7 +386,10 @@ def run_lines() -> list[dict]:
 # --- what is in the folder --------------------------------------------------------------------------------------------
 
 RECORDED = sorted(path.stem for path in (FOLDER / "records").glob("*.json"))
-BENCHMARKS = {module.NAME: module.draw for module in (full_size, growth, whole)}  # `python -m benchmarks` draws these
+ON_RANKS = {module.NAME: module for module in (full_size_ranks, scale)}
+BENCHMARKS: dict = {module.NAME: module.draw for module in (full_size, growth, whole)} | {
+    name: lambda found, module=module: module.report(**found).draw() for name, module in ON_RANKS.items()
+}  # `python -m benchmarks` draws these
 
 
 def test_every_figure_of_the_folder_is_drawn_by_a_command():
@@ -497,6 +500,14 @@ def test_the_page_says_what_the_records_say(name):
     study = report(record.how["study"], record.found, record.how["experiment"])
     page = page_of(record.how["study"], ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
     assert as_markdown(study, f"../figures/{name}.png") in page
+
+
+@pytest.mark.parametrize("name", ON_RANKS)
+def test_the_page_of_a_benchmark_says_what_its_record_says(name):
+    from theory.studies.shared.report import as_markdown
+
+    study = ON_RANKS[name].report(**read_record(record_path(FOLDER, name)).found)
+    assert as_markdown(study, f"../figures/{name}.png") in ON_RANKS[name].PAGE.read_text(encoding="utf-8")
 
 
 def test_colours_that_are_not_the_styles_are_seen():

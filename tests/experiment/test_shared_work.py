@@ -70,7 +70,7 @@ def test_ranks_share_studies(tmp_path):
 @pytest.mark.full
 @pytest.mark.slow
 def test_ranks_run_a_study_together(tmp_path):
-    names = ["stragglers", "epoch-seconds", "topologies"]
+    names = ["stragglers", "epoch-seconds"]
     done = run_mpi(2, "-m", "theory.experiment", "study", "--quick", *names, "--figures", tmp_path, timeout=500)
     assert done.returncode == 0, done.stderr
     for name in names:

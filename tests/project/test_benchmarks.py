@@ -9,7 +9,7 @@ import sys
 import pytest
 from conftest import ROOT, run_mpi
 
-from benchmarks.__main__ import BENCHMARKS
+from benchmarks.__main__ import BENCHMARKS, STUDIES
 
 WHOLE = """
 import sys
@@ -75,6 +75,14 @@ def test_all_rows_are_measured_beside_others_in_parts_and_on_ranks():
     assert lines[1:7] == ["SGDClassifier", "scikit-learn's SAGA", "scikit-learn's L-BFGS", "plain SGD",
                           "Mem-SGD, top 10", "QSGD, 4 bits"]  # fmt: skip
     assert lines[7:] == ["rows", "1,000", "2,000", "ranks", "1", "2"] and "not written" in text
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_measured_on_ranks_is_shown_and_drawn(name):
+    text = command("-m", "benchmarks", name, "--quick")
+    assert "(our comparison)" in text and "not written" in text
 
 
 @pytest.mark.slow

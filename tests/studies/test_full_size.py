@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from types import SimpleNamespace
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from conftest import run_mpi
 
-from theory.reporting.figure_records import read_record, record_path
-from theory.studies import full_size as study
+from benchmarks import full_size_ranks as study
+from theory.reporting.json_values import from_json
 from theory.studies import mem_sgd
 
 SIZE = {"name": "data", "n": 1000, "d": 100, "entries": 5000}
@@ -18,14 +19,14 @@ SIZE = {"name": "data", "n": 1000, "d": 100, "entries": 5000}
 
 def made_up(ends, seconds, held, shared=False):
     """The report on runs that end there, straight lines in log(f - f*), after so many seconds."""
-    names = study.methods(100, study.Options(rows=1000))
+    names = study.methods(100, study.Sizes(rows=1000))
     rows = []
     for name in names:
         heights = np.geomspace(1.0, np.array(ends.get(name, [1e-3, 1e-3])), 5).T
         clock = np.linspace(0.0, np.array(seconds.get(name, [1.0, 1.0])), 5).T
         rows.append(study.Trained(name, 1.0, 1, 4, heights, clock, np.arange(5.0)))
-    times = {"loaded": 1.0, "solved": 1.0}
-    told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, shared, study.Options(rows=1000, seeds=2))
+    times, sizes = {"loaded": 1.0, "solved": 1.0}, study.Sizes(rows=1000, seeds=2)._asdict()
+    told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, shared, sizes)
     return {said.id: said.verdict for said in told.statements}
 
 
@@ -77,14 +78,17 @@ def test_seconds_to_a_goal_are_interpolated_in_the_logarithm():
 
 @pytest.mark.slow
 @pytest.mark.mpi
-def test_ranks_find_what_one_process_finds(tmp_path):
-    alone = study.collect(True, 0, None, study.Options())
-    done = run_mpi(2, "-m", "theory.experiment", "study", "full-size", "--quick", "--figures", tmp_path, timeout=300)
-    assert done.returncode == 0, done.stderr
-    found = read_record(record_path(tmp_path, "study-full-size")).found
-    assert len(found["held"]) == 2 and len(alone["held"]) == 1
-    assert found["held"][0].shard + found["held"][1].shard == pytest.approx(alone["held"][0].shard, rel=1e-3)
-    for mine, theirs in zip(alone["rows"], found["rows"], strict=True):
+def test_ranks_find_what_one_process_finds():
+    found = []
+    for ranks in (1, 2):
+        done = run_mpi(ranks, "-m", "benchmarks.full_size_ranks", "[true, null]", timeout=300)
+        assert done.returncode == 0, done.stderr
+        found.append(from_json(json.loads(done.stdout.splitlines()[-1])))
+    alone, shared = ([study.Held(*one) for one in each["held"]] for each in found)
+    assert len(shared) == 2 and len(alone) == 1
+    assert shared[0].shard + shared[1].shard == pytest.approx(alone[0].shard, rel=1e-3)
+    rows = ([study.Trained(*row) for row in each["rows"]] for each in found)
+    for mine, theirs in zip(*rows, strict=True):
         assert (mine.method, mine.rate, mine.rounds) == (theirs.method, theirs.rate, theirs.rounds)
         np.testing.assert_allclose(mine.gap, theirs.gap, rtol=1e-5)
         np.testing.assert_array_equal(mine.sent, theirs.sent)

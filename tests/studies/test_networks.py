@@ -17,10 +17,9 @@ from theory.studies import (
     network_cr_psgd,
     network_questions,
 )
-from theory.studies.reports import network_adaptive as adaptive_pages
-from theory.studies.shared import network_training as training
+from theory.studies.shared import networks as training
 from theory.studies.shared.conef_training import EF, fixed
-from theory.studies.shared.network_training import Trained, best_of, compared
+from theory.studies.shared.networks import Trained, best_of, compared
 
 SEEDS = 5
 
@@ -240,7 +239,7 @@ def test_adaptive_variances_when_frozen_are_those_of_the_warmup(task):
 
 def test_adaptive_bytes_under_zero_are_those_of_the_bound(task):
     rows = network_adaptive.stored(task, network_adaptive.Options())
-    cells = {cell[0]: cell[3:] for cell in adaptive_pages.divided(rows).rows}
+    cells = {cell[0]: cell[3:] for cell in network_adaptive.divided(rows).rows}
     alike = next(names for names in cells if names.startswith("Adam; "))
     assert "LAMB" in alike.split("; ") and cells[alike] == ("120.0", "31.4", "16.6", "1.9")  # as in the paper on ZeRO
     memory = next(sizes for names, sizes in cells.items() if names.startswith("EF-Adam, blocks"))
@@ -254,7 +253,7 @@ def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
 
     def verdicts(**changed):
         now = [changed.get(one.method.replace(" ", "_").replace("-", "_"), one) for one in rows]
-        return {one.text: one.verdict for one in adaptive_pages.statements(now, options)}
+        return {one.text: one.verdict for one in network_adaptive.statements(now, options)}
 
     assert set(verdicts().values()) == {"holds"} and len(verdicts()) == 19
     assert [text for text, how in verdicts(LAMB=row("LAMB", end=0.6)).items() if how != "holds"] == [
@@ -264,7 +263,7 @@ def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
     assert [text for text, how in failed.items() if how == "fails"] == [
         "1-bit Adam is at most one point below Adam (both with eps 1e-8)."
     ]
-    assert {one.source for one in adaptive_pages.statements(rows, options)[:2]} == {""}  # the talk's
+    assert {one.source for one in network_adaptive.statements(rows, options)[:2]} == {""}  # the talk's
 
 
 # --- CR-PSGD ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 
 import theory as th
 from theory.studies import sign_and_nuqsgd as study
-from theory.studies.reports import sign_and_nuqsgd as pages
 from theory.studies.shared import messages as one
 from theory.studies.shared.problems import digits
 
@@ -31,7 +30,7 @@ def test_packed_messages_are_as_long_as_their_form(sent):
             assert row.bits == row.form == 1000 * bits + 32 * buckets
     assert rows["float32"].bits == rows["float32"].form == 32_000
     signs = rows["EF-sign, 64"]
-    assert pages.bits_of_bucket([signs._replace(d=640, bits=10 * (64 + 32))], study.SIGN) == 96
+    assert study.bits_of_bucket([signs._replace(d=640, bits=10 * (64 + 32))], study.SIGN) == 96
     assert rows[study.TWO_SCALES].bits == rows[study.TWO_SCALES].form == 1000 + 2 * 32 * 16
 
 
@@ -59,11 +58,11 @@ def test_only_a_memory_costs_passes(sent):
 def test_rounds_cross_where_they_are_said_to():
     a = one.Message("v", "a", 1000, 1000.0, 1000, 0.1, 5.0, 2.0, 1.0)
     b = a._replace(method="b", bits=4000, encode=1.0, decode=1.0, memory=0.0)
-    at = pages.crossing(a, b, 8)
+    at = study.crossing(a, b, 8)
     assert at == pytest.approx(7 * 3000 / (1000e-9 * (5 + 1 + 16 - 1 - 8)))
     assert one.round_seconds(a, 8, at) == pytest.approx(one.round_seconds(b, 8, at))
     assert one.round_seconds(a, 8, 2 * at) > one.round_seconds(b, 8, 2 * at)
-    assert math.isinf(pages.crossing(b._replace(bits=1), a, 8))
+    assert math.isinf(study.crossing(b._replace(bits=1), a, 8))
 
 
 def test_a_goal_that_is_never_reached_takes_for_ever():
@@ -94,7 +93,7 @@ def _made_up(sign_is_slow: bool):
     accuracy, rounds = (0.5, 100.0) if sign_is_slow else (0.95, 5.0)
     return rows, [
         row._replace(loss=far * apart, accuracy=accuracy * apart, rounds=rounds * apart)
-        if row.method in pages.SIGNS
+        if row.method in study.SIGNS
         else row
         for row in trained
     ]
@@ -102,7 +101,7 @@ def _made_up(sign_is_slow: bool):
 
 def test_verdicts_follow_the_numbers():
     for slow in (True, False):
-        said = {s.text: s.verdict for s in pages.statements(*_made_up(slow))}
+        said = {s.text: s.verdict for s in study.statements(*_made_up(slow))}
         verdict = "holds" if slow else "fails"
         of = [
             v
@@ -123,7 +122,7 @@ def test_verdicts_follow_the_numbers():
 def test_a_message_of_another_length_is_noticed():
     rows, trained = _made_up(True)
     rows[1] = rows[1]._replace(bits=4_000_001)
-    (form,) = (s for s in pages.statements(rows, trained) if "ceil" in s.text)
+    (form,) = (s for s in study.statements(rows, trained) if "ceil" in s.text)
     assert form.verdict == "in part" and "4 of 5" in form.numbers
 
 

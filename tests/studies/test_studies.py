@@ -30,7 +30,6 @@ from theory.studies import (
     choose,
     collect,
     epoch_seconds,
-    error_and_bits,
     lock_free,
     mem_sgd,
     nuqsgd,
@@ -41,7 +40,6 @@ from theory.studies import (
     ternary_dimension,
 )
 from theory.studies import bits_to_accuracy as bits
-from theory.studies.reports import choose as choose_pages
 from theory.studies.reports import mem_sgd as mem_sgd_report
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
@@ -86,7 +84,7 @@ def test_signs_with_one_scale_and_with_two_are_judged_by_their_own_times():
 @pytest.fixture(scope="module")
 def costs(small):
     ways = {name: way for name, way in bits.methods(small.d).items() if way.family in ("float32", "QSGD 4 bits")}
-    return {row.method: row for row in bits.costs_of(small, accuracy=0.1, limit=400, seeds=2, ways=ways)}
+    return {row.method: row for row in bits.costs_of(small, "small", accuracy=0.1, limit=400, seeds=2, ways=ways)}
 
 
 def test_fixed_widths_are_what_they_must_be(costs, small):
@@ -126,11 +124,11 @@ def test_the_accuracy_was_reached_then_and_not_before(costs, small):
 
 def test_who_never_comes_there_is_said_to(small):
     ways = {"dense": bits.Way("float32", th.Identity()), "sparse": bits.Way("float32", th.Identity(sparse=True))}
-    for row in bits.costs_of(small, accuracy=1e-6, limit=20, seeds=1, ways=ways):
+    for row in bits.costs_of(small, "small", accuracy=1e-6, limit=20, seeds=1, ways=ways):
         assert np.isinf(row.steps).all() and np.isinf(row.bits).all() and math.isnan(row.step)
         assert row.dense == row.sparse == 0.0
     with pytest.raises(ValueError, match="accuracy: got 1"):
-        bits.costs_of(small, accuracy=1.0)
+        bits.costs_of(small, "small", accuracy=1.0)
 
 
 @pytest.mark.parametrize(
@@ -548,21 +546,21 @@ def test_the_competitor_is_the_better_full_precision_with_its_better_batch():
     assert choose.decide(rows, "total")[:2] == (rows[2], rows[3])  # 2 steps of 2 seconds against 10 of them
     assert choose.decide(rows, "total").gain == 4.0 / 20.0
     assert choose.alone(rows) == 10.0
-    (cells,) = choose_pages.decision_table(rows).rows
-    first, second = choose_pages.tick_tables(rows)
+    (cells,) = choose.decision_table(rows).rows
+    first, second = choose.tick_tables(rows)
     assert first.rows == [("p", "0.1", "✓ 2x", "✗ 0.2x")] and len(second.rows) == 1 and second.rows[0][2][0] in "✓✗"
     assert cells[3:5] == ("top-k, B = 16", "2x") and cells[5].startswith("nothing beats float32, lossless sparse, B")
     assert cells[7] == "0.4x"
-    assert {s.verdict for s in choose_pages.statements(rows)} == {"holds", "fails"}
+    assert {s.verdict for s in choose.statements(rows)} == {"holds", "fails"}
 
 
 def test_who_never_comes_there_is_not_chosen():
     rows = [taken(bits.DENSE), taken("QSGD", steps=math.inf, bits=math.inf), taken(bits.DENSE, workers=1)]
     assert choose.decide(rows, "bits").gain == choose.decide(rows, "total").gain == 0.0
-    assert choose_pages.decision_table(rows).rows[0][3].startswith("nothing beats")
+    assert choose.decision_table(rows).rows[0][3].startswith("nothing beats")
     rows = [taken(bits.DENSE, steps=math.inf, bits=math.inf), taken("QSGD"), taken(bits.DENSE, workers=1)]
     assert choose.decide(rows, "bits").gain == math.inf
-    assert choose_pages.decision_table(rows).rows[0][3].startswith("QSGD")
+    assert choose.decision_table(rows).rows[0][3].startswith("QSGD")
 
 
 def test_seconds_are_put_together():
@@ -746,18 +744,6 @@ def test_every_study_ships_and_every_file_can_be_read():
         run_study("spectrum", options={"epochs": 3})
 
 
-def test_errors_lie_on_their_closed_forms():
-    """Within the width of a 99 % interval, five standard errors."""
-    v = np.random.default_rng(0).standard_normal(1024)
-    rows = error_and_bits.errors_of({"gaussian": v}, samples=64)
-    assert {row.width for row in rows} == {1, 2, 3, 4, 9} and len(rows) == 18
-    for row in rows:
-        assert abs(row.error - row.predicted) <= row.high - row.low, row
-        assert row.width <= row.bits <= row.width + 0.1
-    verdicts = [said.verdict for said in error_and_bits.statements(rows)]
-    assert verdicts[1:] == ["holds"] * 4
-
-
 def test_a_bar_changes_nothing_and_stays_out_of_pipes(capsys):
     items = {"a": 1, "b": 2}.items()
     assert list(track(items, "label", quiet=True)) == list(track(items, "label")) == list(items)
@@ -772,12 +758,10 @@ SHORT = {"gossip": {"ecd-diverges"}, "clients": {"prox"}}
 TIMED = {
     "choose",
     "epoch-seconds",
-    "full-size",
     "lock-free",
     "sign-and-nuqsgd",
     "stragglers",
     "time-to-accuracy",
-    "topologies",
 }
 # statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
 TWIN = {

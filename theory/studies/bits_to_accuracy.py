@@ -7,6 +7,7 @@ shorter steps needs more of them, and that is part of its price.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,11 +37,12 @@ from .shared.entry_keys import slug
 from .shared.panels import canvas
 from .shared.problems import digits, rcv1
 from .shared.report import OURS, Study, Table, line
-from .shared.step_search import Way, best_step
+from .shared.step_search import Way, best_step, mean_steps
 from .shared.verdicts import Statement, at_most_times, below
 
 DENSE, SPARSE = "float32, dense", "float32, lossless sparse"
-BUCKET = 512
+BUCKET, WORKERS, BATCH = 512, 8, 16
+EVERY = 5  # steps between evaluations of f
 PATIENCE = 20  # while a step size is chosen: number of values of f without improvement after which it is too long
 TEN, ABOUT = 10.0, 7.0  # the lecture's factor, and the smallest value that is still "about" it
 
@@ -99,9 +101,7 @@ def methods(d: int, bucket: int = BUCKET) -> dict[str, Way]:
     return ways
 
 
-def until(
-    problem, way: Way, step: float, goal: float, *, workers, batch, limit, every, seed, patience=math.inf
-) -> tuple[float, float]:
+def until(problem, way: Way, step: float, goal: float, *, limit, seed, patience=math.inf) -> tuple[float, float]:
     """Steps and a worker's payload bits until f <= goal for the first time; infinite if not within ``limit`` steps.
 
     A run also ends after ``patience`` values of f without improvement.
@@ -116,40 +116,26 @@ def until(
             raise StopIteration
 
     # every worker applies the l2 term locally, so that sparse gradients stay sparse for all methods
-    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=batch, compress="loss")
-    end = run(method, problem, workers=workers, steps=limit, seed=seed, record_every=every, callback=watch).history[-1]
+    method = ParallelSGD(way.compressor, step=Constant(step), feedback=way.feedback, batch=BATCH, compress="loss")
+    how = {"workers": WORKERS, "steps": limit, "seed": seed, "record_every": EVERY}
+    end = run(method, problem, callback=watch, **how).history[-1]
     return (float(end["step"]), float(end["bits_up"])) if end["f"] <= goal else (math.inf, math.inf)
 
 
 def costs_of(
-    problem,
-    *,
-    name: str | None = None,
-    accuracy=0.02,
-    workers=8,
-    batch=16,
-    limit=1500,
-    every=5,
-    seeds=3,
-    chosen_by=1,
-    first=0,
-    seed=0,
-    ways=None,
+    problem, name: str, *, accuracy=0.02, limit=1500, seeds=3, chosen_by=1, first=0, seed=0, ways=None
 ) -> list[Cost]:
     """Bits that each method sends until f - f* is at most ``accuracy`` times f(0) - f*.
 
     Parameters
     ----------
     problem : Logistic or Softmax
-    name : str, optional
+    name : str
         Name of the problem in the rows.
     accuracy : float
         In (0, 1).
-    workers, batch : int
     limit : int
         Maximum number of steps of a run.
-    every : int
-        Steps between evaluations of f.
     seeds : int
         Number of runs with the chosen step size that are averaged.
     chosen_by : int
@@ -175,48 +161,21 @@ def costs_of(
     goal = best + accuracy * (value(problem, np.zeros(problem.d)) - best)
     steps_of: dict[str, int | None] = {}
     found = []
-    for method, way in track(ways.items(), f"{name or problem.name}"):
+    for method, way in track(ways.items(), name):
 
         def taken(e, cap, r, patience=math.inf, way=way):
-            return until(
-                problem,
-                way,
-                2.0**e * unit,
-                goal,
-                workers=workers,
-                batch=batch,
-                limit=cap,
-                every=every,
-                seed=seed + r,
-                patience=patience,
-            )
-
-        def mean_steps(e, cap, taken=taken):
-            total = 0.0
-            for r in range(chosen_by):
-                total += taken(e, 2 * cap if chosen_by > 1 else cap, seeds + r, PATIENCE)[0]
-                if total >= chosen_by * cap:
-                    return math.inf
-            return total / chosen_by
+            return until(problem, way, 2.0**e * unit, goal, limit=cap, seed=seed + r, patience=patience)
 
         if way.family not in steps_of:
-            steps_of[way.family] = best_step(mean_steps, limit, first)
+            chosen = mean_steps(partial(taken, patience=PATIENCE), range(seeds, seeds + chosen_by))
+            steps_of[way.family] = best_step(chosen, limit, first)
         e = steps_of[way.family]
         runs = [(math.inf, math.inf)] if e is None else [taken(e, 2 * limit, r) for r in range(seeds)]
         steps, bits = np.array(runs).T
         there = bool(np.isfinite(steps).all())
-        found.append(
-            Cost(
-                name or problem.name,
-                method,
-                math.nan if e is None else 2.0**e,
-                steps,
-                bits,
-                float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan,
-                0.0,
-                0.0,
-            )
-        )
+        width = float(bits.mean() / (steps.mean() * problem.d)) if there else math.nan
+        length = math.nan if e is None else 2.0**e
+        found.append(Cost(name, method, length, steps, bits, width, 0.0, 0.0))
     dense, sparse = found[0], found[min(1, len(found) - 1)]
     return [row._replace(dense=_ratio(dense, row), sparse=_ratio(sparse, row)) for row in found]
 
@@ -241,12 +200,9 @@ def _table(name: str, rows) -> Table:
         spread = f"{row.steps.mean():.0f}" + (f" ({least:.0f} to {most:.0f})" if most > least else "")
         if lost:
             spread = "never" if lost == row.steps.size else f"{lost} of {row.steps.size} never"
-        cells.append(
-            line(
-                f"{row.method} | {number(row.step)} | {spread} | {number(row.width)} | "
-                f"{'-' if lost else bits_text(row.bits.mean())} | {_times(row.dense)} | {_times(row.sparse)}"
-            )
-        )
+        sent = "-" if lost else bits_text(row.bits.mean())
+        times = f"{_times(row.dense)} | {_times(row.sparse)}"
+        cells.append(line(f"{row.method} | {number(row.step)} | {spread} | {number(row.width)} | {sent} | {times}"))
     return Table(name, head, cells)
 
 
@@ -277,15 +233,11 @@ def statements(rows) -> list[Statement]:
     qsgd = [row for row in rows if row.method.startswith("QSGD") and row.method.endswith("packed")]
     if qsgd:
         numbers = ", ".join(f"{row.method.removesuffix(', packed')} {number(row.steps.mean())}" for row in qsgd)
-        found.append(
-            Statement(
-                f"{key}-fewer-steps",
-                f"{name}: QSGD needs fewer steps than full precision to the same accuracy.",
-                [below(row.steps, dense.steps) for row in qsgd],
-                f"Steps: {numbers}, full precision {number(dense.steps.mean())}.",
-                bears_on=("lecture/slide-communication-sgd-against-qsgd-iterations",),
-            )
-        )
+        text = f"{name}: QSGD needs fewer steps than full precision to the same accuracy."
+        numbers = f"Steps: {numbers}, full precision {number(dense.steps.mean())}."
+        about = ("lecture/slide-communication-sgd-against-qsgd-iterations",)
+        trials = [below(row.steps, dense.steps) for row in qsgd]
+        found.append(Statement(f"{key}-fewer-steps", text, trials, numbers, bears_on=about))
     return found
 
 
@@ -302,30 +254,16 @@ def draw(costs):
                 (dense / TEN, "dense / 10", (0, (1, 1))),
                 (sparse, "lossless sparse", "-."),
             ):
-                axes.axvline(at, color="0.45", linewidth=0.9, linestyle=dashes, marker="", label=label, zorder=1)
+                look = {"color": "0.45", "linewidth": 0.9, "marker": "", "zorder": 1}
+                axes.axvline(at, linestyle=dashes, label=label, **look)
             for y, row in enumerate(rows):
                 if np.isfinite(row.bits).all():
-                    full = row.bits.mean() < min(dense, sparse)
-                    axes.plot(
-                        row.bits.mean(),
-                        y,
-                        marker="o",
-                        linestyle="",
-                        color="#0072B2",
-                        markersize=4,
-                        markerfacecolor="#0072B2" if full else "white",
-                    )
+                    full = "#0072B2" if row.bits.mean() < min(dense, sparse) else "white"
+                    look = {"marker": "o", "linestyle": "", "color": "#0072B2", "markersize": 4}
+                    axes.plot(row.bits.mean(), y, markerfacecolor=full, **look)
                 else:
-                    axes.text(
-                        0.98,
-                        y,
-                        "never",
-                        transform=axes.get_yaxis_transform(),
-                        ha="right",
-                        va="center",
-                        fontsize=6,
-                        color="0.4",
-                    )
+                    look = {"ha": "right", "va": "center", "fontsize": 6, "color": "0.4"}
+                    axes.text(0.98, y, "never", transform=axes.get_yaxis_transform(), **look)
             axes.set_xscale("log")
             axes.set_yticks(range(len(rows)), [row.method for row in rows], fontsize=6)
             axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -355,7 +293,7 @@ def collect(quick: bool, seed: int, data: str | None) -> dict:
         ways = methods(problem.d)
         if quick:
             ways = {k: w for k, w in ways.items() if w.family in ("float32", "QSGD 4 bits", "sign")}
-        costs += costs_of(problem, name=name, ways=ways, seed=seed, **(options | extra))
+        costs += costs_of(problem, name, ways=ways, seed=seed, **(options | extra))
     sizes = {name: (problem.n, problem.d) for name, problem in problems.items()}
     seeds = [extra["seeds"] for extra in more]
     return {"costs": costs, "sizes": sizes, "accuracy": options["accuracy"], "seeds": seeds}
@@ -369,21 +307,15 @@ def report(costs, sizes: dict, accuracy: float, seeds) -> Study:
         tables.append(_table(f"{name}: n = {n:,}, d = {d:,}", rows))
         said += statements(rows)
     setting = (
-        f"Payload that one of 8 workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the "
-        "first time, with batches of 16, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
+        f"Payload that one of {WORKERS} workers sends until f - f* is at most {accuracy:g} (f(0) - f*) for the first "
+        f"time, with batches of {BATCH}, l2 = 1/n, and the l2 term applied by every worker itself. Each method has the "
         "constant step size, a power of two over L, with which it takes the fewest steps; the numbers are means over "
-        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and "
-        "NUQSGD (s = 6), the whole vector for the others. Packed, Elias and entropy coded messages of one method "
-        "restore the same vectors."
+        f"{' and '.join(map(str, seeds))} other seeds. Buckets of {BUCKET} for QSGD (2-norm) and NUQSGD (s = 6), the "
+        "whole vector for the others. Packed, Elias and entropy coded messages of one method restore the same vectors."
     )
-    return Study(
-        "bits-to-accuracy",
-        "Ten times fewer bits than float32?",
-        setting,
-        {"costs": costs},
-        tables,
-        said,
-        lambda: draw(costs),
+    title = "Ten times fewer bits than float32?"
+    alt = (
         "Payload bits of a worker up to one accuracy, logarithmic, a row for each method: logistic regression on the "
-        "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages",
+        "left, softmax regression on the right, with lines for dense, a tenth of dense, and lossless sparse messages"
     )
+    return Study("bits-to-accuracy", title, setting, {"costs": costs}, tables, said, lambda: draw(costs), alt)

@@ -75,14 +75,11 @@ def ways(problem, options: Options, points: int = 1024) -> list:
     def step(batch, steps):  # the minimiser of gap/(gamma t) + L gamma sigma^2/(2 N batch)
         return Constant(min(1.0 / L, math.sqrt(2.0 * gap * N * batch / (L * noise * steps))))
 
+    local = LocalSGD(Identity(), step=step(1, T), local_steps=H)
     methods = {
         ONE: ("parallel SGD", ParallelSGD(Identity(), step=step(1, T)), T),
         f"{FIXED} (B = {B})": ("", ParallelSGD(Identity(), step=Constant(1.0 / L), batch=B), steps),
-        f"{LOCAL} (H = {H})": (
-            "local SGD, non-convex",
-            LocalSGD(Identity(), step=step(1, T), local_steps=H),
-            T - T % H,
-        ),
+        f"{LOCAL} (H = {H})": ("local SGD, non-convex", local, T - T % H),
     }
 
     def runner(method, steps):
@@ -228,14 +225,10 @@ def report(curves, problem: Problem, options: Options) -> Study:
         f" (Catalyst: over the outer steps), means over {options.seeds} seed{'s' if options.seeds > 1 else ''}, ± the"
         " standard error."
     )
-    return Study(
-        "catalyst",
-        "Growing batches without convexity: Catalyst",
-        setting,
-        {"curves": curves},
-        [table],
-        statements(problem, curves, options),
-        lambda: draw_curves(curves, what),
+    title = "Growing batches without convexity: Catalyst"
+    said = statements(problem, curves, options)
+    alt = (
         "The mean squared gradient norm so far on logarithmic axes, against the gradients of a worker and against"
-        " rounds, for parallel SGD with batches of one and with a fixed batch, local SGD, and Catalyst",
+        " rounds, for parallel SGD with batches of one and with a fixed batch, local SGD, and Catalyst"
     )
+    return Study("catalyst", title, setting, {"curves": curves}, [table], said, lambda: draw_curves(curves, what), alt)

@@ -8,32 +8,45 @@ Seconds are composed as in the study of time to accuracy: gradients and coding a
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..cluster import NETWORKS, Network, round_seconds
-from ..compressors import TopK, decode, encode
+from ..compressors import TopK
 from ..core import require, setting
 from ..core.random import key
 from ..data import make_dataset
 from ..data.epsilon import Correlated, generate
-from ..methods import ErrorFeedback, ParallelSGD
+from ..methods import ParallelSGD
 from ..methods.schedules import Constant
+from ..plots.figure_style import COLUMN
+from ..plots.figure_style import PAGE as WIDEST
+from ..plots.text import bits as bits_text
+from ..plots.text import factor, number
 from ..problems import batch_gradient, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .bits_to_accuracy import DENSE, SPARSE
 from .bits_to_accuracy import methods as all_methods
-from .shared.messages import least, memory_seconds
+from .shared.entry_keys import slug
+from .shared.messages import measure_messages
+from .shared.panels import canvas
 from .shared.problems import rcv1
+from .shared.report import Study, Table, line
 from .shared.step_search import Way, best_step, descend
-from .time_to_accuracy import LONG
+from .shared.verdicts import Statement
+from .time_to_accuracy import CLOSE, LONG
 
 PAGE = "choose.md"  # its page in the documentation
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
 LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of the same vectors
 PLAIN = (DENSE, SPARSE)
+ALT = (
+    "How many times as fast as the better full precision each method is to the stricter accuracy, against the network "
+    "from slow to fast, a panel for each data set, with a line at 1 and one for a single worker"
+)
 SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, like the others
 
 
@@ -65,19 +78,11 @@ class Options(NamedTuple):
         """Reject values outside the domain."""
         require(self.workers >= 2, "workers", self.workers, "an integer, at least 2")
         good = all(isinstance(b, int) and b >= 1 for b in self.batches) and len(self.batches) > 0
-        require(
-            good and sorted(set(self.batches)) == list(self.batches),
-            "batches",
-            self.batches,
-            "a list of integers that increases",
-        )
+        good = good and sorted(set(self.batches)) == list(self.batches)
+        require(good, "batches", self.batches, "a list of integers that increases")
         good = all(0 < a < 1 for a in self.accuracies) and len(self.accuracies) > 0
-        require(
-            good and sorted(set(self.accuracies), reverse=True) == list(self.accuracies),
-            "accuracies",
-            self.accuracies,
-            "a list of numbers between 0 and 1 that falls",
-        )
+        good = good and sorted(set(self.accuracies), reverse=True) == list(self.accuracies)
+        require(good, "accuracies", self.accuracies, "a list of numbers between 0 and 1 that falls")
         for name in ("seeds", "limit"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
 
@@ -219,22 +224,9 @@ def measure(problem, name: str, ways, options: Options, seed: int = 0) -> list[R
                 else:
                     first, runs = e, [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
                 steps, bits, size, row = np.array(runs).T
-                mean_steps, mean_bits, mean_size = (float(numbers.mean()) for numbers in (steps, bits, size))
                 length = math.nan if e is None else 2.0**e
-                found.append(
-                    Run(
-                        name,
-                        method,
-                        workers,
-                        batch,
-                        accuracy,
-                        length,
-                        mean_steps,
-                        mean_bits,
-                        mean_size,
-                        float(row.min()),
-                    )
-                )
+                costs: Any = *(float(numbers.mean()) for numbers in (steps, bits, size)), float(row.min())
+                found.append(Run(name, method, workers, batch, accuracy, length, *costs))
     return found
 
 
@@ -246,20 +238,17 @@ def coding_seconds(problem, ways, batch: int, workers: int, seed: int, turns: in
     rng = np.random.default_rng(int(key(seed, "choose", batch)))
     g = batch_gradient(problem, rng.integers(problem.n, size=batch), np.zeros(problem.d))
     times = -(-LONG // g.size)
-    v, stream, found = np.tile(g, times).astype(np.float32), int(key(seed, "choose")), {DENSE: 0.0}
-    for method, way in ways.items():
-        if method == DENSE:
-            continue
-        c = way.compressor
-        c = c._replace(k=c.k * times) if isinstance(c, TopK) else c
-        message = encode(c, v, stream)
-        decode(message, dtype=np.float32)  # compiled before timing
-        spent = least(lambda c=c: encode(c, v, stream), turns)
-        spent += workers * least(lambda message=message: decode(message, dtype=np.float32), turns)
-        if isinstance(way.feedback, ErrorFeedback):
-            spent += memory_seconds(v, turns)
-        found[method] = spent / times
-    return found
+    sent = [name for name in ways if name != DENSE]
+    longer = {name: _repeated(ways[name], times) for name in sent}
+    rows = measure_messages("gradient", np.tile(g, times), longer, seed, turns)
+    scale = 1e-9 * g.size  # from nanoseconds per coordinate
+    return {DENSE: 0.0} | {r.method: scale * (r.encode + workers * r.decode + r.memory) for r in rows}
+
+
+def _repeated(way: Way, times: int) -> Way:
+    """The same for a vector that is so many times as long."""
+    c = way.compressor
+    return way._replace(compressor=c._replace(k=c.k * times)) if isinstance(c, TopK) else way
 
 
 def seconds_of(runs, ways, coding, d: int, networks: dict[str, Network]) -> list[Seconds]:
@@ -271,21 +260,8 @@ def seconds_of(runs, ways, coding, d: int, networks: dict[str, Network]) -> list
             plan = ParallelSGD(ways[r.method].compressor, step=Constant(1.0))
             exchange = round_seconds(numbers, plan, d, ranks=r.workers, message_bytes=r.message_bytes)
             spent = coding[r.batch][r.method] if r.workers > 1 else 0.0
-            found.append(
-                Seconds(
-                    r.problem,
-                    network,
-                    r.method,
-                    r.workers,
-                    r.batch,
-                    r.accuracy,
-                    r.batch * row,
-                    spent,
-                    exchange,
-                    r.steps,
-                    r.bits,
-                )
-            )
+            case = (r.problem, network, r.method, r.workers, r.batch, r.accuracy)
+            found.append(Seconds(*case, r.batch * row, spent, exchange, r.steps, r.bits))
     return found
 
 
@@ -310,23 +286,15 @@ def decide(times, by: str) -> Choice:
 
 def situations(times):
     """Problem, accuracy, network, and their rows."""
-    for problem in dict.fromkeys(t.problem for t in times):
-        for accuracy in dict.fromkeys(t.accuracy for t in times):
-            for network in dict.fromkeys(t.network for t in times):
-                yield (
-                    problem,
-                    accuracy,
-                    network,
-                    [t for t in times if (t.problem, t.accuracy, t.network) == (problem, accuracy, network)],
-                )
+    for case in product(
+        *(dict.fromkeys(getattr(t, name) for t in times) for name in ("problem", "accuracy", "network"))
+    ):
+        yield (*case, [t for t in times if (t.problem, t.accuracy, t.network) == case])
 
 
 def alone(times) -> float:
     """Seconds of one worker with its better batch."""
     return min(t.total for t in times if t.workers == 1)
-
-
-# --- verdicts ---------------------------------------------------------------------------------------------------------
 
 
 def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
@@ -348,3 +316,165 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
         shapes.append((name, problem.n, problem.d))
         every += runs
     return {"runs": every, "times": times, "coded": coded, "shapes": shapes, "options": options}
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _named(t: Seconds) -> str:
+    return f"{t.method}, B = {t.batch}"
+
+
+def _chosen(choice: Choice) -> tuple[str, str]:
+    if choice.gain >= CLOSE:
+        return _named(choice.best), factor(choice.gain)
+    return f"nothing beats {_named(choice.plain)}", factor(choice.gain)
+
+
+def decision_table(times) -> Table:
+    """A row for each situation: the best by bits, the best by seconds, both against full precision, and one worker."""
+    head = line(
+        "data | accuracy | network (model) | fewest bits | fewer than plain | fewest seconds | sooner than plain | "
+        "one worker, sooner than plain"
+    )
+    cells = []
+    for problem, accuracy, network, rows in situations(times):
+        by_bits, by_seconds = decide(rows, "bits"), decide(rows, "total")
+        one = factor(by_seconds.plain.total / alone(rows))
+        cells.append((problem, f"{accuracy:g}", network, *_chosen(by_bits), *_chosen(by_seconds), one))
+    return Table("What to take", head, cells)
+
+
+def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
+    """The measurements on one problem."""
+    steps, end = (f"steps to {a:g}" for a in accuracies), f"{accuracies[-1]:g}"
+    rest = line(f"step · L at {end} | bits a message | payload to {end} | gradient, ms | coding, ms")
+    head = ("method", "N", "B", *steps, *rest)
+    row, cells = min(r.row for r in runs), []
+    for method, workers, batch in dict.fromkeys((r.method, r.workers, r.batch) for r in runs):
+        mine = [r for r in runs if (r.method, r.workers, r.batch) == (method, workers, batch)]
+        last, spent = mine[-1], coding[batch][method] if workers > 1 else 0.0
+        size = f"{last.message_bits:,.0f}" if workers > 1 else "-"
+        sent = bits_text(last.bits) if workers > 1 and math.isfinite(last.bits) else "-"
+        taken = (f"{r.steps:.0f}" if math.isfinite(r.steps) else "never" for r in mine)
+        seconds = (number(1e3 * batch * row), number(1e3 * spent))
+        cells.append((method, str(workers), str(batch), *taken, number(last.step), size, sent, *seconds))
+    return Table(f"Measured, {name}: n = {n:,}, d = {d:,}", head, cells)
+
+
+def statements(times) -> list[Statement]:
+    """Verdicts on common rules of thumb."""
+    found = [(p, a, n, decide(rows, "bits"), decide(rows, "total"), alone(rows)) for p, a, n, rows in situations(times)]
+    about = ("lecture/last-slide-the-optimal-algorithm",)
+    bits = {f"{p}, {a:g}": b for p, a, _, b, _, _ in found}
+    fewest = "; ".join(f"{where}: {_named(b.best)} {factor(b.gain)}" for where, b in bits.items())
+    gains = {where: b.gain for where, b in bits.items()}
+    less = [gain >= CLOSE for gain in gains.values()]
+    text = "a compressed method sends fewer bits to the accuracy than dense and lossless sparse full precision."
+    said = [Statement("fewer-bits", text, less, f"{fewest}.", bears_on=about, values=gains)]
+    for network in dict.fromkeys(n for _, _, n, *_ in found):
+        here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
+        listed = "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
+        text = f"{network}: a compressed method is there sooner than dense and lossless sparse full precision."
+        numbers = f"Times as fast (measured steps, gradients and coding; the network is a model): {listed}."
+        trials = [t.gain >= CLOSE for _, _, t in here]
+        said.append(Statement(f"sooner-{slug(network)}", text, trials, numbers, bears_on=about))
+    same = [b.best.method == t.best.method for _, _, _, b, t, _ in found]
+    sooner = [min(t.plain.total, t.best.total) * CLOSE <= one for *_, t, one in found]
+    slow = [f"{p}, {a:g}, {n}" for (p, a, n, *_), good in zip(found, sooner, strict=True) if not good]
+    trials = [s and t.gain >= 1.0 for s, (*_, t, _) in zip(same, found, strict=True)]
+    numbers = (
+        f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
+        f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all."
+    )
+    said.append(Statement("bits-are-seconds", "what sends the fewest bits takes the fewest seconds.", trials, numbers))
+    text = f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing."
+    numbers = f"Not where: {'; '.join(slow) or 'never'}."
+    return [*said, Statement("many-workers", text, sooner, numbers)]
+
+
+def _tick(gain: float) -> str:
+    return f"{'✓' if gain >= CLOSE else '✗'} {factor(gain)}"
+
+
+def tick_tables(times) -> tuple[Table, ...]:
+    """Case by case: does a compressed method beat full precision, and do many workers beat one; by how much."""
+    networks = tuple(dict.fromkeys(t.network for t in times))
+    compressed: dict[tuple[str, ...], list[str]] = {}
+    together: dict[tuple[str, ...], list[str]] = {}
+    for problem, accuracy, _, rows in situations(times):
+        case, by_seconds = (problem, f"{accuracy:g}"), decide(rows, "total")
+        compressed.setdefault(case, [_tick(decide(rows, "bits").gain)]).append(_tick(by_seconds.gain))
+        sooner = alone(rows) / min(by_seconds.plain.total, by_seconds.best.total)
+        together.setdefault(case, []).append(_tick(sooner))
+    count = max(t.workers for t in times)
+    rule = f"✓: by at least {CLOSE:g}x, in bits, and in seconds on each network"
+    beats = f"Does a compressed method beat full precision? {rule}"
+    pays = f"Are {count} workers, with the best method, sooner there than one that sends nothing?"
+    return (
+        Table(beats, ("data", "accuracy", "bits", *networks), [(*case, *cells) for case, cells in compressed.items()]),
+        Table(pays, ("data", "accuracy", *networks), [(*case, *cells) for case, cells in together.items()]),
+    )
+
+
+def draw(times, options: Options):
+    """Speed-up over full precision, against the network: a panel for each problem, a line for each method."""
+    names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
+    accuracy = options.accuracies[-1]
+    handles: dict = {}
+    with canvas(1, len(names), 0.95 * COLUMN, min(WIDEST, COLUMN * len(names))) as (figure, grid):
+        for axes, name in zip(grid[0], names, strict=True):
+            here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
+            for method in sorted(dict.fromkeys(t.method for t in here), key=PLAIN.__contains__):
+                gains = []
+                for network in networks:
+                    rows = [t for t in here if t.network == network]
+                    own = min(t.total for t in rows if t.method == method and t.workers > 1)
+                    gains.append(decide(rows, "total").plain.total / own if math.isfinite(own) else math.nan)
+                look = {"color": "0.35", "linestyle": "-" if method == DENSE else "-."} if method in PLAIN else {}
+                (drawn,) = axes.plot(range(len(networks)), gains, zorder=2 + len(handles), **look)
+                handles.setdefault("top-k + memory" if method.startswith("top-") else method, drawn)
+            one = [
+                decide(rows := [t for t in here if t.network == n], "total").plain.total / alone(rows) for n in networks
+            ]
+            (drawn,) = axes.plot(range(len(networks)), one, color="0.6", linestyle=(0, (1, 1)), marker="")
+            handles.setdefault("one worker alone", drawn)
+            axes.axhline(1.0, color="0.2", linewidth=0.8, marker="", zorder=1)
+            axes.set_yscale("log")
+            axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
+            axes.set(xlabel="network (model)", title=name)
+        grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    return figure
+
+
+def report(runs, times, coded, shapes, options: Options) -> Study:
+    """The study of these runs; ``shapes`` has the rows and columns of each problem, ``coded`` its seconds of coding."""
+    networks = SLOWER | NETWORKS
+    tables = [
+        run_table(name, n, d, [run for run in runs if run.problem == name], coded[name], options.accuracies)
+        for name, n, d in shapes
+    ]
+    assumed = "; ".join(
+        f"{name}: {1e6 * n.alpha:g} us a message, {n.beta * 1e9:g} ns a byte" for name, n in networks.items()
+    )
+    setting = (
+        f"Logistic regression, l2 = 1/n, {options.workers} workers, until f - f* is at most this share (the accuracy) "
+        "of f(0) - f*. Each "
+        f"method has the better batch of {' and '.join(map(str, options.batches))} rows a worker, and the constant "
+        "step size, a power of two over L, that takes the fewest steps. *Plain* is full precision: the better of dense "
+        f"and lossless sparse messages, each with its better batch; what gains less than {CLOSE:g}x does not beat it. "
+        f"Means over {options.seeds} seed{'s' * (options.seeds > 1)}; bits are the payload that a worker sends. Steps, "
+        "the seconds of a row's gradient and those of coding (encode a gradient, decode the messages of all into full "
+        "vectors, keep a memory) are measured on one core of this machine. The network is a model with assumed "
+        f"numbers ({assumed}; 4 Gbyte a second of additions): dense full precision is reduced, the others are "
+        "gathered; nothing overlaps, nobody is late. The last column is full precision on one worker that sends "
+        "nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign the "
+        "whole vector. The dense rows are synthetic, of the shape of epsilon."
+    )
+    title = "How to choose a method"
+    measured = {"runs": runs, "times": times}
+    said = statements(times)
+    ticks = tick_tables(times)
+    tables = [decision_table(times), *tables]
+    return Study("choose", title, setting, measured, tables, said, lambda: draw(times, options), ALT, ticks)

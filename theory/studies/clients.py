@@ -27,7 +27,7 @@ from ..problems import ridge, solve, value
 from ..reporting.progress import track
 from .send_the_difference import Options as Texts
 from .send_the_difference import texts
-from .shared.panels import canvas
+from .shared.panels import canvas, legend_below
 from .shared.report import OURS, Study, Table
 from .shared.verdicts import HOLDS, Statement, below, between, word
 
@@ -245,8 +245,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
             axes[0, 1].plot(ends, ends, "k--", marker="", label="equal")
             axes[0, 1].set(xscale="log", yscale="log", xlabel="law", ylabel="measured f - f*")
             axes[0, 1].legend()
-            handles, labels = axes[0, 0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+            legend_below(figure, axes[0, 0], 3)
         return figure
 
     alt = "f - f* at the end by the number of local steps, and measured against the law"

@@ -105,19 +105,10 @@ def epochs(problem, ways, rounds: int, turns: int, comm=None) -> list[Epoch]:
         low, high, _ = reduced(method.settled(problem), problem.d)
         size = 4.0 * (high - low) if high > low else best["message_bytes_up"] / rounds
         shape: dict[str, Any] = {"ranks": ranks, "workers": workers, "message_bytes": size}
-        found.append(
-            Epoch(
-                name,
-                ranks,
-                many,
-                float(best["bits_up"] / rounds / problem.d),
-                gradient=float(best["seconds_gradient"]),
-                coding=float(best["seconds_coding"]),
-                exchange=float(best["seconds_exchange"]),
-                total=float(best["seconds"]),
-                model=math.nan if network is None else rounds * model_seconds(network, method, problem.d, **shape),
-            )
-        )
+        model = math.nan if network is None else rounds * model_seconds(network, method, problem.d, **shape)
+        seconds = (float(best[f"seconds{part}"]) for part in ("_gradient", "_coding", "_exchange", ""))
+        fields: Any = (name, ranks, many, float(best["bits_up"] / rounds / problem.d), *seconds, model)
+        found.append(Epoch(*fields))
     return found
 
 
@@ -159,12 +150,17 @@ def statements(rows, ranks: int = 1) -> list[Statement]:
     def near(id, theirs, other):
         ratio = real[theirs].total / real[EIGHT].total
         text = f"{other} takes about as long an epoch as NUQSGD with 8 bits (within a factor of {CLOSE:g})."
-        return Statement(
-            id, text, [1.0 / CLOSE <= ratio <= CLOSE], f"It takes {number(ratio)} times as long.", PAPER, (figure,)
-        )
+        near = [1.0 / CLOSE <= ratio <= CLOSE]
+        return Statement(id, text, near, f"It takes {number(ratio)} times as long.", PAPER, (figure,))
 
     quick = min(row.exchange for row in real.values())
     models = (f"{row.method} {number(row.model / row.exchange)}" for row in real.values())
+    text = "the model of the network gives the exchange of an epoch within a factor of two."
+    near_model = [0.5 <= row.model / row.exchange <= 2.0 for row in real.values()]
+    numbers = (
+        f"Model over measured: {', '.join(models)}. Ranks of one machine exchange in memory: the least is "
+        f"{number(quick)} s an epoch."
+    )
     abstract, figure = "nuqsgd/abstract-faster-end-to-end-than-", "nuqsgd/figure-18-time-of-an-epoch"
     sign, two = (f"{abstract}ef-signsgd", figure), "EF-SignSGD with two scales"
     return [
@@ -175,14 +171,7 @@ def statements(rows, ranks: int = 1) -> list[Statement]:
         less("below-sign-4-two-scales", 4, FOUR, TWO_SCALES, two, sign),
         less("below-sign-8-two-scales", 8, EIGHT, TWO_SCALES, two, sign),
         near("near-sign-8-two-scales", TWO_SCALES, two),
-        Statement(
-            "model",
-            "the model of the network gives the exchange of an epoch within a factor of two.",
-            [0.5 <= row.model / row.exchange <= 2.0 for row in real.values()],
-            f"Model over measured: {', '.join(models)}. Ranks of one machine exchange in memory: the least is "
-            f"{number(quick)} s an epoch.",
-            OURS,
-        ),
+        Statement("model", text, near_model, numbers, OURS),
     ]
 
 
@@ -206,16 +195,12 @@ def draw(rows, title: str):
 
 def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
     """The study of these epochs; ``ranks`` are those of the job."""
+    numbers = ("bits", "gradient", "coding", "exchange", "model", "total")
     rows = [
         (
             row.method,
-            f"{row.ranks}" + (" (oversubscribed)" if row.oversubscribed else ""),
-            number(row.bits),
-            number(row.gradient),
-            number(row.coding),
-            number(row.exchange),
-            number(row.model),
-            number(row.total),
+            f"{row.ranks}" + " (oversubscribed)" * row.oversubscribed,
+            *(number(getattr(row, name)) for name in numbers),
         )
         for row in epochs
     ]
@@ -229,14 +214,11 @@ def report(epochs, name: str, n: int, d: int, ranks: int = 1) -> Study:
         "than processors (oversubscribed) no order of times is claimed. bits: payload per coordinate and message; "
         "model: alpha, beta and gamma as calibrated on the same ranks just before."
     )
-    title = f"{name}: one epoch"
+    title = "Seconds of an epoch, on one rank and on several"
+    alt = "Seconds of an epoch in gradients, coding and exchange, a bar for each method and number of ranks"
+    measured = {"epochs": epochs}
+    said = statements(epochs, ranks)
+    tables = [Table("One epoch", head, rows)]
     return Study(
-        "epoch-seconds",
-        "Seconds of an epoch, on one rank and on several",
-        setting,
-        {"epochs": epochs},
-        [Table("One epoch", head, rows)],
-        statements(epochs, ranks),
-        lambda: draw(epochs, title),
-        "Seconds of an epoch in gradients, coding and exchange, a bar for each method and number of ranks",
+        "epoch-seconds", title, setting, measured, tables, said, lambda: draw(epochs, f"{name}: one epoch"), alt
     )

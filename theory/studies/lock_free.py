@@ -26,9 +26,9 @@ from ..problems import logistic, solve, value
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import track
 from .shared.entry_keys import slug
-from .shared.panels import canvas
+from .shared.panels import canvas, guide
 from .shared.problems import rcv1, real_or_twin
-from .shared.report import Study, Table
+from .shared.report import Study, Table, line
 from .shared.step_search import reached
 from .shared.verdicts import OPEN, Statement
 
@@ -69,12 +69,8 @@ class Options(NamedTuple):
     def domain(self):
         """Reject values outside the domain."""
         whole = isinstance(self.threads, tuple) and all(isinstance(n, int) and n >= 1 for n in self.threads)
-        require(
-            whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads),
-            "threads",
-            self.threads,
-            "a list of integers that starts with 1 and increases",
-        )
+        good = whole and self.threads[:1] == (1,) and sorted(set(self.threads)) == list(self.threads)
+        require(good, "threads", self.threads, "a list of integers that starts with 1 and increases")
         for name in ("rcv1_k", "dense_k", "epochs", "points", "repeats"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
         require(0 < self.gamma < math.inf, "gamma", self.gamma, "a number above 0")
@@ -238,17 +234,10 @@ def draw(rows):
             threads = sorted({row.threads for row in rows})
             for method in dict.fromkeys(row.method for row in rows if row.problem == name):
                 ups = [gain[name, method, n] for n in threads]
-                (line,) = axes.plot(threads, [up.wall for up in ups], linestyle="-", label=method)
-                axes.plot(
-                    threads,
-                    [up.processor for up in ups],
-                    color=line.get_color(),
-                    linestyle=(0, (4, 2)),
-                    marker="",
-                    alpha=0.6,
-                )
-            axes.plot([], [], color="0.4", linestyle=(0, (4, 2)), marker="", label="by processor time")
-            axes.plot(threads, threads, color="0.4", linestyle=(0, (1, 1)), marker="", label="ideal")
+                wall = axes.plot(threads, [up.wall for up in ups], linestyle="-", label=method)[0]
+                guide(axes, threads, [up.processor for up in ups], None, (0, (4, 2)), wall.get_color(), alpha=0.6)
+            guide(axes, [], [], "by processor time", (0, (4, 2)))
+            guide(axes, threads, threads, "ideal")
             axes.set_xticks(threads)
             axes.set(title=name, xlabel="threads", ylabel="steps a second by the wall, over one thread's")
             axes.legend()
@@ -279,32 +268,17 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
     cells = []
     for row in rows:
         up = gain[row.problem, row.method, row.threads]
-        never = not math.isfinite(row.until)
+        until = "never | -" if not math.isfinite(row.until) else f"{number(row.until)} | {row.samples:,.0f}"
+        loss = "-" if math.isnan(up.loss) else f"{up.loss:.2f}"
         cells.append(
-            (
-                f"{row.problem}, {row.method}",
-                str(row.threads),
-                number(row.seconds),
-                number(row.processor),
-                "never" if never else number(row.until),
-                "-" if never else f"{row.samples:,.0f}",
-                f"{up.wall:.2f}",
-                f"{up.processor:.2f}",
-                "-" if math.isnan(up.loss) else f"{up.loss:.2f}",
-                number(row.gap),
+            line(
+                f"{row.problem}, {row.method} | {row.threads} | {number(row.seconds)} | {number(row.processor)} | "
+                f"{until} | {up.wall:.2f} | {up.processor:.2f} | {loss} | {number(row.gap)}"
             )
         )
-    head = (
-        "method",
-        "threads",
-        "wall, s",
-        "processors, s",
-        "stop loss, s",
-        "rows",
-        "speed-up, wall",
-        "processor time a step, one thread over N, times N",
-        "speed-up, stop loss",
-        "f - f*",
+    head = line(
+        "method | threads | wall, s | processors, s | stop loss, s | rows | speed-up, wall | "
+        "processor time a step, one thread over N, times N | speed-up, stop loss | f - f*"
     )
     setting = (
         "Parallel-Mem-SGD (Algorithm 2) and plain lock-free SGD, the experiment of Figure 4 in Stich, Cordonnier and "
@@ -324,17 +298,13 @@ def report(rows, options: Options, processors: int | None, load: float | None) -
         "against the best run with one core. That is another quantity than steps a second, and also than the time to "
         "the stop loss here, which is a median on both sides."
     )
-    return Study(
-        "lock-free",
-        "Threads that share x",
-        setting,
-        {"speeds": rows},
-        [Table("A million steps, and the time to the stop loss", head, cells)],
-        statements(rows),
-        lambda: draw(rows),
+    title = "Threads that share x"
+    alt = (
         "Speed-up in steps a second by the wall against threads for SGD, rand-k and top-k, on RCV1 and on a dense "
-        "problem; dashed, the ratio by processor time; dotted, the ideal",
+        "problem; dashed, the ratio by processor time; dotted, the ideal"
     )
+    tables = [Table("A million steps, and the time to the stop loss", head, cells)]
+    return Study("lock-free", title, setting, {"speeds": rows}, tables, statements(rows), lambda: draw(rows), alt)
 
 
 def _load(load: float | None) -> str:

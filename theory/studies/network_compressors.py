@@ -12,33 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cluster import run
 from ..compressors import Identity, PowerSGD, RandomBlock, ScaledSign, Sign, SpectralAtomo, TopK, by_layer
 from ..core import require, setting
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
-from ..plots.text import bits as bits_text
-from ..problems import batch_gradient, layer_shapes, layers
+from ..problems import batch_gradient, initial_point, layer_shapes, layers
 from .nuqsgd import compressors as quantizers
+from .shared import networks
 from .shared.conef_training import BLOCK, EF, QUANTIZED, UNBIASED, fixed, sketched, ways
-from .shared.network_figures import by_groups
-from .shared.network_training import (
-    Task,
-    Trained,
-    best_of,
-    check_options,
-    compared,
-    network_text,
-    percent,
-    recorded,
-    rule_text,
-    seeds_of,
-    sizes_of,
-    step_text,
-    task_tables,
-    tasks,
-    train,
-    training_loss,
-)
+from .shared.networks import Task, Trained, best_of
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement
 
@@ -96,22 +79,17 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_options(self)
+        networks.check_options(self)
         require(self.steps >= 1, "steps", self.steps, "an integer, at least 1")
         require(self.bucket >= 1, "bucket", self.bucket, "an integer, at least 1")
-        for name, good in (
-            ("bits", lambda b: isinstance(b, int) and 2 <= b <= 8),
-            ("ranks", lambda r: isinstance(r, int) and 1 <= r <= 4),
-            ("triplets", lambda r: isinstance(r, int) and 1 <= r <= 4),
-            ("shares", lambda s: isinstance(s, float) and 0.0 < s < 1.0),
-            ("momenta", lambda m: isinstance(m, float) and 0.0 <= m < 1.0),
+        for name, good, allowed in (
+            ("bits", lambda b: isinstance(b, int) and 2 <= b <= 8, "integers from 2 to 8"),
+            ("ranks", lambda r: isinstance(r, int) and 1 <= r <= 4, "integers from 1 to 4"),
+            ("triplets", lambda r: isinstance(r, int) and 1 <= r <= 4, "integers from 1 to 4"),
+            ("shares", lambda s: isinstance(s, float) and 0.0 < s < 1.0, "numbers in (0, 1)"),
+            ("momenta", lambda m: isinstance(m, float) and 0.0 <= m < 1.0, "numbers in [0, 1)"),
         ):
             found = getattr(self, name)
-            allowed = {
-                "bits": "integers from 2 to 8",
-                "shares": "numbers in (0, 1)",
-                "momenta": "numbers in [0, 1)",
-            }.get(name, "integers from 1 to 4")
             require(isinstance(found, tuple) and all(map(good, found)), name, found, allowed)
 
 
@@ -210,127 +188,75 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
     """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
+    said = []
 
-    def said(id, text, mine, theirs, margin=LITTLE, of="accuracy", source=OURS, bears_on=()):
+    def order(id, text, mine, theirs=(), margin=LITTLE, of="accuracy", source=OURS, bears_on=()):
         """The first methods are at most ``margin`` worse than the others; by default one point below full precision."""
         pairs = list(zip(mine, theirs or [FULL] * len(mine), strict=True))
-        if not pairs:
-            return None
-        return Statement(id, text, compared(rows, pairs, margin, of), source=source, bears_on=bears_on)
+        if pairs:
+            trials = networks.compared(rows, pairs, margin, of)
+            said.append(Statement(id, text, trials, source=source, bears_on=bears_on))
 
     bits = [b for b in options.bits if b > 2]  # with two bits NUQSGD and QSGD have the same levels
     nuqsgd, qsgd, top = ([f"{name}, {b} bits" for b in bits] for name in ("NUQSGD", "QSGD", "QSGDinf"))
-    power = [f"PowerSGD, rank {r}, memory" for r in options.ranks]
-    abstract = "nuqsgd/abstract-"
-    made = [
-        said(
-            "nuqsgd-loss",
-            "NUQSGD's training loss is at most that of QSGD (same bits).",
-            nuqsgd,
-            qsgd,
-            0.0,
-            "loss",
-            "",
-            (f"{abstract}smaller-variance-lower-training-loss",),
-        ),
-        said(
-            "nuqsgd-accuracy",
-            "NUQSGD's accuracy is at most one point below that of QSGDinf.",
-            nuqsgd,
-            top,
-            source="",
-            bears_on=(f"{abstract}nuqsgd-matches-qsgdinf-in-loss",),
-        ),
-        said(
-            "nuqsgd-full",
-            "NUQSGD does not impair the accuracy of full precision (it is at most one point below).",
-            nuqsgd,
-            [],
-            source="",
-            bears_on=(f"{abstract}less-communication-without-loss",),
-        ),
-        said("power", "PowerSGD with a memory is at most one point below full precision.", power, []),
-        said(
-            "power-needs-memory",
-            "PowerSGD needs its memory: without it the accuracy is no better.",
-            power,
-            [f"PowerSGD, rank {r}" for r in options.ranks],
-            0.0,
-        ),
-        said(
-            "atomo",
-            "ATOMO by layer is at most one point below full precision.",
-            [f"ATOMO, {r} triplets" for r in options.triplets],
-            [],
-        ),
-        said("sign", "The scaled sign with a memory is at most one point below full precision.", [SIGN], []),
-        said("majority", "A majority vote of signs is at most one point below full precision.", [MAJORITY], []),
-    ]
+    power, alone = ([f"PowerSGD, rank {r}{end}" for r in options.ranks] for end in (", memory", ""))
+    atomo, point = [f"ATOMO, {r} triplets" for r in options.triplets], "is at most one point below full precision."
+    loss, match, without = (
+        (f"nuqsgd/abstract-{end}",)
+        for end in (
+            "smaller-variance-lower-training-loss",
+            "nuqsgd-matches-qsgdinf-in-loss",
+            "less-communication-without-loss",
+        )
+    )
+    text = "NUQSGD's training loss is at most that of QSGD (same bits)."
+    order("nuqsgd-loss", text, nuqsgd, qsgd, 0.0, "loss", "", loss)
+    text = "NUQSGD's accuracy is at most one point below that of QSGDinf."
+    order("nuqsgd-accuracy", text, nuqsgd, top, source="", bears_on=match)
+    text = "NUQSGD does not impair the accuracy of full precision (it is at most one point below)."
+    order("nuqsgd-full", text, nuqsgd, source="", bears_on=without)
+    order("power", f"PowerSGD with a memory {point}", power)
+    text = "PowerSGD needs its memory: without it the accuracy is no better."
+    order("power-needs-memory", text, power, alone, 0.0)
+    order("atomo", f"ATOMO by layer {point}", atomo)
+    order("sign", f"The scaled sign with a memory {point}", [SIGN])
+    order("majority", f"A majority vote of signs {point}", [MAJORITY])
     for share in options.shares:
         talk = share == TALK
-        less, theirs, id = f"{100 * (1 - share):.3g} %", "" if talk else OURS, f"{100 * (1 - share):.3g}"
-        printed = " (printed: 92.52 and 86.58; five points are our margin)" if talk else ""
-        ef, block = sent(EF, share), sent(BLOCK, share)
+        id, whose = f"{100 * (1 - share):.3g}", "" if talk else OURS
+        less, ef, block = f"With {id} % less", [sent(EF, share)], [sent(BLOCK, share)]
         tables = ("conef/table-resnet18-on-cifar-10", "conef/table-wideresnet-28-10-on-cifar-10") if talk else ()
-        alone = ("conef/table-resnet18-blocks-without-memory",)
-        made += [
-            said(
-                f"efsgd-{id}",
-                f"With {less} less communication EFSGD is at most one point below SGD.",
-                [ef],
-                [],
-                source=theirs,
-                bears_on=tables,
-            ),
-            said(
-                f"blocks-alone-{id}",
-                f"With {less} less, EFSGD is five points above random blocks alone{printed}.",
-                [ef],
-                [block],
-                -FAR,
-                source=theirs,
-                bears_on=tables[:1] + alone,
-            ),
-            *(
-                said(
-                    f"conef-{100 * saving:.0f}-{id}",
-                    f"With {less} less, ConEF that saves {100 * saving:.0f} % of the memory is at most one point below "
-                    "EFSGD.",
-                    [sent(fixed(saving), share)],
-                    [ef],
-                    source=theirs,
-                    bears_on=tables,
-                )
-                for saving in (0.6, 0.9)
-            ),
-            said(
-                f"top-{id}",
-                f"With {100 * share:g} % of the coordinates, top-k with a memory (more bits: it sends indices) is no "
-                "worse than random blocks with one.",
-                [sent("top-k, memory", share)],
-                [ef],
-                0.0,
-            ),
-        ]
-    return [one for one in made if one is not None]
+        text = f"{less} communication EFSGD is at most one point below SGD."
+        order(f"efsgd-{id}", text, ef, source=whose, bears_on=tables)
+        printed = " (printed: 92.52 and 86.58; five points are our margin)" if talk else ""
+        text = f"{less}, EFSGD is five points above random blocks alone{printed}."
+        about = (*tables[:1], "conef/table-resnet18-blocks-without-memory")
+        order(f"blocks-alone-{id}", text, ef, block, -FAR, source=whose, bears_on=about)
+        for saving in (0.6, 0.9):
+            saves, mine = f"{100 * saving:.0f}", [sent(fixed(saving), share)]
+            text = f"{less}, ConEF that saves {saves} % of the memory is at most one point below EFSGD."
+            order(f"conef-{saves}-{id}", text, mine, ef, source=whose, bears_on=tables)
+        text = (
+            f"With {100 * share:g} % of the coordinates, top-k with a memory (more bits: it sends indices) is no worse "
+            "than random blocks with one."
+        )
+        order(f"top-{id}", text, [sent("top-k, memory", share)], ef, 0.0)
+    return said
 
 
 # --- tables and figure ------------------------------------------------------------------------------------------------
 
 
-def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: Options) -> list[Table]:
+def tables_of(rows: list[Trained], sizes: dict, spectrum: list[Spectrum]) -> list[Table]:
     """A table for each task, and the spectra by layer."""
     head = "method | step | bits a coordinate | payload | memory, kB | training loss | held-out accuracy, %"
-
-    def cells(row: Trained) -> tuple[str, ...]:
-        vote = row.method == MAJORITY
-        sent = bits_text(row.bits * sizes[row.task][1] * float(row.rounds[-1])) if row.success else "-"
-        return line(
-            f"{row.method}{' (no momentum)' if vote else ''} | {step_text(row, VOTE if vote else 1.0)} | "
-            f"{row.bits:.3g} | {sent} | {row.memory / 1e3:,.1f} | {training_loss(row)} | "
-            f"{percent(row) if row.success else '-'}"
-        )
-
+    made = networks.task_tables(
+        rows,
+        sizes,
+        head,
+        method=lambda row: f"{row.method}{' (no momentum)' * (row.method == MAJORITY)}",
+        step=lambda row: networks.step_text(row, VOTE if row.method == MAJORITY else 1.0),
+    )
     shares = [
         line(
             f"{s.task}, {s.place} | {s.layer} | {s.shape[0]} x {s.shape[1]} | {s.batch:,} | {s.first:.3f} | "
@@ -339,13 +265,7 @@ def tables(rows: list[Trained], sizes: dict, spectrum: list[Spectrum], options: 
         for s in spectrum
     ]
     title = "Share of the squared norm of a layer's gradient in its largest singular values"
-    named = Table(title, ("gradient", "layer", "shape", "rows", "1", "2", "4"), shares)
-    return [*task_tables(rows, sizes, head, cells), *([named] if shares else [])]
-
-
-def draw(rows: list[Trained], sizes: dict):
-    """For each task accuracy against payload, and training loss against rounds for one method of each group."""
-    return by_groups(rows, sizes, lambda row: row.bits, "bits a coordinate and round")
+    return [*made, *([Table(title, line("gradient | layer | shape | rows | 1 | 2 | 4"), shares)] if shares else [])]
 
 
 def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
@@ -358,27 +278,32 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
         )  # fmt: skip
     rows: list[Trained] = []
     spectrum: list[Spectrum] = []
-    seeds, found = seeds_of(options, seed, "network-compressors"), tasks(options, topics, 400 if quick else None)
+    seeds, found = (
+        networks.seeds_of(options, seed, "network-compressors"),
+        networks.tasks(options, topics, 400 if quick else None),
+    )
     spend = {"workers": options.workers, "records": 16, "steps": options.steps}
     several = len(options.momenta) > 1
     if several:
         found = [task._replace(name=f"{task.name}, momentum {m:g}") for task in found for m in options.momenta]
     for task, momentum in zip(found, itertools.cycle(options.momenta)):  # noqa: B905  # as long as the first
         chosen = plans(task, options, momentum)
-        trained = train(task, chosen, options.grid, seeds, **spend)
+        trained = networks.train(task, chosen, options.grid, seeds, **spend)
         rows += trained
         if several:
             continue
         ends = _ends(task, chosen[FULL_GROUP, FULL](best_of(trained)[task.name, FULL].step), options, seeds[0])
         spectrum += spectra(task, ends, options.workers * options.batch, 8, seeds[0])
-    return {"rows": recorded(rows, ("loss",)), "spectrum": spectrum, "sizes": sizes_of(found), "options": options}
+    return {
+        "rows": networks.recorded(rows, ("loss",)),
+        "spectrum": spectrum,
+        "sizes": networks.sizes_of(found),
+        "options": options,
+    }
 
 
 def _ends(task: Task, plan, options: Options, seed: int) -> dict[str, np.ndarray]:
     """The first and the last weights of a run."""
-    from ..cluster import run
-    from ..problems import initial_point
-
     done = run(plan, task.problem, workers=options.workers, steps=options.steps, seed=seed, dtype=np.float32)
     return {"start": initial_point(task.problem, seed), "end": done.last}
 
@@ -394,30 +319,27 @@ def report(rows, spectrum, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     tried = ", ".join(f"{step:g}" for step in options.grid)
     setting_text = (
-        f"{network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their {options.features:,} "
-        f"most frequent features. {options.workers} workers with batches of {options.batch}, momentum "
-        f"{', '.join(f'{m:g}' for m in options.momenta)} after decompression, {options.steps} rounds, float32. Each "
-        f"method has the step of {tried}{_widened(rows, sizes, options.grid)} with the least training loss (the "
-        "majority vote, which has no momentum, a fiftieth of one of them), "
-        f"{rule_text(options)} Quantizers have buckets of "
-        f"{options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO compress each layer as a matrix; "
-        "“2 triplets” are two singular triplets of each layer on average. Random blocks and top-k send a share of all "
-        "coordinates. rbSGD sends a random block and has no memory, EFSGD keeps the error, ConEF keeps it compressed, "
-        "iConEF-v2 in two parts; beta is the share of the memory that is not fed back. Bits a coordinate and payload "
-        "are what one worker sends, in a round and in the whole run; what it receives is not counted. Memory is what "
-        "a worker stores between rounds. "
-        "The talks and papers train deep networks on images and text, which this one only stands in for."
+        f"{networks.network_text(options, sizes)}80 % of the rows for training. RCV1's topics have their "
+        f"{options.features:,} most frequent features. {options.workers} workers with batches of {options.batch}, "
+        f"momentum {', '.join(f'{m:g}' for m in options.momenta)} after decompression, {options.steps} rounds, "
+        f"float32. Each method has the step of {tried}{_widened(rows, sizes, options.grid)} with the least training "
+        f"loss (the majority vote, which has no momentum, a fiftieth of one of them), {networks.rule_text(options)} "
+        f"Quantizers have buckets of {options.bucket}; QSGDinf scales by the largest entry. PowerSGD and ATOMO "
+        "compress each layer as a matrix; “2 triplets” are two singular triplets of each layer on average. Random "
+        "blocks and top-k send a share of all coordinates. rbSGD sends a random block and has no memory, EFSGD keeps "
+        "the error, ConEF keeps it compressed, iConEF-v2 in two parts; beta is the share of the memory that is not "
+        "fed back. Bits a coordinate and payload are what one worker sends, in a round and in the whole run; what it "
+        "receives is not counted. Memory is what a worker stores between rounds. The talks and papers train deep "
+        "networks on images and text, which this one only stands in for."
     )
     title = "A network with every family of compressors"
     if len(options.momenta) > 1:
         title = f"Random blocks and memories on a network, with {len(options.momenta)} momenta"
-    return Study(
-        "network-compressors",
-        title,
-        setting_text,
-        {"training": rows} | ({"spectra": spectrum} if spectrum else {}),
-        tables(rows, sizes, spectrum, options),
-        statements(rows, options),
-        lambda: draw(rows, sizes),
-        "Held-out accuracy against bits a coordinate, and training loss against rounds, for each family of compressors",
+    alt = (
+        "Held-out accuracy against bits a coordinate, and training loss against rounds, for each family of compressors"
     )
+    measured = {"training": rows} | ({"spectra": spectrum} if spectrum else {})
+    said = statements(rows, options)
+    tables = tables_of(rows, sizes, spectrum)
+    draw = partial(networks.by_groups, rows, sizes, lambda row: row.bits, "bits a coordinate and round")
+    return Study("network-compressors", title, setting_text, measured, tables, said, draw, alt)

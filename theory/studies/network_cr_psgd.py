@@ -16,26 +16,10 @@ from ..core import require, setting
 from ..methods import LocalSGD, ParallelSGD
 from ..methods.schedules import Constant, GrowingBatch
 from ..plots.text import number
-from .shared.network_training import (
-    Trained,
-    best_of,
-    check_options,
-    compared,
-    costs,
-    network_text,
-    percent,
-    recorded,
-    rule_text,
-    seeds_of,
-    sizes_of,
-    step_text,
-    task_tables,
-    tasks,
-    train,
-    training_loss,
-)
+from .shared import networks
+from .shared.networks import Trained, best_of, costs, training_loss
 from .shared.panels import band, canvas
-from .shared.report import OURS, Study, line
+from .shared.report import OURS, Study
 from .shared.verdicts import Compare, Statement, Trial, at_most, at_most_times, below
 
 SMALL, GROWING = "parallel SGD", "CR-PSGD"
@@ -80,7 +64,7 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_options(self)
+        networks.check_options(self)
         require(self.rho > 1.0, "rho", self.rho, "a number above 1")
         good = isinstance(self.local, tuple) and all(isinstance(H, int) and H >= 2 for H in self.local)
         require(good, "local", self.local, "integers, at least 2")
@@ -155,52 +139,33 @@ def statements(rows: list[Trained], options: Options) -> list[Statement]:
 
     def ends(of: str) -> dict:
         """Mean of both methods at the end, by task."""
-        both = {one.task: {"growing": one, "small": best[one.task, SMALL]} for one in growing}
-        return {
-            task: {name: float(getattr(row, of)[:, -1].mean(dtype=float)) for name, row in rows.items()}
-            for task, rows in both.items()
-        }
+
+        def end(row: Trained) -> float:
+            return float(getattr(row, of)[:, -1].mean(dtype=float))
+
+        return {one.task: {"growing": end(one), "small": end(best[one.task, SMALL])} for one in growing}
 
     quarter = Compare(partial(costs, of="loss"), pair, partial(at_most_times, factor=COMPARABLE), show=training_loss)
-    return [
-        Statement(
-            "log-rounds",
-            "O(log T) rounds in place of O(T).",
-            [t <= allowed and 2 * t < T / options.batch for t in taken],
-            f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
-            f"B = {options.batch}, for at most {T:,} gradients of each worker.",
-            bears_on=(about, "cr-psgd/theorem-1-slide-communication-rounds"),
-            values={"rounds": taken[0], "bound": allowed, "small": int(small.rounds[-1])},
-        ),
-        Statement(
-            "same-loss",
-            "The growing batch does not sacrifice the convergence per gradient: training loss (at most a quarter "
-            "above).",
-            quarter(best.values()),
-            bears_on=(about, sfo),
-            values=ends("loss"),
-        ),
-        Statement(
-            "same-accuracy",
-            "The growing batch does not sacrifice the convergence per gradient: held-out accuracy (at most one point "
-            "below).",
-            compared(rows, pair, LITTLE, named=False),
-            bears_on=(about, sfo),
-            values=ends("accuracy"),
-        ),
-        Statement(
-            "fewer-rounds-than-local",
-            "Fewer rounds than local SGD.",
-            [_sooner(one, best[one.task, _local(H)], f"{one.task}, H = {H}") for one in growing for H in options.local],
-            bears_on=(about, "cr-psgd/slide-fewer-rounds-than-local-sgd"),
-        ),
-        Statement(
-            "no-higher-than-equal",
-            "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss).",
-            compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False),
-            source=OURS,
-        ),
-    ]
+    few = [t <= allowed and 2 * t < T / options.batch for t in taken]
+    numbers = (
+        f"{taken[0]:,} rounds, at most {number(allowed)} by the theorem, against {int(small.rounds[-1]):,} with "
+        f"B = {options.batch}, for at most {T:,} gradients of each worker."
+    )
+    values = {"rounds": taken[0], "bound": allowed, "small": int(small.rounds[-1])}
+    theorem = (about, "cr-psgd/theorem-1-slide-communication-rounds")
+    said = [Statement("log-rounds", "O(log T) rounds in place of O(T).", few, numbers, "", theorem, values)]
+    keeps = "The growing batch does not sacrifice the convergence per gradient:"
+    text, trials = f"{keeps} training loss (at most a quarter above).", quarter(best.values())
+    said.append(Statement("same-loss", text, trials, bears_on=(about, sfo), values=ends("loss")))
+    text = f"{keeps} held-out accuracy (at most one point below)."
+    trials = networks.compared(rows, pair, LITTLE, named=False)
+    said.append(Statement("same-accuracy", text, trials, bears_on=(about, sfo), values=ends("accuracy")))
+    trials = [_sooner(one, best[one.task, _local(H)], f"{one.task}, H = {H}") for one in growing for H in options.local]
+    fewer = (about, "cr-psgd/slide-fewer-rounds-than-local-sgd")
+    said.append(Statement("fewer-rounds-than-local", "Fewer rounds than local SGD.", trials, bears_on=fewer))
+    text = "In nearly as many rounds and gradients, growing batches end no higher than equal ones (training loss)."
+    trials = networks.compared(rows, [(GROWING, _fixed(options))], 0.0, "loss", named=False)
+    return [*said, Statement("no-higher-than-equal", text, trials, source=OURS)]
 
 
 def draw(rows: list[Trained]):
@@ -210,27 +175,24 @@ def draw(rows: list[Trained]):
     with canvas(len(names), 3, 0.6 + 2.1 * len(names)) as (figure, grid):
         for axes, task in zip(grid, names, strict=True):
             for (name, method), row in best.items():
-                if name != task or not row.success:
-                    continue
-                shown = row.rounds > 0
-                for panel, x, heights in (
-                    (axes[0], row.samples, row.loss),
-                    (axes[1], row.rounds, row.loss),
-                    (axes[2], row.rounds, 100.0 * row.accuracy),
-                ):
-                    y = heights.astype(float)[:, shown]
+                if name == task and row.success:
+                    shown = row.rounds > 0
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    band(panel, x[shown], y, marker="", label=label.removesuffix(", B"))
-            for panel, against, what in zip(
-                axes,
-                ("gradients of a worker", "rounds", "rounds"),
-                ("training loss", "training loss", "held-out accuracy, %"),
-                strict=True,
-            ):
-                panel.set(xscale="log", xlabel=against, ylabel=what, title=task)
-            axes[0].set_yscale("log")
-            axes[1].set_yscale("log")
-            axes[2].set_ylim(bottom=max(0.0, axes[2].get_ylim()[0]))
+                    look = {"marker": "", "label": label.removesuffix(", B")}
+                    for panel, x, heights in zip(
+                        axes,
+                        (row.samples, row.rounds, row.rounds),
+                        (row.loss, row.loss, 100.0 * row.accuracy),
+                        strict=True,
+                    ):
+                        band(panel, x[shown], heights.astype(float)[:, shown], **look)
+            losses, against, shares = axes
+            losses.set(xlabel="gradients of a worker", ylabel="training loss", yscale="log")
+            against.set(xlabel="rounds", ylabel="training loss", yscale="log")
+            shares.set(xlabel="rounds", ylabel="held-out accuracy, %")
+            for panel in axes:
+                panel.set(xscale="log", title=task)
+            shares.set_ylim(bottom=max(0.0, shares.get_ylim()[0]))
         figure.legend(*_labelled(grid[0, 0], best, names[0]), loc="outside lower center", ncols=3)
     return figure
 
@@ -247,40 +209,37 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
         options = options._replace(
             tasks=("digits",), samples=800, seeds=2, width=8, rho=1.1, local=options.local[:1], grid=(0.5, 1.0)
         )
-    seeds, found = seeds_of(options, seed, "network-cr-psgd"), tasks(options, topics, 400 if quick else None)
+    seeds, found = (
+        networks.seeds_of(options, seed, "network-cr-psgd"),
+        networks.tasks(options, topics, 400 if quick else None),
+    )
     spend = {"workers": options.workers, "records": 40, "samples": options.samples}
-    rows = [row for task in found for row in train(task, plans(options), options.grid, seeds, **spend)]
-    return {"rows": recorded(rows, ("samples", "loss", "accuracy")), "sizes": sizes_of(found), "options": options}
+    rows = [row for task in found for row in networks.train(task, plans(options), options.grid, seeds, **spend)]
+    return {
+        "rows": networks.recorded(rows, ("samples", "loss", "accuracy")),
+        "sizes": networks.sizes_of(found),
+        "options": options,
+    }
 
 
 def report(rows, sizes: dict, options: Options) -> Study:
     """The study of these runs; ``sizes`` has n and d of each task."""
     head = "method | step | gradients of a worker | rounds | training loss | held-out accuracy, %"
 
-    def cells(row: Trained) -> tuple[str, ...]:
-        return line(
-            f"{row.method} | {step_text(row)} | {row.samples[-1]:,.0f} | {int(row.rounds[-1]):,} | "
-            f"{training_loss(row)} | {percent(row) if row.success else '-'}"
-        )
-
     tried = ", ".join(f"{step:g}" for step in options.grid)
     spent = max(row.samples[-1] for row in rows if row.method == GROWING)
     about = "a verdict on a loss, an accuracy or the rounds to a loss"
     setting_text = (
-        f"{network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
+        f"{networks.network_text(options, sizes)}80 % of the rows for training. {options.workers} workers, at most "
         f"{options.samples:,} gradients each (CR-PSGD {spent:,.0f}), no momentum. CR-PSGD begins with batches of "
         f"{options.batch} that grow by {options.rho:g} a round; parallel and local SGD have batches of "
         f"{options.batch}, and one run has equal batches for as many rounds as CR-PSGD. Each method has the constant "
-        f"step of {tried} with the least training loss, {rule_text(options, about)} The talk's data are CIFAR-10, its "
-        "network is ResNet20, and its text gives neither batches nor steps."
+        f"step of {tried} with the least training loss, {networks.rule_text(options, about)} The talk's data are "
+        "CIFAR-10, its network is ResNet20, and its text gives neither batches nor steps."
     )
-    return Study(
-        "network-cr-psgd",
-        "CR-PSGD on a network with 8 workers",
-        setting_text,
-        {"training": rows},
-        task_tables(rows, sizes, head, cells),
-        statements(rows, options),
-        lambda: draw(rows),
-        "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method",
-    )
+    title = "CR-PSGD on a network with 8 workers"
+    alt = "Training loss against gradients and against rounds, and held-out accuracy against rounds, for each method"
+    measured = {"training": rows}
+    said = statements(rows, options)
+    tables = networks.task_tables(rows, sizes, head)
+    return Study("network-cr-psgd", title, setting_text, measured, tables, said, lambda: draw(rows), alt)

@@ -17,22 +17,18 @@ from ..compressors import QSGD, Bucketed, Identity, Natural, RandK, RandomBlock,
 from ..core import require, setting
 from ..methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
 from ..methods.schedules import Constant
+from ..plots.figure_style import colours
+from ..plots.text import number
 from ..problems import accuracy, gradient, initial_point, value
 from ..problems.layer_slices import layer_shapes, layers
 from ..problems.matrix import to_scipy
 from ..problems.row_blocks import rows_between
 from ..reporting.progress import track
-from .shared.network_training import (
-    Task,
-    Trained,
-    best_of,
-    check_options,
-    recorded,
-    seeds_of,
-    sizes_of,
-    tasks,
-    train,
-)
+from .shared import networks
+from .shared.networks import Task, Trained, best_of, costs, interval
+from .shared.panels import canvas
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import FAILS, HOLDS, Statement, Trial, at_most, below
 
 MOMENTUM = 0.9
 FULL = "float32"
@@ -55,6 +51,8 @@ ONE, TOGETHER, LOCAL, SAME, OTHERS = (
     "no consensus, other starts",
 )
 PERIODS = {ONE: 1, TOGETHER: 10, LOCAL: 100}  # local steps
+WALL = 0.01  # a barrier counts from this share of the loss at the start
+LITTLE = 0.01  # one point of accuracy
 POINTS, TURNS = 11, 40  # along a segment; of the power iteration
 
 
@@ -92,7 +90,7 @@ class Options(NamedTuple):
 
     def domain(self):
         """Reject values outside the domain."""
-        check_options(self)
+        networks.check_options(self)
         for name, least in (("steps", 1), ("rows", 8 * self.workers)):
             require(getattr(self, name) >= least, name, getattr(self, name), f"an integer, at least {least}")
         require(0.0 < self.share < 1.0, "share", self.share, "a number between 0 and 1")
@@ -231,14 +229,8 @@ def places(task: Task, ends: dict[str, np.ndarray], starts: np.ndarray) -> list[
         for s, (x, full, start) in enumerate(zip(end, ends[FULL], starts, strict=True)):
             classes, others = (probabilities(task.test, one).argmax(axis=1) for one in (x, full))
             way = np.linalg.norm(full - start)
-            rows.append(
-                (
-                    np.linalg.norm(x - full) / way,
-                    barrier(problem, x, full) / value(problem, start),
-                    np.mean(classes != others),
-                    sharpness(problem, x, s),
-                )
-            )
+            walls = barrier(problem, x, full) / value(problem, start)
+            rows.append((np.linalg.norm(x - full) / way, walls, np.mean(classes != others), sharpness(problem, x, s)))
         found.append(Place(task.name, method, *np.array(rows).T))
     return found
 
@@ -305,9 +297,6 @@ def consensus(task: Task, options: Options, seeds) -> list[Models]:
     return found
 
 
-# --- tables and figure ------------------------------------------------------------------------------------------------
-
-
 def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dict:
     """Train each task with all methods, compare where they end, and train with and without consensus."""
     if quick:
@@ -317,13 +306,205 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
     rows: list[Trained] = []
     where: list[Place] = []
     models: list[Models] = []
-    seeds, found = seeds_of(options, seed, "network-questions"), tasks(options, topics, options.rows)
+    seeds, found = networks.seeds_of(options, seed, "network-questions"), networks.tasks(options, topics, options.rows)
     spend = {"workers": options.workers, "records": 40, "steps": options.steps}
     for task in found:
-        trained = train(task, plans(task, options), options.grid, seeds, **spend)
+        trained = networks.train(task, plans(task, options), options.grid, seeds, **spend)
         rows += trained
         steps = {method: row.step for (_, method), row in best_of(trained).items() if row.success}
         where += places(task, *ends_of(task, steps, options, seeds))
         models += consensus(task, options, seeds)
-    kept = {"rows": recorded(rows, ("loss", "test_loss")), "where": where, "models": models}
-    return kept | {"sizes": sizes_of(found), "options": options}
+    kept = {"rows": networks.recorded(rows, ("loss", "test_loss")), "where": where, "models": models}
+    return kept | {"sizes": networks.sizes_of(found), "options": options}
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+POINT, ONE_MEAN = "(at most one point below).", "One mean of the weights at the end replaces consensus: own rows"
+ALONE = "Consensus is not necessary: a worker alone with its own rows is at most one point below it."
+MEAN = "The mean of the probabilities of models trained apart replaces consensus: own rows"
+OF_USE = "Different minima are of use: with all rows for each, the mean of the probabilities is no worse."
+
+
+def _merit(best: dict, pairs) -> list[Trial]:
+    """Whether the first of each pair has the lower held-out loss where both have the same training loss."""
+    trials = []
+    for task in dict.fromkeys(task for task, _ in best):
+        for first, second in pairs:
+            row, other = best[task, first], best[task, second]
+            if not (row.success and other.success):
+                how = at_most(costs(row, "loss"), costs(other, "loss"))
+                trials.append(Trial(how, f"{task}, {first}: a run diverged"))
+                continue
+            mine, theirs = at_equal_loss(row, other)
+            how = below(mine, theirs)
+            name = f"{task}, {first}"
+            one, two = ({"loss": float(v.mean()), "step": of.step} for v, of in ((mine, row), (theirs, other)))
+            shown = (
+                f"{name}: {number(one['loss'])} with step {one['step']:g} against {number(two['loss'])} with "
+                f"{two['step']:g}, difference {interval(mine - theirs)}"
+            )
+            trials.append(Trial(how, shown, {name: {"first": one, "second": two}}))
+    return trials
+
+
+def _against(models: list[Models], rows: str, way: str, of: str, margin: float) -> list[Trial]:
+    """Whether models without consensus reach the accuracy of those with it, up to a margin."""
+    trials, found = [], {(one.task, one.way): one for one in models if one.rows == rows}
+    for task in dict.fromkeys(one.task for one in models):
+        mine, theirs = getattr(found[task, way], of), found[task, ONE].single
+        how = at_most(-mine, -theirs, margin)
+        values = {task: {"apart": 100 * float(mine.mean()), "consensus": 100 * float(theirs.mean())}}
+        trials.append(Trial(how, f"{task}: {interval(100 * mine)} against {interval(100 * theirs)} %", values))
+    return trials
+
+
+def statements(rows: list[Trained], where: list[Place], models: list[Models]) -> list[Statement]:
+    """Answers to the questions, each by intervals over the seeds."""
+    best, by = best_of(rows), {(one.task, one.method): one for one in where}
+    merits, consensus = ("conef/slide-unbiased-c-has-some",), ("conef/slide-is-consensus-necessary",)
+    compressed = [one for one in where if one.method not in (FULL, OTHER_ROWS, OTHER_START)]
+    names = list(dict.fromkeys(one.task for one in where))
+    farther = Statement(
+        "farther-than-a-start",
+        "Compression leads farther from the weights of full precision than another start does.",
+        [below(by[one.task, OTHER_START].away, one.away) for one in compressed],
+        source=OURS,
+    )
+    least, most = (
+        {task: number(pick(o.away.mean() for o in compressed if o.task == task)) for task in names}
+        for pick in (min, max)
+    )
+    numbers = "; ".join(
+        f"{task}: {least[task]} to {most[task]} of the way, other rows {interval(by[task, OTHER_ROWS].away)}, another "
+        f"start {interval(by[task, OTHER_START].away)}"
+        for task in names
+    )
+    count = f"{farther.count()} of {len(farther.trials)} are farther, {farther.count(FAILS)} nearer"
+    walls = Statement(
+        "barrier",
+        f"Different minima: a barrier above {100 * WALL:g} % of the loss at the start lies between the ends of "
+        "compressed and of full precision.",
+        [below(-one.wall, -WALL) for one in compressed],
+        source=OURS,
+    )
+    high = [f"{one.task}, {one.method}" for one, how in zip(compressed, walls.trials, strict=True) if how == HOLDS]
+    rows_and_start = [[interval(by[task, other].wall) for other in (OTHER_ROWS, OTHER_START)] for task in names]
+    others = "; ".join(
+        f"{task}: other rows {other}, another start {start}"
+        for task, (other, start) in zip(names, rows_and_start, strict=True)
+    )
+    listed = f" ({', '.join(high)})" if high else ""
+    return [
+        Statement(
+            "unbiased-memory",
+            "An unbiased error compressor generalizes better (held-out loss at equal training loss; steps differ).",
+            _merit(best, MEMORIES),
+            bears_on=merits,
+        ),
+        Statement(
+            "unbiased-messages",
+            "Unbiased messages generalize better than biased ones with a memory (likewise).",
+            _merit(best, MESSAGES),
+            source=OURS,
+            bears_on=merits,
+        ),
+        farther._replace(said=f"{count}; {numbers}."),
+        walls._replace(said=f"{len(high)} of {len(walls.trials)}{listed}; {others}."),
+        *(
+            Statement(id, text, _against(models, own, way, of, margin), source=OURS, bears_on=consensus)
+            for id, own, way, of, margin, text in (
+                ("alone", "own", SAME, "single", LITTLE, ALONE),
+                ("one-mean-one-start", "own", SAME, "averaged", LITTLE, f"{ONE_MEAN}, one start {POINT}"),
+                ("one-mean-other-starts", "own", OTHERS, "averaged", LITTLE, f"{ONE_MEAN}, other starts {POINT}"),
+                ("mean-of-probabilities", "own", OTHERS, "together", LITTLE, f"{MEAN} {POINT}"),
+                ("minima-of-use", "shared", OTHERS, "together", 0.0, OF_USE),
+            )
+        ),
+    ]
+
+
+def draw(rows: list[Trained], where: list[Place], models: list[Models]):
+    """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
+    best, cycle = best_of(rows), colours()
+    names, methods = ({key[k]: None for key in best} for k in (0, 1))
+    with canvas(len(names), 3, 1.2 + 2.2 * len(names)) as (figure, grid):
+        for (losses, ends, held), task in zip(grid, names, strict=True):
+            for k, method in enumerate(methods):
+                row, color, again = best.get((task, method)), cycle[k % len(cycle)], k >= len(cycle)
+                if row is not None and row.success:
+                    look: dict = {"marker": "d", "markevery": 4, "markersize": 3} if again else {"marker": ""}
+                    paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
+                    losses.plot(*paths, label=method, linewidth=0.9, color=color, **look)
+                    here = [one for one in where if (one.task, one.method) == (task, method)]
+                    at, heights = [one.away.mean() for one in here], [one.wall.mean() for one in here]
+                    ends.plot(at, heights, linestyle="", marker="d" if again else "o", color=color)
+            for one in (one for one in where if one.task == task and one.method in (OTHER_ROWS, OTHER_START)):
+                point, name = (one.away.mean(), one.wall.mean()), one.method.removeprefix("float32, ")
+                side = ("right", (-4, 0)) if one.method == OTHER_START else ("left", (0, 6))
+                place = dict(zip(("ha", "xytext"), side, strict=True), va="center", textcoords="offset points")
+                ends.annotate(name, point, fontsize=6, **place)
+                ends.plot(*([value] for value in point), color="0.4", marker="x", linestyle="")
+            apart = [one for one in models if one.task == task]
+            for k, (of, label, color) in enumerate(
+                (
+                    ("single", "one model", "#000000"),
+                    ("averaged", "mean of weights", "#0072B2"),
+                    ("together", "mean of probabilities", "#D55E00"),
+                )
+            ):
+                shares = [100.0 * getattr(one, of).mean() for one in apart]
+                points = {"linestyle": "", "marker": "os^"[k], "markersize": 3, "color": color, "label": label}
+                held.plot(shares, np.arange(len(apart)) + 0.15 * (k - 1), **points)
+            losses.set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
+            ends.set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
+            held.set_yticks(range(len(apart)), [f"{k + 1}" for k in range(len(apart))])
+            held.set(xlabel="held-out accuracy, %", ylabel="row of the table", title=task)
+            held.invert_yaxis()
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        more, names_of = grid[0, 2].get_legend_handles_labels()
+        figure.legend([*handles, *more], [*labels, *names_of], loc="outside lower center", ncols=3)
+    return figure
+
+
+def report(rows, where, models, sizes: dict, options: Options) -> Study:
+    """The study of these runs; ``sizes`` has n and d of each task."""
+    ends = [
+        (f"{one.task}, {one.method}", *map(interval, (one.away, one.wall, 100 * one.differs, one.sharpness)))
+        for one in where
+    ]
+    head = "method | relative distance | barrier | classified differently from full precision, % | largest curvature"
+    of_tasks = "method | step | training loss | held-out loss | held-out accuracy, %"
+    made = networks.task_tables(rows, sizes, of_tasks)
+    made.append(Table("Ends, beside that of full precision with the same start and rows", line(head), ends))
+    scores = [
+        (
+            f"{one.task}, {one.way}",
+            one.rows,
+            f"{number(one.step)}{networks.end_mark(one.step * (1.0 - MOMENTUM), options.grid)}",
+            *(interval(100 * shares) for shares in (one.single, one.averaged, one.together)),
+        )
+        for one in models
+    ]
+    head = "models | rows | step | one model, % | mean of weights, % | mean of probabilities, %"
+    made.append(Table("With and without consensus", line(head), scores))
+    setting_text = (
+        f"{networks.network_text(options, sizes)}{options.rows} rows for training, a fifth of the data held out. "
+        f"{options.workers} workers with batches of {options.batch}, momentum {MOMENTUM:g}, {options.steps} rounds; "
+        f"each method has the step of {', '.join(f'{step:g}' for step in options.grid)} with the least training loss, "
+        f"{networks.rule_text(options)} Error "
+        f"compressors serve ConEF with random blocks of {100 * options.share:g} %; the scaled ones are the unbiased "
+        "ones times 1/(1 + omega). The distance to the weights of full precision is divided by how far those moved "
+        "from the start; the barrier is the largest height of the loss on the segment between both, above the straight "
+        f"line, over the loss at the start ({POINTS} points). The last table has no momentum, and its candidate steps "
+        f"are {1.0 / (1.0 - MOMENTUM):.3g} times as long. Without consensus, each worker trains alone, with as many "
+        f"gradients; with own rows it has an {options.workers}th of them. Without consensus the step is the one with "
+        "the least "
+        "mean loss of the single models on all training rows; it is not tuned for the means. Hidden units were not "
+        "matched, so part of the barrier between two starts may be their order."
+    )
+    title = "Unbiasedness, minima and consensus on a network"
+    said = statements(rows, where, models)
+    alt = "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus"
+    measured = {"training": rows, "ends": where, "models": models}
+    return Study("network-questions", title, setting_text, measured, made, said, lambda: draw(rows, where, models), alt)

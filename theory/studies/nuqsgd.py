@@ -9,16 +9,12 @@ worker.  With 8 workers batches are of 32, as in the paper's comparison under sm
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bounds import (
-    chord_variance,
-    geometric_levels,
-    nuqsgd_released_levels,
-    optimal_ratio,
-)
+from .. import bounds
 from ..cluster import run
 from ..compressors import NUQSGD, Bucketed, Identity, qsgd_bits
 from ..core import require
@@ -26,9 +22,14 @@ from ..core.random import key
 from ..data import Dataset
 from ..methods import ParallelSGD
 from ..methods.schedules import Constant
+from ..plots.figure_style import COLUMN
+from ..plots.text import number
 from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ..reporting.progress import track
+from .shared.panels import canvas
 from .shared.problems import digits, iterates, rcv1
+from .shared.report import OURS, Study, Table, line
+from .shared.verdicts import Compare, Statement, below, within
 
 BITS, BUCKET = 4, 8192
 FINEST = 119  # levels of NUQSGD that floats can tell apart: with 8 bits there are codes for 126
@@ -37,6 +38,8 @@ THREE = ("QSGD", "QSGDinf", "NUQSGD")
 RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
 SEEDS = 5
+COMPARABLE = 2.0  # the factor for "comparable" variances
+KEPT = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
 
 
@@ -99,11 +102,11 @@ def levels_of(quantizer: str, bits: int, d: int = BUCKET) -> tuple[np.ndarray, f
     most = 2 ** (bits - 1) - 1  # levels above zero
     norm = math.inf if "inf" in quantizer else 2.0
     if quantizer == "NUQSGD, no zero":
-        return nuqsgd_released_levels(bits), norm
+        return bounds.nuqsgd_released_levels(bits), norm
     if quantizer == "NUQSGD, best ratio":
-        return geometric_levels(most - 1, optimal_ratio(most - 1, d) if most > 1 else 0.5), norm
+        return bounds.geometric_levels(most - 1, bounds.optimal_ratio(most - 1, d) if most > 1 else 0.5), norm
     if quantizer.startswith("NUQSGD"):
-        return geometric_levels(most - 1), norm
+        return bounds.geometric_levels(most - 1), norm
     if quantizer.endswith("no zero"):
         return np.linspace(1.0, 2 * most + 1, most + 1) / (2 * most + 1), norm
     return np.arange(most + 1) / most, norm
@@ -118,7 +121,7 @@ def relative_variance(v, levels, norm: float, bucket: int) -> float:
     0.4
     """
     v = np.asarray(v, float)
-    total = sum(chord_variance(v[j : j + bucket], levels, norm) for j in range(0, v.size, bucket))
+    total = sum(bounds.chord_variance(v[j : j + bucket], levels, norm) for j in range(0, v.size, bucket))
     return total / float(v @ v)
 
 
@@ -166,19 +169,7 @@ def compressors(bits: int = BITS, bucket: int = BUCKET) -> dict[str, NamedTuple]
 
 
 def train(
-    make,
-    data: Dataset,
-    *,
-    name: str,
-    workers: int,
-    batch: int,
-    steps=400,
-    records=20,
-    seeds=SEEDS,
-    seed=0,
-    bits=BITS,
-    bucket=BUCKET,
-    length=1.0,
+    make, data: Dataset, *, name: str, workers: int, batch: int, steps=400, records=20, seeds=SEEDS, seed=0, length=1.0
 ) -> list[Training]:
     """Train with each quantizer at the same bits and step size, on 80 % of the rows.
 
@@ -194,7 +185,6 @@ def train(
         Number of rounds, and of those at which variance and loss are recorded.
     seeds : int
     seed : int
-    bits, bucket : int
     length : float
         The step size is 1 - momentum times this over L, for all methods.
 
@@ -210,17 +200,17 @@ def train(
     rng = np.random.default_rng(int(key(seed, "nuqsgd", "rows")))
     drawn = [rng.choice(problem.n, min(batch, problem.n), replace=False) for _ in range(records + 1)]
     rows = []
-    for method, compressor in track(compressors(bits, bucket).items(), name):
+    for method, compressor in track(compressors().items(), name):
         seen, held, width = [], [], math.nan
         plan = ParallelSGD(compressor, step=step, batch=batch, momentum=MOMENTUM)
-        levels: Any = None if method == "float32" else levels_of(method, bits)
+        levels: Any = None if method == "float32" else levels_of(method, BITS)
         for r in range(seeds):
             here: list = []
 
             def watch(intermediate_result, here=here, levels=levels):
                 x = intermediate_result.last
                 g = batch_gradient(problem, drawn[len(here)], x)
-                noise = 0.0 if levels is None else relative_variance(g, levels[0], levels[1], bucket)
+                noise = 0.0 if levels is None else relative_variance(g, levels[0], levels[1], BUCKET)
                 here.append((intermediate_result.nit, intermediate_result.fun - best, noise))
 
             every = max(1, steps // records)
@@ -233,9 +223,6 @@ def train(
         curves = table.mean(axis=0).T.astype(np.float32)
         rows.append(Training(name, workers, batch, method, float(width), *by_seed, *curves))
     return rows
-
-
-# --- what holds -------------------------------------------------------------------------------------------------------
 
 
 def collect(quick: bool, seed: int, data: str | None) -> dict:
@@ -255,13 +242,218 @@ def collect(quick: bool, seed: int, data: str | None) -> dict:
         for workers, batch in ((1, BATCH), (8, BATCH // 4)):
             trained += train(make, source, name=name, workers=workers, batch=batch, length=length, **options)
     lengths = {name: v.size for name, v in vectors.items()}
-    return {
-        "rows": rows,
-        "sweep": sweep,
-        "trained": trained,
-        "lengths": lengths,
-        "label": label,
-        "columns": (text.d, pictures.d * 10),
-        "rounds": options.get("steps", 400),
-        "seeds": options.get("seeds", SEEDS),
+    found = {"rows": rows, "sweep": sweep, "trained": trained, "lengths": lengths, "label": label}
+    sizes = {"rounds": options.get("steps", 400), "seeds": options.get("seeds", SEEDS)}
+    return found | {"columns": (text.d, pictures.d * 10)} | sizes
+
+
+# --- what holds -------------------------------------------------------------------------------------------------------
+
+
+def _by_place(rows: list[Variance]) -> dict[tuple, dict[str, float]]:
+    """The variance of each quantizer, by input, bits and bucket."""
+    found: dict = {}
+    for row in rows:
+        found.setdefault((row.input, row.bits, row.bucket), {})[row.quantizer] = row.variance
+    return found
+
+
+def _where(places) -> str:
+    return ", ".join(dict.fromkeys(place[0] for place in places)) or "none"
+
+
+def _bits(places) -> str:
+    return ", ".join(str(b) for b in sorted({place[1] for place in places}))
+
+
+def variance_statements(rows, sweep) -> list[Statement]:
+    """Which of the paper's orderings of variances hold, and on how many inputs; these are exact."""
+    said, four = [], _by_place(rows)
+    for what, table, id in (
+        (f"{BITS} bits, buckets of {BUCKET}", four, ""),
+        ("all bits and buckets", _by_place(sweep), "-swept"),
+    ):
+        about = ("experiments-other-buckets",) if table is not four else ()
+        lower = [place for place, v in table.items() if v["NUQSGD"] < v["QSGD"]]
+        equal = [place for place, v in table.items() if v["NUQSGD"] == v["QSGD"]]
+        higher = [place for place in table if place not in lower and place not in equal]
+        numbers = f"On {len(lower)} of {len(table)}"
+        if equal:
+            numbers += f"; equal on {len(equal)}, at {_bits(equal)} bits, where both have the levels 0 and 1"
+        if table is four:
+            numbers += f"; higher on {_where(higher)}."
+        else:
+            numbers += f"; higher on {len(higher)}" + (f", at {_bits(higher)} bits." if higher else ".")
+        text = f"The variance of NUQSGD is below that of QSGD ({what})."
+        trials, values = [place in lower for place in table], {"equal": len(equal), "higher": len(higher)}
+        bears_on = _entries("abstract-nuqsgd-has-a-smaller-variance", *about)
+        said.append(Statement(f"below-qsgd{id}", text, trials, numbers, "", bears_on, values))
+        ratio, ends, near = _ratios(table, "NUQSGD", "QSGDinf")
+        above, below_it = (
+            [p for p, r in ratio.items() if p not in near and (r > 1.0) == more] for more in (True, False)
+        )
+        numbers = f"Within a factor of {COMPARABLE:g} on {len(near)} of {len(table)}"
+        if table is four:
+            numbers += (
+                f" ({_where(near)}); higher on {_where(above)}; lower on {_where(below_it)}. NUQSGD over QSGDinf lies "
+                f"between {number(ends['least'])} and {number(ends['most'])}."
+            )
+        else:
+            numbers += f"; higher on {len(above)}, lower on {len(below_it)}."
+        text = f"The variance of NUQSGD is comparable to that of QSGDinf ({what})."
+        bears_on = _entries("abstract-nuqsgd-matches-qsgdinf-in-variance", *about)
+        trials = [place in near for place in table]
+        said.append(Statement(f"near-qsgdinf{id}", text, trials, numbers, "", bears_on, ends))
+    if all("QSGD, no zero" in v for v in four.values()):
+        ratio, ends, near = _ratios(four, "QSGD, no zero", "QSGD")
+        text = (
+            "The released code's QSGD, whose levels have no zero, stands for the QSGD of the papers"
+            f" ({BITS} bits, buckets of {BUCKET})."
+        )
+        numbers = f"Its variance is {number(ends['least'])} to {number(ends['most'])} times as large."
+        bears_on, trials = _entries("the-released-code-levels-without-zero"), [place in near for place in ratio]
+        said.append(Statement("released-qsgd", text, trials, numbers, OURS, bears_on, ends))
+    return said
+
+
+def _ratios(table: dict, mine: str, theirs: str) -> tuple[dict, dict, list]:
+    """The ratios of two variances, their least and most, and the places where they are comparable."""
+    ratio = {place: v[mine] / v[theirs] for place, v in table.items()}
+    near = [place for place, r in ratio.items() if 1 / COMPARABLE <= r <= COMPARABLE]
+    return ratio, {"least": min(ratio.values()), "most": max(ratio.values())}, near
+
+
+def _entries(*names: str) -> tuple[str, ...]:
+    """Entries of the paper."""
+    return tuple(f"nuqsgd/{name}" for name in names)
+
+
+def training_statements(trained) -> list[Statement]:
+    """Which of the paper's orderings hold in training, by the seeds."""
+    said = []
+
+    def ordered(id, text, metric, other, rule, about, scale=1.0, form=number):
+        compare = Compare(
+            lambda row: scale * getattr(row, metric),
+            [("NUQSGD", other)],
+            rule,
+            ("setting",),
+            show=lambda row: form(getattr(row, metric).mean()),
+        )
+        said.append(Statement(id, text, compare(trained), bears_on=_entries(*about)))
+
+    near, nearer = (partial(within, factor=factor) for factor in (COMPARABLE, 1.1))
+    along, smaller, matches = (
+        "experiments-variance-along-the-run",
+        "abstract-smaller-variance",
+        "abstract-nuqsgd-matches",
+    )
+    text = "Along the run the variance of NUQSGD is below that of QSGD."
+    about = ("abstract-nuqsgd-has-a-smaller-variance", along)
+    ordered("noise-below-qsgd", text, "variance", "QSGD", below, about)
+    text = "Along the run the variance of NUQSGD is comparable to that of QSGDinf."
+    ordered("noise-near-qsgdinf", text, "variance", "QSGDinf", near, (f"{matches}-qsgdinf-in-variance", along))
+    text = "NUQSGD trains to a lower loss than QSGD (f - f*)."
+    about = (f"{smaller}-lower-training-loss", "figures-19-20-and-21")
+    ordered("loss-below-qsgd", text, "loss", "QSGD", below, about)
+    text = "NUQSGD trains to the loss of QSGDinf (f - f*, within 10 %)."
+    ordered("loss-of-qsgdinf", text, "loss", "QSGDinf", nearer, (f"{matches}-qsgdinf-in-loss",))
+    text, higher = (
+        "NUQSGD has a higher held-out accuracy than QSGD (in per cent).",
+        (f"{smaller}-higher-test-accuracy",),
+    )
+    ordered("accuracy-above-qsgd", text, "accuracy", "QSGD", below, higher, -1.0, lambda share: f"{100 * share:.1f}")
+    return said
+
+
+def _wide(rows, names) -> list[tuple[str, ...]]:
+    table = _by_place(rows)
+    return [(place[0], *(number(v[name]) for name in names)) for place, v in table.items()]
+
+
+def draw(sweep, dimensions, trained):
+    """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
+    from matplotlib.lines import Line2D
+
+    looks = {
+        name: {"color": colour, "marker": mark, "linestyle": dash, "markerfacecolor": "none", "label": name}
+        for name, colour, mark, dash in (
+            ("float32", "#7F7F7F", "x", ":"),
+            ("QSGD", "#D55E00", "o", "--"),
+            ("QSGDinf", "#0072B2", "s", "-."),
+            ("NUQSGD", "#009E73", "D", "-"),
+        )
     }
+    dotted: dict[str, Any] = {"marker": "", "linewidth": 1.4, "linestyle": (0, (1, 1.5))}
+    worst = {
+        "QSGD": lambda d, b: bounds.qsgd_variance(d, 2 ** (b - 1) - 1),
+        "QSGDinf": lambda d, b: bounds.qsgd_inf_variance(d, 2 ** (b - 1) - 1),
+        "NUQSGD": lambda d, b: bounds.nuqsgd_variance(d, 2 ** (b - 1) - 2),
+    }
+    settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
+    with canvas(2, 3, 1.3 * COLUMN) as (figure, grid):
+        for axes, name in zip(grid[0], [name for name in KEPT if name in dimensions], strict=False):
+            for q in THREE:
+                mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
+                bits = [row.bits for row in mine]
+                axes.plot(bits, [row.variance for row in mine], **looks[q])
+                largest = min(BUCKET, dimensions[name])
+                axes.plot(bits, [worst[q](largest, b) for b in bits], color=looks[q]["color"], **dotted)
+            axes.set_xticks(sorted({row.bits for row in sweep}))
+            axes.set(yscale="log", xlabel="bits a coordinate", title=name)
+        grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
+        first, last = settings[0], settings[-1]
+        for axes, setting, what in zip(grid[1], (first, first, last), ("noise", "gap", "gap"), strict=True):
+            for row in trained:
+                if (row.problem, row.workers, row.batch) == setting and (what, row.method) != ("noise", "float32"):
+                    axes.plot(row.step, getattr(row, what), markevery=4, **looks[row.method])
+            axes.set(yscale="log", xlabel="rounds", title=f"{setting[0]}, {setting[1]} x {setting[2]}")
+            axes.set_ylabel("relative variance along the run" if what == "noise" else r"$f(x_t)-f^*$")
+        handles, labels = grid[1, 1].get_legend_handles_labels()
+        handles.append(Line2D([], [], color="0.4", **dotted))
+        figure.legend(handles, [*labels, "worst case, in its colour"], loc="outside lower center", ncols=5)
+    return figure
+
+
+def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int, seeds: int) -> Study:
+    """The study of these variances and runs: ``lengths`` of the vectors by name, ``columns`` d of both problems."""
+    names = list(dict.fromkeys(row.quantizer for row in rows))
+    swept = [
+        (place[0], str(place[1]), str(place[2]), *(number(v[q]) for q in THREE))
+        for place, v in _by_place(sweep).items()
+        if place[0] in KEPT
+    ]
+    runs = [
+        line(
+            f"{row.problem} | {row.workers} x {row.batch} | {row.method} | {number(row.bits)} | "
+            f"{number(row.variance.mean())} | {number(row.loss.mean())} ± {number(row.loss.std())} | "
+            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %"
+        )
+        for row in trained
+    ]
+    head = line("problem | workers x batch | method | bits a coordinate | variance along the run | f - f* | held out")
+    exact = f"Exact relative variance at {BITS} bits, buckets of {BUCKET}"
+    tables = [
+        Table(exact, ("vector", *names), _wide(rows, names)),
+        Table("The sweep, at three of the vectors", ("vector", "bits", "bucket", *THREE), swept),
+        Table("Training", head, runs),
+    ]
+    setting = (
+        f"Levels: QSGD and QSGDinf j/s, j = 0, ..., s = 2^(bits-1) - 1, of the 2-norm and of the maximum; NUQSGD 0, "
+        f'2^-j; "best ratio" p^j with the p of least worst variance; "no zero" as in the released code. Synthetic '
+        f"vectors have {lengths['Gaussian']:,} coordinates; real gradients are those of logistic regression on "
+        f"{label} (d = {columns[0]:,}) and softmax regression on digits (d = {columns[1]}, one bucket), l2 = {L2:g}, "
+        f"full or over {BATCH} rows. Training: batches of {BATCH} rows on one worker (the paper simulates k GPUs by k "
+        "independent mini-batches), or of 32 on each of 8, as in its comparison under small mini-batches; momentum "
+        f"{MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one step size for all, {1 - MOMENTUM:.1g}/L on logistic "
+        f"and {LONGER * (1 - MOMENTUM):.1g}/L on softmax regression, {rounds} rounds, 80 % of the rows, means over "
+        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
+    )
+    title = "NUQSGD, QSGD and QSGDinf at equal bits"
+    said = [*variance_statements(rows, sweep), *training_statements(trained)]
+    alt = (
+        "Above: variance against bits for QSGD, QSGDinf and NUQSGD at a Gaussian vector, a lognormal one and a "
+        "mini-batch gradient, with dotted worst cases. Below: variance along a run, and f - f* on two problems"
+    )
+    measured = {"variances": rows, "sweep": sweep, "training": trained}
+    return Study("nuqsgd", title, setting, measured, tables, said, lambda: draw(sweep, lengths, trained), alt)

@@ -18,13 +18,14 @@ from ..plots.text import number
 from ..problems import batch_gradient, gradient, softmax
 from ..reporting.progress import track
 from .shared.entry_keys import slug
-from .shared.panels import canvas
+from .shared.panels import canvas, guide, legend_below, points
 from .shared.problems import digits, iterates, topics_file
 from .shared.report import Study, Table, line
 from .shared.verdicts import Statement
 
 BATCHES = (1, 8, 128)
 ROUNDING = 1e-12  # singular values below this, relative to the largest, count as 0
+STRUCTURE = ("lecture/slide-submatrices-have-geometric-structure",)
 BUDGET = 1.0  # number of triplets; entries: as many as the triplets have floats
 
 
@@ -124,36 +125,25 @@ def statements(rows) -> list[Statement]:
     for name in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if row.problem == name]
         two = {f"{row.place}, {_rows(row, rows)}": 100 * row.rank_two for row in mine if row.batch > 1}
-        said.append(
-            Statement(
-                f"{slug(name)}-decay",
-                f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of "
-                "the squared norm (batches of more than one row).",
-                [share >= 90 for share in two.values()],
-                "; ".join(f"{where}: {share:.0f} %" for where, share in two.items()) + ".",
-                bears_on=("lecture/slide-spectrum-of-gradients",),
-                values=two,
-            )
+        text = (
+            f"{name}: the singular values of gradients decay so fast that two of them hold 90 % of the squared norm "
+            "(batches of more than one row)."
         )
+        shares = "; ".join(f"{where}: {share:.0f} %" for where, share in two.items())
+        enough, about = [share >= 90 for share in two.values()], ("lecture/slide-spectrum-of-gradients",)
+        said.append(Statement(f"{slug(name)}-decay", text, enough, f"{shares}.", bears_on=about, values=two))
         wins = [row.spectral < row.entrywise for row in mine]
         won = (f"{row.place} ({_rows(row, rows)})" for row, win in zip(mine, wins, strict=True) if win)
-        said.append(
-            Statement(
-                f"{slug(name)}-triplets",
-                f"{name}: at equal floats, singular triplets have a smaller variance than entries.",
-                wins,
-                f"On {sum(wins)} of {len(mine)}: {', '.join(won) or 'nowhere'}.",
-                bears_on=("lecture/slide-submatrices-have-geometric-structure",),
-            )
-        )
+        text = f"{name}: at equal floats, singular triplets have a smaller variance than entries."
+        numbers = f"On {sum(wins)} of {len(mine)}: {', '.join(won) or 'nowhere'}."
+        said.append(Statement(f"{slug(name)}-triplets", text, wins, numbers, bears_on=STRUCTURE))
     agree = [(row.criterion < 1.0) == (row.spectral < row.entrywise) for row in rows]
     numbers = (
         f"It is right on {sum(agree)} of {len(rows)}. It is exact where no atom is certain to be sent; with a "
         f"budget of {BUDGET:g} triplet no triplet is, unless the rank is one, but entries can be."
     )
     text = "||X||_* < ||X||_1 / sqrt(rows + columns) says when triplets are better."
-    about = ("lecture/slide-submatrices-have-geometric-structure",)
-    return [*said, Statement("criterion", text, agree, numbers, bears_on=about)]
+    return [*said, Statement("criterion", text, agree, numbers, bears_on=STRUCTURE)]
 
 
 def _rows(row, rows) -> str:
@@ -181,22 +171,13 @@ def draw(rows):
             axes.set_title(f"{name}\n{'all rows' if batch is None else f'{batch} rows'}", fontsize=7)
         grid[0, 0].set_ylabel(r"singular value $\sigma_i/\sigma_1$")
         axes = grid[0, len(panels)]
-        line = np.array([0.6, 4.0])
-        axes.plot(
-            line, line**2, color="0.4", marker="", linestyle=(0, (1, 1)), linewidth=1.6, label="criterion squared"
-        )
+        ends = np.array([0.6, 4.0])
+        guide(axes, ends, ends**2, "criterion squared", linewidth=1.6)
         for n, name in enumerate(names):
             mine = [row for row in rows if row.problem == name]
             ratio = [(1.0 + row.spectral) / (1.0 + row.entrywise) for row in mine]
-            axes.plot(
-                [row.criterion for row in mine],
-                ratio,
-                linestyle="",
-                marker="os"[n % 2],
-                markerfacecolor="none",
-                color=("#0072B2", "#D55E00")[n % 2],
-                label=name,
-            )
+            look = {"color": ("#0072B2", "#D55E00")[n % 2], "label": name}
+            points(axes, [row.criterion for row in mine], ratio, "os"[n % 2], **look)
         axes.axhline(1.0, color="0.6", linewidth=0.6, marker="", linestyle="-")
         axes.set(xscale="log", yscale="log")
         axes.set_xticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
@@ -204,7 +185,7 @@ def draw(rows):
         axes.set(xlabel=r"$\|X\|_*\sqrt{m+n}\,/\,\|X\|_1$", ylabel="second moment,\nspectral / entry-wise")
         axes.set_ylim(top=100.0)  # space for the legend above the line
         axes.legend(fontsize=6, handlelength=1.4, loc="upper left")
-        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        legend_below(figure, grid[0, 0])
     return figure
 
 
@@ -241,14 +222,10 @@ def report(rows, shapes: str, topics: bool) -> Study:
     )
     if not topics:
         setting += " RCV1's topics were not measured: no file (THEORY_DATA names the folder, --topics the file)."
-    return Study(
-        "spectrum",
-        "Singular values of real gradients",
-        setting,
-        {"spectra": rows},
-        [Table("Gradients as matrices", head, cells)],
-        statements(rows),
-        lambda: draw(rows),
+    title = "Singular values of real gradients"
+    alt = (
         "Singular values over the largest, logarithmic, for gradients at 0, midway and near the optimum; last panel: "
-        "second moment of spectral over entry-wise sparsification against the criterion, with its square as a line",
+        "second moment of spectral over entry-wise sparsification against the criterion, with its square as a line"
     )
+    tables = [Table("Gradients as matrices", head, cells)]
+    return Study("spectrum", title, setting, {"spectra": rows}, tables, statements(rows), lambda: draw(rows), alt)

@@ -21,7 +21,7 @@ from ..plots.figure_style import COLUMN
 from ..plots.text import number
 from ..reporting.progress import track
 from .shared.entry_keys import slug
-from .shared.panels import canvas
+from .shared.panels import canvas, guide
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import Statement, between
 
@@ -122,19 +122,12 @@ def draw(rows, slopes):
             mine = [row for row in rows if row.method == name]
             d, steps = np.array([row.d for row in mine], float), np.array([row.steps for row in mine])
             error = np.array([[row.steps - row.low, row.high - row.steps] for row in mine]).T
-            (line,) = axes.plot(d, steps, label=f"{name}: slope {slopes[name][0].estimate:.2f}", markerfacecolor="none")
-            axes.errorbar(d, steps, yerr=error, color=line.get_color(), linestyle="", marker="", linewidth=0.7)
+            look = {"label": f"{name}: slope {slopes[name][0].estimate:.2f}", "markerfacecolor": "none"}
+            (drawn,) = axes.plot(d, steps, **look)
+            axes.errorbar(d, steps, yerr=error, color=drawn.get_color(), linestyle="", marker="", linewidth=0.7)
         d = np.array(sorted({row.d for row in rows}), float)
         bound = [predicted_steps(worst_ternary(int(n))) for n in d]
-        axes.plot(
-            d,
-            bound,
-            color="0.4",
-            linewidth=1.8,
-            linestyle=(0, (1, 1)),
-            marker="",
-            label=r"theorem, 2-norm: $\propto\sqrt{d}$",
-        )
+        guide(axes, d, bound, r"theorem, 2-norm: $\propto\sqrt{d}$", linewidth=1.8)
         axes.set(xscale="log", yscale="log")
         axes.set_xticks(d, [f"{n:g}" for n in d])
         axes.minorticks_off()
@@ -190,29 +183,14 @@ def report(rows, slopes) -> Study:
             about,
         )
         for name, text, predicted, source, about in (
-            (
-                "ternary, 2-norm",
-                "ternary quantization with the 2-norm needs sqrt(d) times as many iterations",
-                0.5,
-                "",
-                ("lecture/slide-c-l2-norm-sqrt-d-more-iterations",),
-            ),
-            (
-                "TernGrad",
-                "so does ternary quantization with the scale max|v_i| (TernGrad), on these gradients",
-                0.5,
-                OURS,
-                (),
-            ),
-            (
-                "QSGD, s = sqrt(d)",
-                "QSGD with s = sqrt(d) levels needs a number of iterations that does not depend on d",
-                0.0,
-                "",
-                (),
-            ),
+            ("ternary, 2-norm", "ternary quantization with the 2-norm needs sqrt(d) times as many iterations", 0.5, "",
+             ("lecture/slide-c-l2-norm-sqrt-d-more-iterations",)),
+            ("TernGrad", "so does ternary quantization with the scale max|v_i| (TernGrad), on these gradients", 0.5,
+             OURS, ()),
+            ("QSGD, s = sqrt(d)",
+             "QSGD with s = sqrt(d) levels needs a number of iterations that does not depend on d", 0.0, "", ()),
         )
-    ]
+    ]  # fmt: skip
     setting = (
         f"SGD on (1/2)||x||^2 in d dimensions from a flat x_0 with ||x_0||^2 = {START:g}, isotropic Gaussian noise "
         f"with E||xi||^2 = {NOISE:g} for every d, one worker, until the mean of ||x_t||^2 over a group of replicas is "
@@ -221,14 +199,11 @@ def report(rows, slopes) -> Study:
         "and sqrt(2) times as long and sqrt(2) times as short, the one with the fewest iterations. Intervals at 99 %. "
         "The claim `ternary.iterations` checks the first slope, with mutants."
     )
-    return Study(
-        "ternary-dimension",
-        "Ternary quantization and the dimension",
-        setting,
-        {"iterations": rows},
-        tables,
-        said,
-        lambda: draw(rows, slopes),
+    title = "Ternary quantization and the dimension"
+    alt = (
         "Iterations against the dimension, both logarithmic: a line of slope one half for ternary quantization with "
-        "the 2-norm, below its theorem's, and flat lines for full precision and QSGD with the square root of d levels",
+        "the 2-norm, below its theorem's, and flat lines for full precision and QSGD with the square root of d levels"
+    )
+    return Study(
+        "ternary-dimension", title, setting, {"iterations": rows}, tables, said, lambda: draw(rows, slopes), alt
     )

@@ -12,7 +12,7 @@ from ...bounds.rounds import ROUNDS, rounds_order
 from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
-from .panels import band, canvas
+from .panels import band, canvas, legend_below
 from .report import Table, line
 
 
@@ -132,8 +132,8 @@ def draw_curves(curves, what: str, *more):
                     band(axes, x[shown], curve.height[:, shown].astype(float), label=_short(curve.label), **mark)
                 axes.set(xscale="log", yscale="log", xlabel=label, title=name)
             row[0].set_ylabel(what)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles) if len(handles) <= 4 else 3)
+        methods = sum(curve.problem == names[0] for curve in curves)
+        legend_below(figure, grid[0, 0], methods if methods <= 4 else 3)
     return figure
 
 

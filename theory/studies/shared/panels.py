@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import contextmanager
+from typing import Any
 
 from ...plots.figure_style import PAGE, new_figure, style
 
@@ -35,3 +36,18 @@ def bars(axes, x, samples, **look) -> None:
     """The mean of each of ``samples``, with its standard deviation over the seeds as a bar."""
     means, spreads = [one.mean() for one in samples], [one.std() for one in samples]
     axes.errorbar(x, means, spreads, markerfacecolor="none", linewidth=0.8, elinewidth=0.7, **look)
+
+
+def guide(axes, x, y, label: str | None = None, dashes: Any = (0, (1, 1)), color: str = "0.4", **look):
+    """A dashed grey line without points: an ideal, a bound or a law."""
+    return axes.plot(x, y, color=color, linestyle=dashes, marker="", label=label, **look)[0]
+
+
+def points(axes, x, y, marker: str = "o", **look):
+    """Hollow points without a line."""
+    return axes.plot(x, y, linestyle="", marker=marker, markerfacecolor="none", **look)[0]
+
+
+def legend_below(figure, axes, columns: int = 3, **look):
+    """The labels of these axes below all panels."""
+    return figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, **look)

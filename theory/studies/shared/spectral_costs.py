@@ -19,6 +19,8 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, solve, value
 
+EVERY = 2  # steps between evaluations of f
+
 
 class Trade(NamedTuple):
     """The cost of one method to reach the accuracy.
@@ -69,17 +71,7 @@ def spectral_methods(rows: int, columns: int) -> dict[str, tuple[NamedTuple, Nam
 
 
 def spectral_trade(
-    problem,
-    *,
-    accuracy=0.05,
-    steps=2000,
-    workers=4,
-    batch=8,
-    replicas=4,
-    seed=0,
-    every=2,
-    methods=None,
-    step_sizes=None,
+    problem, *, accuracy=0.05, steps=2000, workers=4, batch=8, replicas=4, seed=0, methods=None, step_sizes=None
 ) -> list[Trade]:
     """Steps and bits that each method takes until f(x_t) - f* is at most ``accuracy`` times f(x_0) - f*.
 
@@ -95,8 +87,6 @@ def spectral_trade(
     replicas : int
         Runs over which steps and bits are averaged, with the seeds ``seed``, ``seed + 1``, ...
     seed : int
-    every : int
-        Steps between evaluations of f.
     methods : dict, optional
         Name to (compressor, feedback), the first being the baseline; by default `spectral_methods`.
     step_sizes : sequence of float, optional
@@ -123,7 +113,7 @@ def spectral_trade(
         found, limit = (math.inf, math.inf, math.nan), steps
         for size in step_sizes:
             method = ParallelSGD(compressor, step=Constant(size), feedback=feedback, batch=batch)
-            taken = [_until(goal, method, problem, workers, limit, seed + r, every) for r in range(replicas)]
+            taken = [_until(goal, method, problem, workers, limit, seed + r) for r in range(replicas)]
             count, bits = np.mean(taken, axis=0)
             found = min(found, (float(count), float(bits), size))
             limit = min(steps, 4 * found[0]) if math.isfinite(found[0]) else steps  # slower runs are irrelevant
@@ -133,14 +123,14 @@ def spectral_trade(
     return table
 
 
-def _until(goal, method, problem, workers, steps, seed, every) -> tuple[float, float]:
+def _until(goal, method, problem, workers, steps, seed) -> tuple[float, float]:
     """Steps and bits until f is first at most the goal; infinite if never."""
 
     def stop(intermediate_result):
         if intermediate_result.fun <= goal:
             raise StopIteration
 
-    result = run(method, problem, workers=workers, steps=int(steps), seed=seed, record_every=every, callback=stop)
+    result = run(method, problem, workers=workers, steps=int(steps), seed=seed, record_every=EVERY, callback=stop)
     if result.status != STOPPED:
         return math.inf, math.inf
     return float(result.nit), float(result.history["bits_up"][-1])

@@ -59,6 +59,20 @@ def best_step(steps_at, limit: int, first: int = 0, low: int = -6, high: int = 8
     return chosen
 
 
+def mean_steps(taken: Callable, seeds) -> Callable:
+    """For `best_step`: the mean over seeds of the first of ``taken(e, cap, seed)``, infinite unless below the cap."""
+
+    def steps_at(e: int, cap: int) -> float:
+        total = 0.0
+        for seed in seeds:
+            total += taken(e, 2 * cap if len(seeds) > 1 else cap, seed)[0]
+            if total >= len(seeds) * cap:
+                return math.inf
+        return total / len(seeds)
+
+    return steps_at
+
+
 def widened(tried: dict, run_at: Callable, cost: Callable, times: int = 4) -> None:
     """Put more steps into ``tried``, a geometric grid, as long as the best one lies at an end of it.
 

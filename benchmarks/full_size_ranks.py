@@ -1,6 +1,7 @@
-"""As many rows as RCV1-v2 has, on ranks: what methods cost in seconds, bits and memory at the size of the real data.
+"""As many rows as RCV1-v2 has, on eight ranks: what methods cost in seconds, bits and memory at the size of real data.
 
-Under ``mpirun -n 8`` each rank maps the rows of its worker alone; the minimum is certified over ranks.
+``python -m benchmarks full-size-ranks`` takes ten minutes.  Each rank maps the rows of its worker alone; the minimum is
+certified over ranks.
 """
 
 from __future__ import annotations
@@ -15,39 +16,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cluster import run
-from ..cluster.history import DIVERGED
-from ..cluster.machines import oversubscribed
-from ..compressors import QSGD, Bucketed, Identity, ScaledSign, TopK
-from ..core import require, setting
-from ..data import load_data
-from ..data.twin_shards import full_size
-from ..methods import EF21, ErrorFeedback, ParallelSGD
-from ..methods.schedules import Constant
-from ..plots.figure_style import COLUMN
-from ..plots.text import bits, number
-from ..problems import lipschitz, logistic, max_lipschitz, solve
-from ..reporting.progress import track
-from .mem_sgd import with_rate
-from .shared.panels import band, canvas
-from .shared.report import OURS, Study, Table
-from .shared.verdicts import Statement, at_most_times, below
+from theory.cluster import run
+from theory.cluster.history import DIVERGED
+from theory.cluster.machines import oversubscribed
+from theory.compressors import QSGD, Bucketed, Identity, ScaledSign, TopK
+from theory.data import load_data
+from theory.data.twin_shards import full_size
+from theory.methods import EF21, ErrorFeedback, ParallelSGD
+from theory.methods.schedules import Constant
+from theory.plots.figure_style import COLUMN
+from theory.plots.text import bits, number
+from theory.problems import lipschitz, logistic, max_lipschitz, solve
+from theory.reporting.progress import track
+from theory.studies.mem_sgd import with_rate
+from theory.studies.shared.panels import band, canvas
+from theory.studies.shared.report import OURS, Study, Table
+from theory.studies.shared.verdicts import Statement, at_most_times, below
 
+from .ranks import job
+
+NAME = "benchmark-full-size-ranks"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-size.md"
 PLAIN, BATCH, MEMORY, LEVELS, SIGN, DIFFERENCE = (
     "plain SGD", "mini-batch SGD", "Mem-SGD, top 10", "QSGD, 4 bits", "EF-sign", "EF21, top 1 %",
 )  # fmt: skip
 GOALS = (1e-2, 1e-4)  # f - f*
 ALLOWED = 200.0  # MB of a rank beside its shard, vectors and messages
 VECTORS = 40  # of d float64 numbers: of the solver, of a method, and messages
-PAGE = "full-size.md"
 TRIAL = 8  # a step size is chosen by a run of this part of the passes
 
 
-@setting
-class Options(NamedTuple):
-    """Options of a configuration.
+class Sizes(NamedTuple):
+    """How much is run.
 
-    Parameters
+    Attributes
     ----------
     rows : int
         Rows of the twin, unless data are given.
@@ -76,18 +78,6 @@ class Options(NamedTuple):
     seeds: int = 3
     rates: tuple = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
 
-    def domain(self):
-        """Reject values outside the domain."""
-        for name in ("rows", "workers", "batch", "seeds"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "an integer, at least 1")
-        for name in ("passes", "plain_passes"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "a number above 0")
-        require(self.steps >= TRIAL, "steps", self.steps, f"an integer, at least {TRIAL}")
-        require(self.points >= 2, "points", self.points, "an integer, at least 2")
-        require(self.rows >= self.workers * self.batch, "rows", self.rows, "a batch for each worker at least")
-        good = all(isinstance(rate, (int, float)) and 0 < rate < math.inf for rate in self.rates)
-        require(bool(self.rates) and good, "rates", self.rates, "a list of numbers above 0")
-
 
 class Trained(NamedTuple):
     """A method with the step size that was chosen, seed by seed and record by record.
@@ -96,7 +86,7 @@ class Trained(NamedTuple):
     ----------
     method : str
     rate : float
-        Of `Options.rates`.
+        Of `Sizes.rates`.
     batch, rounds : int
         Rows of a worker in a round, and rounds.
     gap : ndarray of float32, shape (seeds, records)
@@ -139,16 +129,13 @@ class Held(NamedTuple):
 
 def memory(problem: Any, comm: Any) -> list[Held]:
     """What each rank holds, files that are mapped included, and its part of the rows."""
-    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    ranks, rank = comm.Get_size(), comm.Get_rank()
     A: Any = problem.A
     first, end = (problem.n * one // ranks for one in (rank, rank + 1))
     dense = isinstance(A, np.ndarray)
     shard = A[first:end].nbytes if dense else 12 * int(A.indptr[end] - A.indptr[first])
-    held, every = np.array(own_memory(1e-6 * shard)), np.empty((ranks, len(Held._fields)))
-    if comm is None:
-        every[0] = held
-    else:
-        comm.Allgather(held, every)
+    every = np.empty((ranks, len(Held._fields)))
+    comm.Allgather(np.array(own_memory(1e-6 * shard)), every)
     return [Held(*row) for row in every.tolist()]
 
 
@@ -163,7 +150,7 @@ def own_memory(shard: float) -> Held:
     return Held(shard, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, math.nan)
 
 
-def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
+def methods(d: int, options: Sizes) -> dict[str, tuple[Any, int, bool]]:
     """For each method a function of its step sizes, the rows of a round, and whether it takes all rows."""
     few, most = options.batch, options.rows // options.workers
     own: dict[str, Any] = {"shards": "contiguous"}
@@ -181,7 +168,7 @@ def methods(d: int, options: Options) -> dict[str, tuple[Any, int, bool]]:
     }  # fmt: skip
 
 
-def train(problem: Any, least: float, options: Options, seed: int, comm: Any = None) -> list[Trained]:
+def train(problem: Any, least: float, options: Sizes, comm: Any) -> list[Trained]:
     """All methods: their step sizes, each by a short run of another seed; then seed by seed, the methods in turn."""
     ways, workers = methods(problem.d, options), options.workers
     smooth, most_smooth = lipschitz(problem, comm), max_lipschitz(problem)
@@ -190,7 +177,7 @@ def train(problem: Any, least: float, options: Options, seed: int, comm: Any = N
         make, _, whole = ways[name]
         method = make(Constant(rate / smooth) if whole else with_rate(rate / most_smooth, problem.l2))
         every = max(1, length // points)
-        return run(method, problem, steps=length, record_every=every, workers=workers, seed=seed + r, comm=comm)
+        return run(method, problem, steps=length, record_every=every, workers=workers, seed=r, comm=comm)
 
     def last(name: str, rate: float) -> float:
         found = ended(name, rate, max(1, rounds[name] // TRIAL), 1, options.seeds)
@@ -199,13 +186,13 @@ def train(problem: Any, least: float, options: Options, seed: int, comm: Any = N
     rounds: dict[str, int] = {}
     rates: dict[str, float] = {}
     runs: dict[str, list] = {name: [] for name in ways}
-    quiet = True if comm is not None and comm.Get_rank() else None
-    for name in track(ways, "step sizes", here=not quiet):
+    here = comm.Get_rank() == 0
+    for name in track(ways, "step sizes", here=here):
         passes = options.plain_passes if ways[name][1] == 1 else options.passes
         rounds[name] = max(options.points, int(passes * problem.n / (workers * ways[name][1])))
         rounds[name] = options.steps if ways[name][2] else rounds[name]
         rates[name] = min(options.rates, key=partial(last, name))
-    for r, name in track([(r, name) for r in range(options.seeds) for name in ways], "full size", here=not quiet):
+    for r, name in track([(r, name) for r in range(options.seeds) for name in ways], "full size", here=here):
         runs[name].append(ended(name, rates[name], rounds[name], options.points, r))
     return [_trained(name, rates[name], ways[name][1], rounds[name], runs[name], least) for name in ways]
 
@@ -222,10 +209,9 @@ def _trained(name: str, rate: float, batch: int, rounds: int, runs: list, least:
     return Trained(name, rate, batch, rounds, gap, seconds, sent)
 
 
-def collect(quick: bool, seed: int, data: str | None, options: Options, comm: Any = None) -> dict:
-    """All methods on the ranks of ``comm``, or in this process."""
-    if quick:
-        options = options._replace(rows=4096, batch=8, steps=8, points=4, seeds=1, rates=(1.0, 16.0))
+def collect(quick: bool, data: str | None, comm: Any) -> dict:
+    """All methods on the ranks of ``comm``."""
+    options = Sizes(rows=4096, batch=8, steps=8, points=4, seeds=1, rates=(1.0, 16.0)) if quick else Sizes()
     begin = time.perf_counter()
     if data is None:
         source = full_size(options.rows, workers=options.workers, comm=comm)
@@ -237,23 +223,25 @@ def collect(quick: bool, seed: int, data: str | None, options: Options, comm: An
     begin = time.perf_counter()
     found = solve(problem, 1e-10, comm)
     solved = time.perf_counter() - begin
-    own = train(problem, found.fun, options, seed, comm)
+    own = train(problem, found.fun, options, comm)
     A: Any = problem.A
     entries = A.size if isinstance(A, np.ndarray) else A.data.size
     return {
-        "rows": own,
-        "held": memory(problem, comm),
+        "rows": list(map(list, own)),
+        "held": list(map(list, memory(problem, comm))),
         "size": {"name": source.name, "n": problem.n, "d": problem.d, "entries": int(entries)},
         "least": {"f": found.fun, "gap": found.gap},
         "seconds": {"loaded": loaded, "solved": solved},
-        "oversubscribed": comm is not None and oversubscribed(comm),
-        "options": options,
+        "oversubscribed": oversubscribed(comm),
+        "options": options._asdict(),
     }
 
 
-def report(rows: list, held: list, size: dict, least: dict, seconds: dict, oversubscribed: bool, options: Any) -> Study:
+def report(
+    rows: list, held: list, size: dict, least: dict, seconds: dict, oversubscribed: bool, options: dict
+) -> Study:
     """The study of these runs."""
-    rows, held = [Trained(*row) for row in rows], [Held(*row) for row in held]
+    rows, held, sizes = [Trained(*row) for row in rows], [Held(*row) for row in held], Sizes(**options)
     by, d, ranks = {row.method: row for row in rows}, size["d"], len(held)
     end = {name: row.gap[:, -1].astype(float) for name, row in by.items()}
     total = {name: float(row.sent[-1]) for name, row in by.items()}
@@ -277,7 +265,7 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
     said = [
         Statement(
             "memory-as-plain",
-            f"After {options.plain_passes:g} passes Mem-SGD with top-10 is at most a tenth above plain SGD.",
+            f"After {sizes.plain_passes:g} passes Mem-SGD with top-10 is at most a tenth above plain SGD.",
             [at_most_times(end[MEMORY], end[PLAIN], 1.1)],
             f"{pair(MEMORY, PLAIN)}. Plain SGD, whose messages have the {size['entries'] / size['n']:.0f} non-zeros of"
             f" a row, sent {number(total[PLAIN] / total[MEMORY])} times as many bits.",
@@ -333,13 +321,13 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
     ]
     setting = (
         f"Logistic regression on {size['name']}: n = {size['n']:,}, d = {d:,}, {size['entries']:,} non-zeros,"
-        f" l2 = 1/n, {options.workers} workers on {ranks} ranks{' that share cores' if oversubscribed else ''}, each"
+        f" l2 = 1/n, {sizes.workers} workers on {ranks} ranks{' that share cores' if oversubscribed else ''}, each"
         f" with its own rows. f* = {least['f']:.9f}, certified to {number(least['gap'])} in {seconds['solved']:.0f} s;"
         f" f(0) - f* = {number(first)}. Data were made or mapped, and checked, in {seconds['loaded']:.0f} s. Steps are"
         " gamma0/(1 + gamma0 l2 t), gamma0 a rate over max L_i; EF21 takes all rows of a worker, or all but one, and"
-        f" the constant step rate/L. Of {', '.join(f'{rate:g}' for rate in options.rates)} each has the rate with the"
-        f" lowest f after an {TRIAL}th of the steps of another seed. Means over {options.seeds}"
-        f" seed{'s' * (options.seeds > 1)}. Bits are those of a worker's payload; seconds are those of the steps by the"
+        f" the constant step rate/L. Of {', '.join(f'{rate:g}' for rate in sizes.rates)} each has the rate with the"
+        f" lowest f after an {TRIAL}th of the steps of another seed. Means over {sizes.seeds}"
+        f" seed{'s' * (sizes.seeds > 1)}. Bits are those of a worker's payload; seconds are those of the steps by the"
         " clock on the wall, those to a goal until f is first below it."
     )
 
@@ -361,3 +349,7 @@ def report(rows: list, held: list, size: dict, least: dict, seconds: dict, overs
     alt = "f - f* against seconds and against bits that a worker sent, both logarithmic, for six methods"
     title = f"Methods on {ranks} rank{'s' * (ranks > 1)}, at the size of RCV1-v2"
     return Study("full-size", title, setting, {"rows": rows, "held": held}, tables, said, draw, alt)
+
+
+if __name__ == "__main__":
+    job(collect)

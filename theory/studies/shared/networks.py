@@ -1,4 +1,4 @@
-"""Training of a small network in the studies of networks: data, methods with their best steps, comparisons by seeds."""
+"""Training of a small network in the studies of networks: data, methods with their best steps, comparisons, figures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from ...core.random import key
 from ...data import Dataset, rcv1_topics
 from ...measure import student_interval
 from ...methods import LinearSketchFeedback
+from ...plots.text import bits as bits_text
 from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from .conef_training import most_frequent
+from .panels import band, canvas, legend_below
 from .problems import digits, topics_file
 from .report import Table, line
 from .step_search import widened
@@ -269,12 +271,47 @@ def sizes_of(found: Iterable[Task]) -> dict[str, tuple[int, int]]:
 # --- what the pages of these studies share ----------------------------------------------------------------------------
 
 
-def task_tables(rows: Iterable[Trained], sizes: dict, head: str, cells: Callable[[Trained], tuple[str, ...]]):
-    """A table for each task, a row for each method with its best step."""
+def payload(row: Trained, sizes: dict) -> float:
+    """Bits that a worker sends in the whole run."""
+    return row.bits * sizes[row.task][1] * float(row.rounds[-1])
+
+
+def task_tables(rows: Iterable[Trained], sizes: dict, head: str, **own: Callable[[Trained], str]) -> list[Table]:
+    """A table for each task, a row for each method with its best step.
+
+    Parameters
+    ----------
+    rows : iterable of Trained
+    sizes : dict
+        As `sizes_of` returns it.
+    head : str
+        The columns, as `line` reads them: each is one of those below, or of ``own``.
+    **own : callable
+        By the name of a column, up to a comma: its text for a row.
+
+    Returns
+    -------
+    list of Table
+    """
+    columns: dict[str, Callable[[Trained], str]] = {
+        "method": lambda row: row.method,
+        "step": step_text,
+        "rounds": lambda row: f"{int(row.rounds[-1]):,}",
+        "gradients of a worker": lambda row: f"{row.samples[-1]:,.0f}",
+        "bits a coordinate": lambda row: f"{row.bits:.3g}",
+        "payload": lambda row: bits_text(payload(row, sizes)) if row.success else "-",
+        "memory, kB": lambda row: f"{row.memory / 1e3:,.1f}",
+        "training loss": training_loss,
+        "held-out loss": lambda row: interval(row.test_loss[:, -1]) if row.success else "-",
+        "held-out accuracy, %": lambda row: percent(row) if row.success else "-",
+    }
+    shown = [own.get(name.partition(",")[0]) or columns[name] for name in line(head)]
     best = best_of(rows)
     return [
         Table(
-            f"{name}: n = {n:,}, d = {d:,}", line(head), [cells(row) for (task, _), row in best.items() if task == name]
+            f"{name}: n = {n:,}, d = {d:,}",
+            line(head),
+            [tuple(show(row) for show in shown) for (task, _), row in best.items() if task == name],
         )
         for name, (n, d) in sizes.items()
     ]
@@ -373,3 +410,58 @@ def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "acc
     rule = functools.partial(at_most, margin=margin)
     rows = best_of(rows).values()
     return Compare(functools.partial(costs, of=of), pairs, rule, ("task",), show=show, named=named)(rows)
+
+
+# --- the figure -------------------------------------------------------------------------------------------------------
+
+
+def by_groups(
+    rows: list[Trained], sizes: Iterable[str], at: Callable[[Trained], float], label: str, scale: str = "log"
+):
+    """For each task held-out accuracy against a cost, and training loss against rounds for the best of each group.
+
+    Parameters
+    ----------
+    rows : list of Trained
+    sizes : iterable of str
+        The tasks.
+    at : callable
+        ``at(row)`` returns the cost.
+    label, scale : str
+        Of the axis of the costs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    names = list(sizes)
+    groups = list(dict.fromkeys(row.group for row in rows))
+    with canvas(len(names), 2, 0.8 + 2.3 * len(names)) as (figure, grid):
+        for (left, right), task in zip(grid, names, strict=True):
+            mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
+            for group in groups:
+                here = [row for row in mine if row.group == group]
+                costs = [at(row) for row in here]
+                accuracies = [100.0 * row.accuracy[:, -1].astype(float) for row in here]
+                (line,) = left.plot(costs, [part.mean() for part in accuracies], linestyle="", label=group)
+                spread = [(part.mean() - part.min(), part.max() - part.mean()) for part in accuracies]
+                if here:
+                    left.errorbar(
+                        costs,
+                        [part.mean() for part in accuracies],
+                        yerr=np.transpose(spread),
+                        linestyle="",
+                        marker="",
+                        color=line.get_color(),
+                        elinewidth=0.7,
+                    )
+                    row = min(here, key=lambda one: one.end)
+                    shown = row.rounds > 0
+                    look = {"marker": "", "color": line.get_color()}
+                    band(right, row.rounds[shown], row.loss.astype(float)[:, shown], **look)
+            left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
+            right.set(yscale="log", xlabel="rounds", ylabel="training loss")
+            left.set_title(task)
+            right.set_title(f"{task}, best of each kind")
+        legend_below(figure, grid[0, 0])
+    return figure
