@@ -40,22 +40,6 @@ def _(context):
 
 
 @claim(
-    "elias.envelope",
-    of=bounds.elias_envelope,
-    subject=omega_length,
-    mutants={"the delta code": WRONG["the delta code"], "k = 0 coded, too": WRONG["k = 0 coded, too"]},
-)
-def _(context):
-    for low, high in ((1, 2), (2, 4), (4, 16), (16, 32), (128, 256)):
-        for share in (0.0, 0.3):  # of K = high
-            mean = (1.0 - share) * context.subject(low) + share * context.subject(high)
-            predicted = bounds.elias_envelope((1.0 - share) * low + share * high)
-            yield equality(f"E|omega(K)|, K = {high} with probability {share}, else {low}", mean, predicted)
-    excess = [context.subject(k) - bounds.elias_envelope(k) for k in range(1, 3000)]
-    yield upper("largest |omega(k)| - envelope(k), k < 3000", max(excess), 1e-12)
-
-
-@claim(
     "elias.gaps",
     of=bounds.elias_gaps,
     subject=omega_length,

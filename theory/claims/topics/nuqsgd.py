@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 
 from ... import bounds
-from ...compressors import NUQSGD, compress
-from ...core.random import key
-from .. import claim, equality, upper
+from ...compressors import NUQSGD
+from .. import claim, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants.quantizers import DOWN, INVERTED, NEAREST, NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 
@@ -90,24 +89,6 @@ compressor_law(
     of=bounds.chord_nonzeros,
     mutants=ROUNDED | ZERO | FEWER,
 )
-
-
-@claim(
-    "nuqsgd.positions",
-    of=bounds.chord_positions,
-    subject=lambda s, v, seed: compress(NUQSGD(s), v, key(seed, 0), wire_dtype=np.float64),
-    mutants={
-        name: lambda s, v, seed, wrong=wrong: wrong(s)(v, 1, np.random.default_rng(seed))[0]
-        for name, wrong in (ROUNDED | ZERO | SWAP).items()
-    },
-)
-def _(context):
-    s, copies, values = 10, context.samples(20_000, 8_000), np.array([1.0, 3.0, 8.0, 20.0])
-    v, levels = np.repeat(values, copies), bounds.geometric_levels(s)
-    received = np.abs(context.subject(s, v, context.stream()))
-    drawn = np.abs(received[:, None] / np.linalg.norm(v) - levels).argmin(axis=1).reshape(values.size, copies)
-    for value, index, position in zip(values, drawn, bounds.chord_positions(v, levels)[::copies], strict=True):
-        yield equality(f"mean index of the level, |v_i| = {value:g} of {copies} each, s={s}", index, position)
 
 
 compressor_law(

@@ -161,25 +161,6 @@ def _(context):
 
 
 @claim(
-    "pl.logistic-curvature",
-    of=bounds.logistic_curvature,
-    subject=0.0,
-    mutants={"a tenth further out": 0.1},
-)
-def _(context):
-    both = logistic((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)  # the second derivative is even
-
-    def second(m, h=1e-4):
-        return float((gradient(both, np.array([m + h])) - gradient(both, np.array([m - h])))[0]) / (2.0 * h)
-
-    for R in (0.5, 3.0):
-        bound = bounds.logistic_curvature(R)
-        yield identity(f"second derivative at m=R={R:g}", second(R + context.subject), bound, tolerance=1e-6)
-        inside = min(second(m) for m in np.linspace(-R, 0.99 * R, 50)[1:])
-        yield lower(f"least second derivative inside, R={R:g}", inside, bound)
-
-
-@claim(
     "pl.strongly-convex",
     of=bounds.strong_convexity_gap,
     subject=gradient,

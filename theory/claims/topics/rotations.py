@@ -9,8 +9,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from ... import bounds
-from ...compressors import LloydMax, Rotated, ScaledSign, Sign, compress, eden, encode
-from ...core.random import key
+from ...compressors import LloydMax, Rotated, ScaledSign, Sign, eden, encode
 from ...wire import open_frame
 from .. import certain, claim, equality, identity, upper
 from ..laws import equal_magnitudes
@@ -39,17 +38,6 @@ def without_signs():
         H = scipy.linalg.hadamard(v.size) / math.sqrt(v.size)
         x = H @ v
         return np.tile(H @ np.where(x < 0.0, -1.0, 1.0) * np.abs(x).mean(), (samples, 1))
-
-    return restored
-
-
-def fixed_rotation(bits: int, uniform: bool):
-    """EDEN with one bit, where every message is rotated in the same way."""
-
-    def restored(v, rng, samples):
-        R, _ = np.linalg.qr(rng.standard_normal((v.size, v.size)))
-        x = R @ v
-        return np.tile(R.T @ np.where(x < 0.0, -1.0, 1.0) * (v @ v) / np.abs(x).sum(), (samples, 1))
 
     return restored
 
@@ -121,24 +109,6 @@ def _(context):
 
 
 @claim(
-    "rotation.eden.unbiased",
-    of=bounds.rotated_sign_variance,
-    subject=eden,
-    mutants={
-        "random signs times Hadamard": lambda bits, uniform: eden(bits),
-        "the best scale": lambda bits, uniform: eden(bits, False, uniform),
-        "the same rotation in every message": fixed_rotation,
-    },
-)
-def _(context):
-    samples = context.samples(16_000, 4_000)
-    for bits in (1, 2, 3):
-        v = pair(8, 0.5) + 0.25 * spike(8)
-        _, cross = sampled(context, context.subject(bits, uniform=True), v, samples, bits)
-        yield equality(f"||E Q(v) - v||^2/||v||^2, {bits} bits, d=8", cross, 0.0)
-
-
-@claim(
     "rotation.eden.variance",
     of=bounds.rotated_sign_variance,
     subject=partial(eden, 1, uniform=True),
@@ -178,64 +148,9 @@ def _(context):
             yield identity(f"error of the worst message, r={ratio}, d={d}", error.max(), predicted, 1e-9)
 
 
-def own_rotations(v, workers: int, stream) -> np.ndarray:
-    """The mean of the messages of workers that all have v, each with a rotation of its own."""
-    c = eden(1, uniform=True)
-    return np.mean([compress(c, v, key(stream, i), wire_dtype=np.float64) for i in range(workers)], axis=0)
-
-
-def one_rotation(v, workers: int, stream) -> np.ndarray:
-    """All workers rotate in the same way."""
-    return own_rotations(v, 1, stream)
-
-
-def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
-    c = eden(1)
-    return np.mean([compress(c, v, key(stream, i), wire_dtype=np.float64) for i in range(workers)], axis=0)
-
-
-@claim(
-    "rotation.workers",
-    of=bounds.rotated_sign_variance,
-    subject=own_rotations,
-    mutants={"the same rotation on every worker": one_rotation, "random signs times Hadamard": _hadamard_mean},
-)
-def _(context):
-    samples, d = context.samples(3_000, 1_200), 8
-    context.used.add("compressor")
-    for workers in (2, 8):
-        v = pair(d, 0.5)
-        found = [np.sum((context.subject(v, workers, context.stream(workers, i)) - v) ** 2) for i in range(samples)]
-        predicted = bounds.rotated_sign_variance(d) / workers
-        yield equality(f"error of the mean, N={workers}, d={d}", np.array(found) / (v @ v), predicted)
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
 def _sent(v, bits: int, uniform: bool) -> int:
     """The payload of an encoded message."""
     return open_frame(encode(eden(bits, uniform=uniform), v, 0)).payload_bits
-
-
-def _padding_left_out(v, bits: int, uniform: bool) -> int:
-    padding = 0 if uniform else (1 << (v.size - 1).bit_length()) - v.size
-    return _sent(v, bits, uniform) - bits * padding
-
-
-@claim(
-    "rotation.bits",
-    of=bounds.rotated_bits,
-    subject=_sent,
-    mutants={
-        "padding left out": _padding_left_out,
-        "the key left out": lambda *given: _sent(*given) - 64,
-        "the scale left out": lambda *given: _sent(*given) - 32,
-    },
-)
-def _(context):
-    context.used.add("compressor")
-    for d, bits, uniform in ((64, 1, False), (65, 1, False), (100, 3, False), (1, 2, False), (65, 2, True)):
-        found = context.subject(context.normal(d), bits, uniform)
-        label = f"bits, d={d}, b={bits}{', uniform' if uniform else ''}"
-        yield identity(label, found, bounds.rotated_bits(d, bits, uniform), tolerance=0.0)

@@ -11,8 +11,8 @@ from ... import bounds
 from ...compressors import Identity, RandK
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...problems import function, gradient, lipschitz, logistic, max_lipschitz, quadratic, ridge, second_moment, value
-from .. import assumption, claim, equality, identity, upper
+from ...problems import function, quadratic
+from .. import assumption, claim, equality, upper
 from ..laws import loglog_rate
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
@@ -92,22 +92,6 @@ def _(context):
     yield fits(path)
 
 
-@claim(
-    "sgd.inverse-time.slope",
-    of=bounds.sgd_inverse_time_exact,
-    subject=InverseTime(c=1.0, mu=MU, shift=1.0),
-    mutants={
-        "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),
-        "a constant step": InverseTime(1e8, MU, 1e9),
-    },
-)
-def _(context):
-    found = distances(context, context.subject, (10, 200), start=1.0, replicas=context.samples(1000, 500))
-    times = [T for T in found if T]
-    yield loglog_rate("slope of E||x_T||^2 in T", times, [found[T] for T in times], -1.0)
-    yield "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do"
-
-
 CONSTANT = {
     "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), 1),
     "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), 2),
@@ -149,25 +133,6 @@ def _(context):
     floor = bounds.sgd_constant_step_floor(MU, gamma, second, form="bound")
     yield equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor)
     yield fits(path)
-
-
-@claim(
-    "sgd.level-set",
-    of=bounds.level_set_second_moment,
-    subject=max_lipschitz,
-    mutants={"L in place of L_max": lipschitz},
-)
-def _(context):
-    problem, x = ridge((2.0 * np.eye(2), np.zeros(2)), 0.0), np.array([0.0, 3.0])  # f_i = 2 x_i^2
-    bound = bounds.level_set_second_moment(context.subject(problem), value(problem, x))
-    yield identity("two orthogonal rows: E||grad f_i||^2", second_moment(problem, x), bound)
-    squared = float(gradient(problem, x) @ gradient(problem, x))
-    yield identity("||grad f||^2", squared, bounds.level_set_gradient(lipschitz(problem), value(problem, x), 0.0))
-    rows = context.normal((8, 3)), np.sign(context.normal(8, "labels"))
-    regression = logistic(rows, l2=0.1)
-    for x in context.normal((3, 3), "x"):
-        bound = bounds.level_set_second_moment(context.subject(regression), value(regression, x))
-        yield upper("logistic regression: E||grad f_i||^2", second_moment(regression, x), bound)
 
 
 @claim(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors import QSGD, OptimalSparsifier, RandK, compress
+from ...compressors import QSGD, compress
 from ...measure import empirical_entropy, mean_interval
 from .. import claim, equality, identity, lower
 from ..checks import SURE
-from ..laws import gaussian
 
 D = 4096
 
@@ -42,23 +41,6 @@ def _(context):
         yield lower(f"bits a coordinate, Gaussian, d={D}, s={s}, omega={omega.estimate:.4g}", bits, least)
         contracted = bounds.least_bits(D, 1.0 / (1.0 + omega.low)) / D
         yield identity("the same, of the contraction Q/(1 + omega)", contracted, least, 1e-9)
-
-
-@claim(
-    "sparsifier.least-variance",
-    of=bounds.least_variance,
-    subject=lambda k: OptimalSparsifier(budget=k),
-    mutants={
-        "twice the non-zeros": lambda k: OptimalSparsifier(budget=2 * k),
-        "not multiplied by d/k": RandK,
-    },
-)
-def _(context):
-    for vector, k in ((gaussian(1000), 100), (gaussian(1000, 3), 10)):
-        v = vector.make(context)
-        found = context.moments(context.subject(k), v, context.samples(8000, 2000), k)
-        yield lower(f"variance, {vector.label}, k={k}", found.variance, bounds.least_variance(v, k) * (1.0 - 0.05))
-        yield equality(f"variance, {vector.label}, k={k}, attained", found.variance, bounds.least_variance(v, k))
 
 
 def dithered(subtracted):

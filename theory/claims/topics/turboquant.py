@@ -8,55 +8,7 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import QSGD, Rotated, Sign, compress, eden
-from .. import claim, equality, identity, lower, upper
-
-
-def _equally_likely(bits: int) -> np.ndarray:
-    """Means of cells that are all equally likely."""
-    from scipy.stats import norm  # slow to import
-
-    ends = norm.ppf(np.linspace(0.5, 1.0, 2 ** (bits - 1) + 1))
-    return 2**bits * (norm.pdf(ends[:-1]) - norm.pdf(ends[1:]))
-
-
-def _equally_spaced(bits: int) -> np.ndarray:
-    """Odd multiples of half a step, that of the Lloyd-Max levels next to 0."""
-    return bounds.lloyd_max_levels(bits)[0] * (2.0 * np.arange(2 ** (bits - 1)) + 1.0)
-
-
-def _distortion(levels) -> float:
-    """E(x - Q(x))^2 of a normal number that goes to the nearest level, cell by cell by Gauss-Legendre quadrature."""
-    at, weight = np.polynomial.legendre.leggauss(60)
-    ends, total = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [levels[-1] + 1.0]]), 0.0
-    cells = [*zip(ends[:-1], ends[1:], levels, strict=True)]
-    cells += [(ends[-1] + t, ends[-1] + t + 1.0, levels[-1]) for t in range(12)]  # the tail, to beyond 12
-    for low, high, level in cells:
-        x = 0.5 * (low + high) + 0.5 * (high - low) * at
-        total += (high - low) * float(weight @ ((x - level) ** 2 * np.exp(-0.5 * x * x)))
-    return total / math.sqrt(2.0 * math.pi)  # half the length, and both signs
-
-
-@claim(
-    "lloyd-max.distortion",
-    of=bounds.lloyd_max_distortion,
-    subject=bounds.lloyd_max_levels,
-    mutants={
-        "equally likely levels": _equally_likely,
-        "equally spaced levels": _equally_spaced,
-        "one percent too large": lambda bits: 1.01 * bounds.lloyd_max_levels(bits),
-    },
-)
-def _(context):
-    for bits in (1, 2, 3, 4, 8):
-        levels = context.subject(bits)
-        label = f"error by quadrature, {bits} bits"
-        yield identity(label, _distortion(levels), bounds.lloyd_max_distortion(bits), 1e-9)
-        for i in {0, len(levels) - 1}:
-            for factor in (0.99, 1.01):
-                other = np.array(levels)
-                other[i] *= factor
-                label = f"error with level {i + 1} times {factor}, {bits} bits"
-                yield lower(label, _distortion(other), bounds.lloyd_max_distortion(bits))
+from .. import claim, equality, identity, upper
 
 
 def _long_errors(context, c, samples: int, *path) -> np.ndarray:
