@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from .closed_form import formula
 from .gossip import spectrum
 
-FORMS = ("derived", "quoted")
 RATES = {"theorem": 82.0, "derived": 17.0}
 
 
@@ -171,11 +170,6 @@ def _growth(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
             :, None
         ]
     return M
-
-
-def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
-    """Matrix of one round on the second moments of all modes."""
-    return np.eye(3 * values.size) + _growth(values, kept, gamma)
 
 
 def _log_factor(values: np.ndarray, kept: float, gamma: float) -> float:

@@ -12,17 +12,6 @@ from typing import NamedTuple
 from ..core import require
 from .closed_form import formula
 
-ALLREDUCE = (
-    "ring",
-    "recursive-doubling",
-    "rabenseifner",
-    "tree",
-    "server",
-    "server-overlapped",
-    "server-sharded",
-)
-ALLGATHER = ("ring", "doubling")
-
 
 class CollectiveCost(NamedTuple):
     """Start-ups, words sent and words added on the critical path of a collective operation.

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from ..core import require
 from .closed_form import formula
 
-GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
-
 
 @formula("workers >= 3")
 def ring_gossip_factor(workers: int) -> float:

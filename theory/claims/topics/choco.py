@@ -16,8 +16,6 @@ from ...problems import logistic
 from .. import claim, equality, identity, lower, upper
 from .gossip import flat
 
-CHOCO = "Koloskova, Stich, Jaggi, Decentralized stochastic optimization and gossip algorithms with compressed"
-ICML = f"{CHOCO} communication, ICML 2019, Theorem 2"
 GRAPHS: tuple[tuple[Any, int], ...] = ((Complete(), 4), (Hypercube(), 8), (Torus(), 16), (Ring(), 8), (Ring(), 100))
 
 

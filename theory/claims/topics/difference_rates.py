@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Identity, RandK, Scaled, TopK
-from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV, ErrorFeedback, ParallelSGD
+from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law, crossing, gaussian
@@ -137,11 +137,6 @@ def _(context):
         gaps, squares = descended(context, name, step, 400)
         law = context.subject(400, step=step, mu=mu, gap=gaps[0], error=squares[0], decay=decay)
         yield upper(f"{name}, f(x_400) - f*", float(gaps[-1]), law, trivial=gaps[0])
-
-
-def with_memory(compressor, feedback=ErrorFeedback):
-    """Error feedback with a short step."""
-    return ParallelSGD(compressor, unchanging(0.05), feedback=feedback())
 
 
 @claim(

@@ -12,8 +12,6 @@ from ...compressors.optimal_sparsifier import magnitude
 from .. import claim, equality, identity, lower, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
 
-ATOMO = "[wang2018atomo]"
-
 
 def atomo(v, budget: float) -> np.ndarray:
     """ATOMO's Algorithm 1 verbatim: the largest first, p = 1 while the rest is unbalanced."""

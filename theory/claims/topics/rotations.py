@@ -9,14 +9,10 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from ... import bounds
-from ...compressors import LloydMax, Rotated, ScaledSign, Sign, eden, encode
-from ...wire import open_frame
+from ...compressors import LloydMax, Rotated, ScaledSign, Sign, eden
 from .. import certain, claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .sign import spike
-
-DRIVE = "[vargaftik2021drive]"
-EDEN = "[vargaftik2022eden]"
 
 
 def drive(uniform: bool):
@@ -149,8 +145,3 @@ def _(context):
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
-
-
-def _sent(v, bits: int, uniform: bool) -> int:
-    """The payload of an encoded message."""
-    return open_frame(encode(eden(bits, uniform=uniform), v, 0)).payload_bits

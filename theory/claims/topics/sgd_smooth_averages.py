@@ -5,8 +5,7 @@ from __future__ import annotations
 from ... import bounds
 from ...compressors import Identity
 from ...methods import ParallelSGD
-from ...methods.schedules import Constant, InverseTime, Uniform
-from ...problems import function
+from ...methods.schedules import InverseTime
 from .. import claim, equality
 from .sgd import filled, fits
 
@@ -29,10 +28,3 @@ def _(context):
 
 
 # --- convex: no strong convexity --------------------------------------------------------------------------------------
-
-
-def descended(context, slope, start, step, steps):
-    """The mean of x_0, ..., x_{T-1} of subgradient descent, by the package's run."""
-    method = ParallelSGD(Identity(), step=Constant(context.subject * step), average=Uniform())
-    problem = function(lambda x: 0.0, slope, d=len(start))
-    return context.run64(method, problem, steps=steps, x0=start).x

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bucketed, ScaledSign, Sign, TwoScaleSign, encode, majority_vote
+from ...compressors import Bucketed, ScaledSign, TwoScaleSign, encode
 from ...wire import open_frame
 from .. import claim, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
@@ -174,10 +174,3 @@ def _(context):
             bits = context.subject(v, bucket, sign)
             predicted = bounds.bucketed_bits(v.size, bucket, 1, floats=scales)
             yield identity(f"bits, {vector.label}, m={bucket}, scales {scales}", bits, predicted, tolerance=0.0)
-
-
-def vote(vectors) -> int:
-    """The payloads of one majority vote, up and down."""
-    voted = majority_vote(vectors)
-    up = sum(open_frame(encode(Sign(), v, 0)).payload_bits for v in vectors)
-    return up + len(vectors) * open_frame(encode(Sign(), voted, 0)).payload_bits
