@@ -172,3 +172,21 @@ def _(context):
             yield equality(f"{label}: measured and exact", steps * samples, factor @ true)
             yield limit(f"{label}: exact and limit", factor @ found, least, 0.02 * least)
     yield "at T = 500 the exact law is within 2 % of its limit"
+
+
+# --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
+
+
+@claim(
+    "sgd.smooth-last",
+    of=bounds.sgd_smooth_last,
+    subject=1.0,
+    mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
+)
+def _(context):
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
+    for T in (100, 3):
+        bound = bounds.sgd_smooth_last(T, mu=1.0, lipschitz=1.0, second_moment=1.0)
+        yield equality(f"E f(x_T) - f*, T={T}", path[T] ** 2 / 2.0, bound)
+    yield fits(path)
