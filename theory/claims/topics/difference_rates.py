@@ -139,33 +139,6 @@ def _(context):
         yield upper(f"{name}, f(x_400) - f*", float(gaps[-1]), law, trivial=gaps[0])
 
 
-@claim(
-    "ef21.exact",
-    of=bounds.exact_feedback_rate,
-    subject=lambda step: by_differences_at(step),
-    mutants={
-        "a step 10 % longer": lambda step: by_differences_at(1.1 * step),
-        "a step 10 % shorter": lambda step: by_differences_at(0.9 * step),
-        "half of each message is learnt": lambda step: by_differences_at(step, LEARNS_HALF),
-    },
-    see=("ef.exact", "ef.exact.workers"),
-)
-def _(context):
-    for kappa, s, workers in ((4.0, 0.05, 1), (10.0, 0.3, 3)):
-        delta, problem = 1.0 - s**2, quadratic(np.array([1.0, kappa]), covariance=0.0)
-        step = bounds.exact_feedback_step(delta, mu=1.0, lipschitz=kappa)
-        known = dict(x0=np.ones(2), seed=0, workers=workers)
-        for name, made in (("EF21", context.subject), ("EF21-P", lambda step: by_differences_at(step, EF21P))):
-            near, far = (context.run64(made(step)(delta), problem, steps=T, **known).last for T in (60, 62))
-            found, rate = float(np.linalg.norm(far) / np.linalg.norm(near)), bounds.exact_feedback_rate(delta, kappa)
-            yield identity(f"||x_62||/||x_60||, {name}, N={workers}, L/mu={kappa:g}, s={s:g}", found, rate, 1e-4)
-
-
-def by_differences_at(step: float, made=EF21):
-    """EF21 with C(v) = (1 + s) v, of the contraction delta."""
-    return lambda delta: made(Scaling(delta, over=True), unchanging(step))
-
-
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
