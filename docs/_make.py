@@ -87,7 +87,6 @@ CLAIM_TOPICS = {
     "half": "Half precision",
     "sign": "Signs",
     "sketch": "Count sketches",
-    "lloyd-max": "Lloyd-Max levels",
     "rotation": "Rotations",
     "qjl": "Signs of Gaussian projections",
     "multilevel": "Multilevel compression",

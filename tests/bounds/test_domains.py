@@ -184,7 +184,6 @@ def test_the_bibliography_has_what_a_reference_needs():
         (lambda: bounds.pareto_order_mean(2, 0, shape=2.0), "k: got 0"),
         (lambda: bounds.pareto_order_mean(3, 1, shape=2.0, scale=-1.0), "scale: got -1"),
         (lambda: bounds.fastest_k(3, shape=-1.0), "shape: got -1"),
-        (lambda: bounds.gossip_rounding(8, 1000, -1.0), "largest: got -1"),
         (lambda: bounds.inclusion_probabilities(5, [1.0, 2.0]), "k: got 5"),
         (lambda: bounds.gossip_gap(None, 16), "graph: got None"),
         (lambda: bounds.growing_batch_limit(0.5, curvature=0, lipschitz=2.0), "curvature: got 0"),

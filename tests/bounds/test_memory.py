@@ -295,15 +295,6 @@ def simulate_diana(runs, omega, workers, s, steps, rng):
     return x**2
 
 
-def simulate_marina(runs, p, omega, workers, s, steps, rng):
-    x, g = np.ones(runs), np.zeros(runs)
-    for _ in range(steps):
-        moved = x - s * g
-        q = (1 + omega) * (rng.random((workers, runs)) < 1 / (1 + omega)) * (moved - x)
-        x, g = moved, np.where(rng.random(runs) < p, moved, g + q.mean(axis=0))
-    return x**2
-
-
 def simulate_ef21(runs, p, workers, s, steps, rng):
     x, g = np.ones(runs), np.zeros((workers, runs))
     for _ in range(steps):
@@ -318,7 +309,6 @@ def test_moment_matrices_against_simulations():
     for found, exact in (
         (simulate_error_feedback(3000, 20, 6, 2, 0.7, steps, rng), methods.error_feedback(0.7, 0.3, 2)),
         (simulate_ef21(runs, 0.3, 2, 0.7, steps, rng), methods.ef21(0.7, 0.3, 2)),
-        (simulate_marina(runs, 0.3, 2.0, 3, 0.7, steps, rng), methods.marina(0.7, 0.3, 2.0, 3)),
         (simulate_diana(runs, 2.0, 2, 0.7, steps, rng), methods.diana(0.7, 2.0, 2)),
     ):
         exact = np.linalg.matrix_power(methods.moment_matrix(exact), steps)[0, 0]
@@ -331,7 +321,6 @@ def test_moment_matrices_against_simulations():
         (methods.descent, bounds.dcgd_frontier, [(9.0, 1), (9.0, 3), (0.2, 2)]),
         (methods.error_feedback, bounds.ef_frontier, [(0.05, 1), (0.5, 1), (0.3, 2), (0.9, 3), (0.1, 4)]),
         (methods.ef21, bounds.ef_frontier, [(0.05, 1), (0.5, 1), (0.3, 2), (0.9, 3), (0.1, 4)]),
-        (methods.marina, bounds.marina_frontier, [(0.5, 1.0, 1), (0.1, 9.0, 4), (0.9, 5.0, 3), (2 / 3, 3.0, 2)]),
         (methods.diana, bounds.diana_frontier, [(1.0, 1), (9.0, 4), (0.1, 3), (3.0, 2)]),
     ],
 )
@@ -346,7 +335,7 @@ def test_frontiers_against_the_moments(method, frontier, settings):
 
 
 def test_frontiers_in_their_limits():
-    assert bounds.ef_frontier(1.0, 7) == bounds.marina_frontier(1.0, 5.0, 3) == 2
+    assert bounds.ef_frontier(1.0, 7) == 2
     assert bounds.diana_frontier(0.0, 3) == bounds.dcgd_frontier(0.0) == bounds.dcgd_frontier(9.0, math.inf) == 2
     for p in (0.1, 0.6):
         edge = bounds.ef_frontier(p, math.inf)
@@ -356,16 +345,6 @@ def test_frontiers_in_their_limits():
             assert (np.abs(np.linalg.eigvals(step)).max() < 1) == stable
     assert bounds.diana_frontier(9.0, 10**9) == pytest.approx(2, rel=1e-6)
     assert bounds.diana_frontier(9.0, math.inf) == pytest.approx(2, rel=1e-12)
-
-
-@pytest.mark.parametrize("p", [0.1, 0.5, 1.0])
-def test_cycles_of_error_feedback(p):
-    waits = np.arange(1, 3000)
-    law = p * (1 - p) ** (waits - 1.0)
-    for s in (0.01, 0.3, 1.5):
-        assert bounds.ef_cycle_factor(p, s) == pytest.approx(law @ (1 - s * waits) ** 2, rel=1e-9)
-    assert bounds.ef_cycle_factor(p, bounds.ef_frontier(p)) == pytest.approx(1.0)
-    assert bounds.ef_cycle_factor(p, bounds.ef_frontier(p) / 2) == pytest.approx((1 - p) / (2 - p), abs=1e-12)
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------

@@ -42,33 +42,6 @@ def test_the_recipe_where_nothing_is_to_do():
     assert bounds.sgd_steps_for(0.1, mu=1.0, second_moment=1.0, distance=0.05)[1] == 0
 
 
-def test_the_convex_recipe_is_the_best_constant_step():
-    eps, second, distance = 0.05, 3.0, 2.0
-    step, steps = bounds.sgd_convex_steps_for(eps, second_moment=second, distance=distance)
-    promised = bounds.sgd_convex(steps, step=step, second_moment=second, distance=distance)
-    assert promised <= eps
-    others = [bounds.sgd_convex(steps, step=s * step, second_moment=second, distance=distance) for s in (0.8, 1.25)]
-    assert min(others) > promised
-
-
-def test_convex_bound_is_attained_by_a_kink():
-    # f = G|x|, noise +-sigma, one step gamma from 0 and back: E f = the bound less E x_T^2/(2 gamma T), exactly
-    G, sigma, gamma, T = 0.5, 1.0, 0.25, 7
-    law, total, visits = {0.0: 1.0}, 0.0, 0.0  # visits: at 0 the subgradient is 0, not of size G
-    for _ in range(T):
-        visits += law.get(0.0, 0.0)
-        total += sum(p * G * abs(x) for x, p in law.items()) / T
-        after = {}
-        for x, p in law.items():
-            for noise in (sigma, -sigma):
-                y = round(x - gamma * (G * np.sign(x) + noise), 12)
-                after[y] = after.get(y, 0.0) + p / 2
-        law = after
-    left = sum(p * x**2 for x, p in law.items()) / (2 * gamma * T)
-    bound = bounds.sgd_convex(T, step=gamma, second_moment=G**2 + sigma**2, distance=0.0)
-    assert total + left + gamma * G**2 / 2 * visits / T == pytest.approx(bound, rel=1e-12)
-
-
 @pytest.mark.parametrize("c", [0.51, 0.75, 1.0, 1.5, 2.0, 7.3])
 def test_scaled_inverse_time_covers_the_worst_case_of_its_recursion(c):
     mu, second = 0.7, 1.3
@@ -156,13 +129,6 @@ def test_averages_by_hand():
     assert bounds.sgd_uniform_average_lower(4, c=8.0, form="paper") == 0.0  # T_0 = 4
     assert bounds.sgd_uniform_average_lower(9, c=8.0) == pytest.approx(8 / 72 / 8)
     assert bounds.sgd_uniform_average_lower(6, c=8.0, form="paper") == pytest.approx(8 / 96 * (1 / 4 + 1 / 5))
-    assert bounds.sgd_smooth_average(1, mu=1.0, lipschitz=1.0, second_moment=1.0) == 0.5
-    for T in (2, 3, 10, 1000):
-        sharp, simple, paper = (
-            bounds.sgd_smooth_average(T, mu=0.5, lipschitz=2.0, second_moment=3.0, form=form)
-            for form in ("sharp", "simple", "paper")
-        )
-        assert sharp < simple < paper
     weights = np.arange(1000) >= 500
     steps = 1 / (0.1 * np.arange(1, 1001))
     assert bounds.sgd_average(steps, weights, mu=0.1, second_moment=1.0) < bounds.sgd_suffix_average(
@@ -232,13 +198,10 @@ DOORS = [
     (bounds.sgd_steps_for, {"accuracy": 0.6, "distance": 1.0, **STEP}, "accuracy"),
     (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": -1.0, **STEP}, "distance"),
     (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": 1.0, "floor_share": 1.0, **STEP}, "floor_share"),
-    (bounds.sgd_convex, {"steps": 0, "step": 1.0, "second_moment": 1.0, "distance": 1.0}, "steps"),
-    (bounds.sgd_convex_steps_for, {"accuracy": 0.0, "second_moment": 1.0, "distance": 1.0}, "accuracy"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 0.5, **STEP}, "c"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "quoted", **STEP}, "distance"),
     (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "paper", **STEP}, "form"),
     (bounds.sgd_smooth_last, {"steps": 5, "lipschitz": 0.5, **STEP}, "lipschitz"),
-    (bounds.sgd_smooth_average, {"steps": 5, "lipschitz": 1.0, "form": "printed", **STEP}, "form"),
     (bounds.sgd_suffix_average, {"steps": 5, "alpha": 1.0, **STEP}, "alpha"),
     (bounds.sgd_uniform_average_lower, {"steps": 2.5}, "steps"),
     (bounds.sgd_uniform_average_logarithm, {"c": 0.0}, "c"),

@@ -52,7 +52,7 @@ def test_the_draw_depends_on_the_seed_alone():
 def test_a_private_function_belongs_to_the_formulas_that_use_it():
     known = {function.__name__: function for function in every_function()}
     assert {"lloyd_max_levels", "_positive_levels"} <= used_by(known["_cells"])
-    assert "lloyd-max.distortion" in calling(known["_cells"], RECORDS)
+    assert "rotation.eden.limit" in calling(known["_cells"], RECORDS)
 
 
 def test_what_is_noticed_disclosed_and_neither():

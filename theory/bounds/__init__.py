@@ -25,7 +25,6 @@ from .contractive import *
 from .cr_psgd_catalyst import *
 from .delay import *
 from .difference_gossip import *
-from .difference_limits import *
 from .difference_rates import *
 from .diversity import *
 from .dpsgd import *

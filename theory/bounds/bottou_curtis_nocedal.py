@@ -79,7 +79,6 @@ def bottou_constant_step(
 
     Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
     Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
-    Title (logistic.constant-step): Constant steps on logistic regression.
     Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
     ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
@@ -88,18 +87,13 @@ def bottou_constant_step(
     alpha L).
     Statement (constant-step.paper): E f(x_T) - f* <= alpha L M/(2c) + (1 - alpha c)^T (f(x_0) - f* - alpha L M/(2c))
     for alpha <= 1/L.
-    Statement (logistic.constant-step): sgd.constant-step.bound, bottou.constant-step and sgd.smooth-convex hold on
-    logistic
-    regression.
     Kind: tight (sharp; an equality at every T for f = (L/2)||x||^2 and noise of variance M).
-    Kind (logistic.constant-step): upper.
     Latex (sharp): \mathbb{E}f(x_T)-f^*\le r^T(f(x_0)-f^*)+(1-r^T)\frac{\alpha LM}{2c(2-\alpha L)}
     Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
     LM}{2c}\Big)
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
     Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to
     be.
-    Attained (logistic.constant-step): nearly, with a strong l2 term and the largest variance on the way.
     Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
     f||^2 >= 2c (f - f*).
     Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
@@ -108,8 +102,6 @@ def bottou_constant_step(
     Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
     in the rate.
     Source (constant-step.paper): [bottou2018optimization], Theorem 4.6.
-    Source (logistic.constant-step): [yin2018gradient], Theorem 5 with B = 1; Bottou, Curtis, Nocedal 2018, Theorem 4.6;
-    [bubeck2015convex], Theorem 6.3.
     mu, lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
 
     >>> [bottou_constant_step(1, mu=1.0, lipschitz=1.0, step=0.5, noise=6.0, gap=5.0, form=form)

@@ -7,11 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core import require
 from .closed_form import formula
 from .gossip import spectrum
 
-FORMS = ("derived", "quoted")
 RATES = {"theorem": 82.0, "derived": 17.0}
 
 
@@ -174,11 +172,6 @@ def _growth(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
     return M
 
 
-def _moments(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
-    """Matrix of one round on the second moments of all modes."""
-    return np.eye(3 * values.size) + _growth(values, kept, gamma)
-
-
 def _log_factor(values: np.ndarray, kept: float, gamma: float) -> float:
     """Logarithm of the factor per round, also where the factor itself is 1 to machine precision."""
     mean = 3 * int(np.argmax(values))  # of the mean nothing but its p changes
@@ -216,49 +209,6 @@ def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
     0.25
     """
     return math.exp(_log_factor(spectrum(eigenvalues), kept, gamma))
-
-
-@formula("0 < kept <= 1", "0 < gamma <= 1", "curvature > 0")
-def choco_consensus_exact(
-    eigenvalues: ArrayLike, kept: float, gamma: float, *, step: float, curvature: float, variance: float
-) -> float:
-    r"""How far the models of CHOCO-SGD are apart in the end, with the same quadratic at every worker.
-
-    Title: How far the models of CHOCO-SGD are apart, exactly.
-    Setting: f = (a/2)(x - x*)^2 in one coordinate, gradients with independent noise of variance sigma^2, constant step;
-    random sparsification on a graph as for :func:`choco_factor`.
-    Statement: E sum_i (x_i - mean)^2 tends to that of the fixed point of the second moments: a gradient step takes x to
-    (1 - eta a) x - eta xi and p = x - xhat to p - eta a x - eta xi, and a round of CHOCO-Gossip follows.
-    Kind: identity.
-    Latex: \mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}m_i,\quad m=M_\gamma(Gm+\eta^2\sigma^2\mathbf 1)
-    Proof: Gradient step and gossip are linear in (x, xhat), up to errors whose variances are linear in the second
-    moments.
-    Source: derived.
-    eigenvalues (array_like, shape (N,)): Of W.
-    kept: The share of coordinates that are sent.
-    gamma: The consensus step.
-    step: eta.
-    curvature: a.
-
-    Raises
-    ------
-    ValueError
-        If the second moments grow without bound.
-
-    >>> round(choco_consensus_exact([1.0, 0.5], 1.0, 1.0, step=0.5, curvature=1.0, variance=4.0), 6)
-    0.266667
-    """
-    values, s = spectrum(eigenvalues), step * curvature
-    descent = np.kron(
-        np.eye(values.size),
-        [[(1 - s) ** 2, 0.0, 0.0], [-s * (1 - s), 1 - s, 0.0], [s * s, -2 * s, 1.0]],
-    )
-    gossip = _moments(values, kept, gamma)
-    radius = float(np.abs(np.linalg.eigvals(gossip @ descent)).max())
-    require(radius < 1.0, "step", step, "one for which the second moments stay bounded")
-    noise = gossip @ np.full(3 * values.size, step**2 * variance)
-    fixed = np.linalg.solve(np.eye(noise.size) - gossip @ descent, noise)
-    return float(fixed[::3].sum() - fixed[3 * int(np.argmax(values))])
 
 
 @formula("0 < kept <= 1")

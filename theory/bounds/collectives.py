@@ -12,17 +12,6 @@ from typing import NamedTuple
 from ..core import require
 from .closed_form import formula
 
-ALLREDUCE = (
-    "ring",
-    "recursive-doubling",
-    "rabenseifner",
-    "tree",
-    "server",
-    "server-overlapped",
-    "server-sharded",
-)
-ALLGATHER = ("ring", "doubling")
-
 
 class CollectiveCost(NamedTuple):
     """Start-ups, words sent and words added on the critical path of a collective operation.
@@ -68,7 +57,6 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
     Title (allreduce): What an all-reduce costs.
-    Title (rabenseifner.rounded): Rabenseifner's algorithm where p is no power of two, rounded.
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
     Statement: (start-ups; words; additions) are ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. recursive-doubling: l; l n;
     l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p. rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p)
@@ -78,19 +66,13 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
     Statement (allreduce): Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and
     parameter server take the start-ups, words and additions of their formulas, and leave the sum on every rank.
-    Statement (rabenseifner.rounded): For every p it sends at most 4 n words and adds at most 3 n/2.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
-    Kind (rabenseifner.rounded): upper.
-    Latex (rabenseifner.rounded): (2\lfloor\log_2p\rfloor+3)\alpha+4n\beta+\tfrac32n\gamma
     Latex (allreduce): \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
-    Attained (rabenseifner.rounded): in the limit of many ranks.
     Attained (allreduce): where p (for Rabenseifner's: the power of two below) divides n.
-    Proof (rabenseifner.rounded): 2 + 2 (q-1)/q < 4 and 1/2 + (q-1)/q < 3/2.
     Proof (allreduce): Count the rounds: in each a rank sends one message and receives one.
     Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
     p up to 4 n and the additions to 3 n/2); servers derived.
     Source (allreduce): [thakur2005optimization]; servers derived.
-    Source (rabenseifner.rounded): [thakur2005optimization], which rounds (q-1)/q up to 1.
     algorithm: One of those above.
     ranks: p, at least 1; one rank sends nothing, except to a server.
     words: n.

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 from ..core import require
 from .closed_form import formula
 
-VERSIONS = ("conef", "v1", "v2")
-
 
 def below_frontier(factor: float, frontier: str) -> None:
     """Reject a memory whose mean square grows without bound, and name the frontier."""

@@ -21,32 +21,6 @@ def _forgets(delta: float) -> tuple[float, float]:
     return theta, (1.0 - delta) / theta
 
 
-@formula
-def ef21_memory(delta: float, *, workers_lipschitz: float, moved: float, error: float) -> float:
-    r"""How far what is known of the gradients is from them, a step later.
-
-    Setting: EF21, ||C(v) - v||^2 <= (1 - delta) ||v||^2, any functions with L_i-Lipschitz gradients, any step.
-    Statement: G_{t+1} <= (1 - theta) G_t + beta L~^2 R, theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta.
-    Kind: tight (attained where the gradient of every worker moves in the direction of its error, by theta/(1 - theta)
-    of that, and C(v) = (1 - sqrt(1 - delta)) v).
-    Latex: G_{t+1}\le(1-\theta)G_t+\beta\tilde L^2\|x_{t+1}-x_t\|^2,\quad\theta=1-\sqrt{1-\delta},\
-    \beta=\frac{1-\delta}\theta
-    Attained: L x^2/2 with C(v) = (1 + q) v, q = sqrt(1 - delta), from g = 0, with gamma L = (1 - q)/(1 + q): the second
-    step
-    Proof: The worker sends C(v) of v = grad f_i(x_{t+1}) - g_i, and keeps at most (1 - delta) ||v||^2, of which (1 + s)
-    ||grad f_i(x_t) - g_i||^2 + (1 + 1/s) L_i^2 R is a bound of ||v||^2; s = theta/(1 - theta).
-    Source: [richtarik2021ef21], Lemma 1, quoted by others; derived again.
-    workers_lipschitz: L~, with the mean of squares where G_t is a plain mean.
-    moved: R.
-    error: G_t.
-
-    >>> ef21_memory(0.75, workers_lipschitz=2.0, moved=1.0, error=1.0)  # 1/2 + 4/2
-    2.5
-    """
-    theta, beta = _forgets(delta)
-    return (1.0 - theta) * error + beta * workers_lipschitz**2 * moved
-
-
 @formula("trigger >= 0")
 def clag_decay(delta: float, trigger: float = 0.0) -> float:
     r"""Share of the memory's error that is forgotten in a step: of EF21, and of CLAG.

@@ -39,7 +39,6 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     r"""Factor of a step of error feedback, and of EF21, with the best constant step size.
 
     Title (exact.workers): The rate of error feedback with N workers.
-    Title (ef21.exact): Runs of EF21 and EF21-P have the exact rate.
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -

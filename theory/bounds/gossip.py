@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from ..core import require
 from .closed_form import formula
 
-GRAPHS = ("ring", "torus", "hypercube", "complete", "star")
-
 
 @formula("workers >= 3")
 def ring_gossip_factor(workers: int) -> float:
@@ -84,28 +82,6 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
         require(workers == 1 << bits, "workers", workers, "a power of 2")
         return 2.0 / (1.0 + bits)
     return 1.0 if graph == "complete" else 1.0 / workers
-
-
-@formula("rounds >= 1", "largest >= 0")
-def gossip_rounding(workers: int, rounds: int, largest: float) -> float:
-    r"""How far rounding errors move the mean of the workers' vectors.
-
-    Title: Gossip preserves the mean up to rounding.
-    Setting: rounds of x_i = x_i + sum_j W_ij (y_j - y_i) in double precision, on a graph on which nobody hears all
-    others; whatever the y are, as long as all numbers and partial sums are at most the largest in absolute value.
-    Statement: every coordinate of the mean moves by at most N T 2^-52 times the largest absolute value.
-    Kind: upper.
-    Latex: |\bar x_T-\bar x_0|\le NT\,2^{-52}\max|x|
-    Proof: The columns of W - I sum to 0, so that what one worker gains another loses, whatever is sent.
-    Source: derived; with s weights in a row, the s sums of an update are rounded by 2^-53 each and its products by 2
-    2^-53 in all; columns of W - I sum to 0 up to s 2^-53. That is (s + 1) 2^-52, with s at most N - 1.
-    rounds: T.
-    largest: The largest absolute value of a number on the way.
-
-    >>> gossip_rounding(8, 1000, 1.0) < 2e-12
-    True
-    """
-    return workers * rounds * 2.0**-52 * largest
 
 
 def spectrum(eigenvalues: ArrayLike) -> np.ndarray:

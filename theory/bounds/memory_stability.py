@@ -23,11 +23,8 @@ def _positive_root(a: float, b: float, c: float) -> float:
 def dcgd_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of gradient descent with unbiased compressors.
 
-    Title (dcgd.runs): Runs of compressed gradient descent on both sides of the frontier.
     Setting: x <- x - gamma mean Q(f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s < 2/(1 + omega/N).
-    Statement (dcgd.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
-    below s* and grows above.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2}{1+\omega/N}
     Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
@@ -49,25 +46,17 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
 def ef_frontier(p: float, workers: float = 1) -> float:
     r"""Longest stable step of error feedback and of EF21 with Bernoulli compressors.
 
-    Title (ef.scaling): Error feedback can take longer steps than gradient descent.
     Title (ef21): Longest step of EF21.
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
     mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
     Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). One worker: 2p/(2 - p). N ->
     infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
-    Statement (ef.scaling): With C(v) = a v and a memory, f = (lambda/2)||x||^2, x_t tends to 0 if and only if gamma
-    lambda < 2 (2 - a)/a, the frontier of infinitely many workers with Bernoulli(a); without memory it is 2/a, without
-    compression 2.
     Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
     Kind: identity.
-    Latex (ef.scaling): \gamma\lambda<\frac{2(2-a)}{a}
-    Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
-    Proof (ef.scaling): x and e move by a 2 x 2 matrix with the determinant 1 - a and the trace 2 - a - a s; it has the
-    eigenvalue -1 at the frontier.
+    Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (A
     compressor that is linear for given coins makes the two methods one, [richtarik2021ef21], Theorem 3.)
-    Source (ef.scaling): derived; [karimireddy2019error].
     Source (ef21): derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are one)
     p: Probability that the number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
@@ -83,63 +72,14 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     return 2.0 * p * (2.0 - p) / (p * p + 4.0 * (1.0 - p) / workers)
 
 
-@formula("curvature_step > 0")
-def ef_cycle_factor(p: float, curvature_step: float) -> float:
-    r"""Factor of E x^2 from one message to the next with error feedback.
-
-    Setting: one worker, C Bernoulli(p), x just after a message has been sent, so e = 0.
-    Statement: from one message to the next E x^2 is multiplied by 1 - 2 s/p + (2 - p) s^2/p^2; least at s = p/(2 - p),
-    half the frontier, where it is (1 - p)/(2 - p).
-    Kind: identity.
-    Latex: \frac{\mathbb{E}x_+^2}{x^2}=1-\frac{2s}{p}+\frac{(2-p)s^2}{p^2}
-    Source: derived: x <- (1 - s K) x with K, the number of steps, geometric: E K = 1/p, E K^2 = (2 - p)/p^2.
-    curvature_step: s = gamma lambda.
-
-    >>> ef_cycle_factor(0.5, 1 / 3), ef_cycle_factor(0.5, ef_frontier(0.5))
-    (0.3333, 1.0)
-    """
-    wait = curvature_step / p
-    return 1.0 - 2.0 * wait + (2.0 - p) * wait**2
-
-
-@formula("workers == inf or workers % 1 == 0")
-def marina_frontier(p: float, omega: float, workers: float = 1) -> float:
-    r"""Longest stable step of MARINA.
-
-    Title (marina.runs): Runs of MARINA on both sides of the frontier.
-    Setting: x+ = x - gamma g; with probability p all workers send f_i'(x+) and g+ is their mean, else g+ = g + mean
-    Q(f_i'(x+) - f_i'(x)), E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
-    Statement: stable if and only if s is below the positive root of (1 - p) (1 + 2 omega/N) s^2 - (2 - 3p) s - 2p = 0.
-    Statement (marina.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
-    below s* and grows above.
-    Kind: identity.
-    Latex: (1-p)\big(1+\tfrac{2\omega}{N}\big)s^2-(2-3p)s-2p<0
-    Source: derived: x^2, x g and g^2 have a linear recursion in the mean, with the eigenvalue 1 at s*. Method:
-    [gorbunov2021marina].
-    workers (int): N, at least 1; math.inf gives the limit.
-
-    Returns
-    -------
-    float
-        s* = gamma* lambda.
-
-    >>> marina_frontier(0.5, 1.0), marina_frontier(0.1, 9.0, workers=4), marina_frontier(1.0, 9.0)
-    (1.0, 0.4361, 2.0)
-    """
-    return _positive_root((1.0 - p) * (1.0 + 2.0 * omega / workers), 2.0 - 3.0 * p, 2.0 * p)
-
-
 @formula("workers == inf or workers % 1 == 0")
 def diana_frontier(omega: float, workers: float = 1) -> float:
     r"""Longest stable step of DIANA.
 
-    Title (diana.runs): Runs of DIANA on both sides of the frontier.
     Setting: q_i = Q(f_i'(x) - h_i), x <- x - gamma mean (h_i + q_i), h_i <- h_i + alpha q_i with alpha = 1/(1 + omega),
     E Q(v) = v and E|Q(v) - v|^2 = omega v^2.
     Statement: stable if and only if s is below the positive root of omega (N + 2 omega) s^2 - (2 N omega - N - 4 omega)
     s - 2N = 0.
-    Statement (diana.runs): At 0.8 s* and at 1.25 s* the E x_t^2 of runs is that of the linear recursion, which falls
-    below s* and grows above.
     Kind: identity.
     Latex: \omega(N+2\omega)s^2-(2N\omega-N-4\omega)s-2N<0
     Source: derived: x^2, x h, h_i^2 and h_i h_j have a linear recursion in the mean, with the eigenvalue 1 at s*.

@@ -15,21 +15,15 @@ def multilevel_variance_exact(residuals: ArrayLike) -> float:
     r"""Variance of multilevel compression at one vector, with the best probabilities.
 
     Title: Variance of one random level.
-    Title (unbiased): One random level has the right mean
     Setting: v = sum_l r_l, where r_l is what a compressor's l-th approximation adds to the one before; one level is
     drawn, with probability p_l, and r_l/p_l is sent.
     Statement: E||Q(v) - v||^2 = (sum_l ||r_l||)^2 - ||v||^2 for the levels r_l, drawn in proportion to their norms; no
     other probabilities have less, and it is at most ceil(d/k) - 1 times ||v||^2.
-    Statement (unbiased): What top-(l+1)k adds to top-lk, drawn with probability p_l and divided by it, has the mean v.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb E\|Q(v)-v\|^2=\Big(\sum_l\|r_l\|\Big)^2-\|v\|^2\le\big(\lceil d/k\rceil-1\big)\|v\|^2
-    Latex (unbiased): \mathbb E\,\frac{C^{l+1}(v)-C^l(v)}{p_l}=v
     Attained: equal magnitudes, where k divides d
     Proof: sum_l ||r_l||^2/p_l, by the Cauchy-Schwarz inequality.
-    Proof (unbiased): The levels add up to v.
     Source: derived; multilevel Monte Carlo of [giles2008multilevel].
-    Source (unbiased): derived; multilevel Monte Carlo of [giles2008multilevel].
     residuals (array_like, shape (levels, d)): The r_l, whose sum is v.
 
     Raises

@@ -37,19 +37,14 @@ def natural_variance(d: int) -> float:
     r"""Worst relative variance of natural compression.
 
     Title: Variance of natural compression.
-    Title (unbiased): Natural compression is unbiased
     Setting: any v; each coordinate is rounded without bias to one of the two powers of two around it.
     Statement: E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).
-    Statement (unbiased): Random rounding to the two powers of two around a number keeps the mean.
     Kind: tight (attained where every coordinate is 4/3 of a power of two).
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|C(v)-v\|^2 = \sum_i 4^{a_i} m_i(1-m_i) \le \tfrac18\|v\|^2,\quad |v_i| = 2^{a_i}(1+m_i)
-    Latex (unbiased): \mathbb{E}\,C_{\mathrm{nat}}(v) = v
     Attained: every coordinate 4/3 of a power of two
     Proof: m (1 - m)/(1 + m)^2 is largest at m = 1/3.
     Source: [horvath2022natural], Theorem 3: for ``t = 2^a (1 + m)`` the relative variance is ``m (1 - m)/(1 + m)^2``,
     largest at m = 1/3.
-    Source (unbiased): [horvath2022natural], Theorem 3.
     d: Dimension, at least 1; the bound is the same for all.
 
     >>> natural_variance(1000)

@@ -11,8 +11,6 @@ import math
 from .closed_form import formula
 from .contractive import below_frontier, conef_factor
 
-FORMS = ("sparsifier", "worst")
-
 
 @formula("form in ('sparsifier', 'worst')")
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:

@@ -25,19 +25,12 @@ def quadratic_moments_exact(
 ) -> np.ndarray:
     r"""Second moments of all iterates of SGD on a diagonal quadratic.
 
-    Title (mean): On shared quadratics compression costs CHOCO-SGD nothing.
     Setting: f = (1/2) sum_j h_j (x_j - x*_j)^2, gradients h_j (x_j - x*_j) + xi_j with E xi_j^2 = c_j, independent over
     the steps; step sizes eta_t, fixed start.
     Statement: m_{t+1,j} = (1 - eta_t h_j)^2 m_{t,j} + eta_t^2 c_j for m_{t,j} = E(x_t - x*)_j^2. So E||x_t - x*||^2 =
     sum_j m_tj, E f(x_t) - f* = (1/2) sum_j h_j m_tj, E||grad f(x_t)||^2 = sum_j h_j^2 m_tj.
-    Statement (mean): Where all workers have the same quadratic, the mean of the models of CHOCO-SGD has the moments of
-    SGD with batches of N, for every compressor, graph and consensus step: the leading term of its rate is of the order
-    sigma^2/(mu N T).
     Kind: identity.
-    Latex (mean): \mathbb E\|\bar x_{t+1}-x^*\|^2=\sum_j\big[(1-\eta_th_j)^2m_{tj}+\eta_t^2\,\tfrac{c_j}N\big]
-    Proof (mean): Gossip preserves the mean, and the mean of the gradients is the gradient at the mean.
     Source: derived.
-    Source (mean): derived; the rate is that of [koloskova2019decentralized], Theorem 4.
     step_sizes (array_like, shape (T,)): The step size of each step.
     diagonal (array_like, shape (d,)): The h_j.
     variance (float or array_like, shape (d,)): The c_j, at least 0: of the noise that is applied, the mean over
@@ -71,15 +64,10 @@ def quadratic_average_exact(
 ) -> np.ndarray:
     r"""Second moments of a weighted average of the iterates of SGD on a diagonal quadratic.
 
-    Title (average.exact): Averages on a quadratic, exactly.
     Setting: as for :func:`quadratic_moments_exact`; weights w_t of x_t, t = 0, ..., T - 1.
     Statement: with y_t = sum over s < t of w_s (x_s - x*), the moments of (x_t - x*, y_t) in each coordinate follow E x
     y <- (1 - eta h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the answer is E(y_T)_j^2/(sum w)^2.
-    Statement (average.exact): On a diagonal quadratic with drawn noise the second moments of x_t and of any weighted
-    average of the iterates follow a recursion of three numbers a coordinate, for any steps and weights.
     Kind: identity.
-    Latex (average.exact): \mathbb{E}x_{t+1}^2=(1-\eta_th)^2\,\mathbb{E}x_t^2+\eta_t^2c
-    Proof (average.exact): x_{t+1} = (1 - eta h) x_t - eta xi with xi independent of x_t and of the sum of the iterates.
     Source: derived.
     step_sizes, weights (array_like, shape (T,)): The weights are not all 0.
     diagonal (array_like, shape (d,)): As for `quadratic_moments_exact`.

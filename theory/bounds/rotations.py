@@ -77,31 +77,17 @@ def rotated_sign_variance(d: int) -> float:
     r"""Relative variance of signs with the unbiased scale after a uniform rotation.
 
     Title: Variance of EDEN with one bit.
-    Title (workers): Each worker rotates in its own way.
-    Title (eden.unbiased): EDEN is unbiased after a uniform rotation
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
-    Setting (eden.unbiased): R a uniform rotation of R^d, Q(v) = (||v||^2/<Rv, q>) R^T q.
     Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
     uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt -
     1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``. It grows to pi/2 - 1.
-    Statement (workers): The mean of N workers' messages for the same v, with independent uniform rotations, has 1/N of
-    the variance of one.
-    Statement (eden.unbiased): With the scale ||v||^2/<Rv, q> and a uniform rotation the mean is v, for any levels q.
     Kind: identity.
-    Kind (eden.unbiased): identity.
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1=d(d-2)\int_0^\infty
     t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1
-    Latex (workers): \mathbb E\Big\|\tfrac1N\sum_i Q_i(v)-v\Big\|^2=\tfrac1N\,\omega\,\|v\|^2
-    Latex (eden.unbiased): \mathbb E\,R^\top\tfrac{\|v\|^2}{\langle Rv,q\rangle}q=v
     Attained: everywhere
     Proof: ||Q(v)||^2 = d ||v||^4/||Rv||_1^2; its mean from that of a Gaussian vector, and 1/x^2 = int t exp(-t x) dt.
-    Proof (workers): The errors are independent, with mean 0.
-    Proof (eden.unbiased): Given Rv the part of R^T q orthogonal to v has a symmetric law, and the scale makes <Q(v), v>
-    = ||v||^2.
     Source: [vargaftik2022eden] (the operator); the law is derived: a Gaussian g = ||g|| u has E 1/||g||^2 = 1/(d - 2),
     independent of u, ``1/x^2 = int_0^inf t exp(-t x) dt``, and m(t) = E exp(-t|g_1|).
-    Source (workers): derived; stated in [vargaftik2021drive].
-    Source (eden.unbiased): derived; stated in [vargaftik2022eden].
 
     Returns
     -------
@@ -256,25 +242,3 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     """
     factor = math.pi / 2.0 if d == math.inf else qjl_variance(int(d))
     return factor * lloyd_max_distortion(bits - 1)
-
-
-@formula("bits >= 1")
-def rotated_bits(d: int, bits: int, uniform: bool = False) -> int:
-    r"""Bits of a message of Lloyd-Max levels after a rotation.
-
-    Title: Bits of a rotated message.
-    Setting: the message holds the key of its rotation (64 bits), one scale in float32, and the levels.
-    Statement: b bits a coordinate take 96 + b D bits, with D = d for a uniform rotation and the next power of two for
-    Hadamard's matrix: nearly twice as many as b d where d is just above a power of two.
-    Kind: identity.
-    Latex: |\mathrm{code}(Q(v))|=96+b\,2^{\lceil\log_2 d\rceil}
-    Attained: everywhere
-    Proof: The key of the rotation, one float32, and the levels of all rotated coordinates, the padding among them.
-    Source: derived.
-    bits: For each coordinate.
-    uniform: Whether the rotation is uniform.
-
-    >>> rotated_bits(1000, 1), rotated_bits(1000, 1, uniform=True), rotated_bits(1025, 1)
-    (1120, 1096, 2144)
-    """
-    return 96 + int(bits) * (int(d) if uniform else 1 << (int(d) - 1).bit_length())

@@ -126,19 +126,13 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
 def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     r"""Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
 
-    Title (inverse-time.slope): The rate 1/T.
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, any start.
     Statement: On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every
     T, from any start.
-    Statement (inverse-time.slope): With the step 1/(mu t), log E||x_T - x*||^2 falls by 1 per log T.
     Kind: identity.
-    Kind (inverse-time.slope): rate.
     Latex: \mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}
-    Latex (inverse-time.slope): \frac{d\log\mathbb{E}\|x_T-x^*\|^2}{d\log T}=-1
-    Proof (inverse-time.slope): sgd.inverse-time.
     Source: derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ([rakhlin2012making],
     Lemma 1, has 4)
-    Source (inverse-time.slope): [rakhlin2012making], Lemma 1.
     variance: sigma^2 (of the mean over workers).
 
     >>> sgd_inverse_time_exact(100, mu=0.5, variance=1.0)

@@ -45,41 +45,6 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     return lipschitz / 2.0 * sgd_inverse_time(steps, mu=mu, second_moment=second_moment, form=form)
 
 
-@formula("form in ('sharp', 'simple', 'paper')", "lipschitz >= mu")
-def sgd_smooth_average(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
-    r"""Suboptimality of the uniform average of a smooth function with the step size 1/(mu (t + 1)): no logarithm.
-
-    Title (sharp): On smooth functions the plain average has no logarithm.
-    Setting: as for :func:`sgd_smooth_last`.
-    Statement: with Q = G^2/mu^2, E f(xbar_T) - f* is at most sharp: (L/2) (mean over t < T of sqrt(A_t))^2, A_0 = A_1 =
-    Q/2 (A_0 = Q if T = 1), A_t = Q (t - H_t)/(t (t - 1)); simple: 2 L Q/T; paper: 16 L Q/T.
-    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(xbar_T) - f* <= (L/2)(mean of sqrt A_t)^2 <= 2 L
-    G^2/(mu^2 T).
-    Kind: rate and upper.
-    Kind (sharp): upper.
-    Latex (sharp): \mathbb{E}f(\bar x_T)-f^*\le\frac L2\Big(\frac1T\sum_{t<T}\sqrt{A_t}\Big)^2\le\frac{2LG^2}{\mu^2T}
-    Attained (sharp): all E||x_t - x*||^2 = A_t at once, on (mu/2) x^2 from x_0^2 = Q/2 with noise that fills E g^2;
-    there E f(xbar_T) is half of the bound, as the x_t are not parallel
-    Proof (sharp): The norm of a mean is at most the mean of the norms in L2, and E||x_t - x*||^2 <= A_t by
-    sgd.inverse-time.bound.
-    Source: [rakhlin2012making], Theorem 2 (paper). Sharp is derived: the norm of a mean is at most the mean of the
-    norms, in mean square too; A_t is :func:`sgd_inverse_time`, at most Q/(t + 1) from t = 2 on. The first step has a_1
-    <= Q - a_0, so that sqrt a_0 + sqrt a_1 is largest where both are Q/2.
-    Source (sharp): derived; [rakhlin2012making], Theorem 2, has 16 instead of 2.
-
-    >>> [round(sgd_smooth_average(3, mu=1.0, lipschitz=2.0, second_moment=1.0, form=form), 4)
-    ...  for form in ("sharp", "simple", "paper")]  # ((sqrt 2 + 1/2)/3)^2
-    [0.4071, 1.3333, 10.6667]
-    """
-    Q, T = second_moment / mu**2, int(steps)
-    if form != "sharp":
-        return (16.0 if form == "paper" else 2.0) * lipschitz * Q / T
-    t = np.arange(2.0, T)
-    harmonic = 1.0 + np.cumsum(1.0 / t)
-    norms = math.sqrt(min(T, 2)) + float(np.sum(np.sqrt((t - harmonic) / (t * (t - 1.0)))))
-    return lipschitz / 2.0 * Q * (norms / T) ** 2
-
-
 @formula("form in ('sharp', 'paper')", "0 < alpha < 1")
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
     r"""Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).

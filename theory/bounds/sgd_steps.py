@@ -48,53 +48,6 @@ def sgd_steps_for(
     return step, math.ceil(math.log(left) / (2.0 * step * mu)) if left > 1 else 0
 
 
-@formula
-def sgd_convex(steps: int, *, step: float, second_moment: float, distance: float) -> float:
-    r"""Suboptimality of the uniform average with a constant step size, without strong convexity.
-
-    Setting: f is convex, E||g_t||^2 <= M^2, constant step size gamma, projection allowed; the mean of x_0, ...,
-    x_{T-1}.
-    Statement: With a constant step gamma the uniform average has E f(xbar_T) - f* <= D_0/(2 gamma T) + gamma M^2/2,
-    without strong convexity; gamma = eps/M^2 and T = M^2 D_0/eps^2 give eps.
-    Kind: tight for the mean of the gaps, which is at least the gap of the mean (E of the mean of the f(x_t) - f* is
-    this less E||x_T - x*||^2/(2 gamma T) for f = G|x| with noise +-sigma, M^2 = G^2 + sigma^2).
-    Latex: \mathbb{E}f(\bar x_T)-f^*\le\frac{D_0}{2\gamma T}+\frac{\gamma M^2}2
-    Attained: s abs(x) with s = abs(x_0)/(gamma T), and with the best step M max(0, x_1, ..., x_T) from a point with
-    equal coordinates, where the oracle lowers one coordinate after the other
-    Proof: 2 gamma (f(x_t) - f*) <= a_t - a_{t+1} + gamma^2 E||g_t||^2, summed, and Jensen's inequality.
-    Source: [yin2018gradient], Theorem 4 with B = 1; Nemirovski, Juditsky, Lan, Shapiro 2009, section 2.2.
-    second_moment, distance: M^2 and D_0.
-
-    >>> sgd_convex(4, step=0.5, second_moment=1.0, distance=1.0)  # 1/4 + 1/4
-    0.5
-    """
-    return distance / (2.0 * step * steps) + step * second_moment / 2.0
-
-
-@formula("accuracy > 0", "second_moment > 0")
-def sgd_convex_steps_for(accuracy: float, *, second_moment: float, distance: float) -> tuple[float, int]:
-    """Constant step size and number of steps for a suboptimality of the uniform average.
-
-    Setting: as for :func:`sgd_convex`.
-    Statement: gamma = eps/M^2 and T = M^2 D_0/eps^2, rounded up, give E f(xbar_T) - f* <= eps; no other constant step
-    needs fewer in that bound.
-    Kind: upper.
-    Source: [yin2018gradient], Theorem 4 with B = 1.
-    accuracy, second_moment: eps and M^2.
-    distance: D_0.
-
-    Returns
-    -------
-    step : float
-    steps : int
-        At least 1.
-
-    >>> sgd_convex_steps_for(0.5, second_moment=2.0, distance=1.0)
-    (0.25, 8)
-    """
-    return accuracy / second_moment, max(1, math.ceil(second_moment * distance / accuracy**2))
-
-
 @formula("form in ('sharp', 'simple', 'quoted')", "c > 0.5")
 def sgd_scaled_inverse_time(
     steps: int, *, c: float, mu: float, second_moment: float, distance: float | None = None, form: str = "sharp"

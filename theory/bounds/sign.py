@@ -43,29 +43,6 @@ def sign_density(v: ArrayLike) -> float:
 
 
 @formula
-def sign_density_gaussian() -> float:
-    r"""Density of a long Gaussian vector.
-
-    Setting: v has d independent entries of the same centred normal law, d -> infinity.
-    Statement: phi = ||v||_1 / (sqrt(d) ||v||_2) -> sqrt(2/pi), so the relative error is 1 - 2/pi = 0.363 with the scale
-    ||v||_1/d and 2 (1 - sqrt(2/pi)) = 0.404 with the scale ||v||_2/sqrt(d).
-    Kind: identity.
-    Latex: \phi(v)\to\sqrt{2/\pi}
-    Attained: as d grows
-    Source: derived (E|x| = sqrt(2/pi) for a standard normal x, and the law of large numbers).
-
-    Returns
-    -------
-    float
-        phi.
-
-    >>> 1.0 - sign_density_gaussian() ** 2, 2.0 - 2.0 * sign_density_gaussian()
-    (0.3633, 0.4042)
-    """
-    return math.sqrt(2.0 / math.pi)
-
-
-@formula
 def scaled_sign_error(v: ArrayLike) -> float:
     r"""Relative error of the signs times ||v||_1/d.
 

@@ -68,27 +68,6 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     return (squares - d) / d / rows
 
 
-@formula("width >= 1")
-def gaussian_sketch_variance(d: int, width: int) -> float:
-    r"""Relative variance of a Gaussian sketch.
-
-    Setting: any v in R^d; Q(v) = A^T A v/width, the width x d entries of A independent standard normal numbers.
-    Statement: E||Q(v) - v||^2 = theta ||v||^2 with theta = (d+1)/width.
-    Kind: identity.
-    Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d+1}w\|v\|^2
-    Source: derived: for one row a of A, E||a||^2 <a, v>^2 = (d + 2) ||v||^2.
-
-    Returns
-    -------
-    float
-        theta.
-
-    >>> gaussian_sketch_variance(d=59, width=10)
-    6.0
-    """
-    return (d + 1) / width
-
-
 @formula("rank >= 1")
 def linear_variance_bound(d: int, rank: int) -> float:
     r"""Least relative variance of an unbiased random linear operator of bounded rank.

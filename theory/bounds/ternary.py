@@ -21,25 +21,17 @@ def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     r"""Variance of ternary quantization at one vector.
 
     Title: Variance and non-zeros of ternary quantization.
-    Title (digits): One random binary digit.
     Title (unbiased): Ternary quantization is unbiased
     Setting: any scale C >= max|v_i|.
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
-    Statement (digits): Digit l of the coordinates over the largest, drawn with probability 2^-l, has the mean v and the
-    variance ||v||_inf ||v||_1 - ||v||^2 of ternary quantization: a sign and a digit for each coordinate.
     Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.
     Kind: identity.
     Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
-    Latex (digits): \mathbb E\|Q(v)-v\|^2=\|v\|_\infty\|v\|_1-\|v\|^2
     Latex (unbiased): \mathbb{E}\,Q(v) = v
-    Attained (digits): everywhere.
     Attained: everywhere.
     Proof: E Q_i^2 = C^2 |v_i|/C.
-    Proof (digits): Each coordinate is the largest size or 0, with the same probabilities as in TernGrad; they are
-    dependent.
     Source: derived (``E Q_i^2 = C |v_i|``); for C = ||v||_2 [yin2018gradient], supplement 4.
-    Source (digits): derived: digit l of a number in [0, 1) is 1, for a random l, with the number as probability.
     Source (unbiased): derived.
     scale: C, above 0 and at least ``max|v_i|``.
 

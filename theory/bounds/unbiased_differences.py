@@ -132,7 +132,7 @@ def diana_rate(
     return (1.0 - r) ** steps * start + step**2 * (1.0 + 5.0 * omega) * variance / (workers * r)
 
 
-@formula("quadratic > 0", "rows >= 0", "workers > 0", "form in ('smooth', 'pl')")
+@formula("quadratic > 0", "rows >= 0", "workers > 0")
 def marina_step(
     lipschitz: float,
     *,
@@ -142,16 +142,14 @@ def marina_step(
     quadratic: float,
     rows: float = 0.0,
     batch: int = 1,
-    form: str = "smooth",
 ) -> float:
     r"""Longest step of MARINA's theorem, and of that of VR-MARINA.
 
     Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; more in :func:`marina_rate`.
-    Statement: eta <= 1/(L + sqrt(c (1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), c = 1 without convexity, l^2 the
-    mean of the rows' squared smoothness constants, 0 for exact gradients.
-    Statement (pl): the same with c = 2; also eta <= p/(2 mu).
+    Statement: eta <= 1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), l^2 the mean of the rows' squared
+    smoothness constants, 0 for exact gradients.
     Kind: identity.
-    Source: [gorbunov2021marina], Theorems 2.1, 2.2 and 3.1, with L~ in place of L; derived again.
+    Source: [gorbunov2021marina], Theorems 2.1 and 3.1, with L~ in place of L; derived again.
     workers: N; for correlated messages omega over the constant of their mean's error.
     quadratic: L~, the root of the mean of the L_i^2.
     rows: l, at most the largest smoothness constant of a row; 0 with exact gradients.
@@ -160,8 +158,7 @@ def marina_step(
     0.5
     """
     sampled = omega * quadratic**2 + (1.0 + omega) * rows**2 / batch
-    c = 2.0 if form == "pl" else 1.0
-    return 1.0 / (lipschitz + math.sqrt(c * (1.0 - p) / (p * workers) * sampled))
+    return 1.0 / (lipschitz + math.sqrt((1.0 - p) / (p * workers) * sampled))
 
 
 @formula
@@ -176,31 +173,13 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}
     Proof: E||g+ - grad f(x+)||^2 <= (1 - p) ||g - grad f(x)||^2 + (1 - p) A ||x+ - x||^2, A = (omega L~^2 + (1 + omega)
     l^2/B)/N; f(x+) <= f - eta/2 ||grad f||^2 - (1/(2 eta) - L/2) ||x+ - x||^2 + eta/2 ||g - grad f||^2; add eta/(2 p)
-    times the first, for marina_gap eta/p times.
+    times the first.
     Source: [gorbunov2021marina], Theorems 2.1 and 3.1; derived again.
 
     >>> marina_rate(100, step=0.5, gap=1.0)
     0.04
     """
     return 2.0 * gap / (step * steps)
-
-
-@formula("0 < step * mu <= 1")
-def marina_gap(steps: int, *, step: float, mu: float, gap: float) -> float:
-    r"""F - f* of MARINA and of VR-MARINA on the Polyak-Lojasiewicz inequality.
-
-    Setting: as for :func:`marina_rate`, 2 mu (f - f*) <= ||grad f||^2; eta at most :func:`marina_step` of the form pl,
-    and at most p/(2 mu).
-    Statement: E f(x_T) - f* <= (1 - eta mu)^T (f(x_0) - f*).
-    Kind: upper.
-    Latex: \mathbb{E}f(x_T)-f^*\le(1-\eta\mu)^T(f(x_0)-f^*)
-    Proof: As for marina_rate, with f - f* + eta/p ||g - grad f||^2.
-    Source: [gorbunov2021marina], Theorem 2.2; derived again.
-
-    >>> marina_gap(2, step=0.5, mu=1.0, gap=1.0)
-    0.25
-    """
-    return (1.0 - step * mu) ** steps * gap
 
 
 @formula("quadratic > 0", "workers > 0", "form in ('smooth', 'paper')")
@@ -262,24 +241,20 @@ def prox_skip_step(largest: float) -> float:
 def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> float:
     r"""Factor of a step of ProxSkip for workers that average (Scaffnew).
 
-    Title (rounds): ProxSkip communicates sqrt(kappa) times for each factor e.
     Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, for all at once, x_i <- mean x^_j, h_i <- h_i +
     p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly convex;
     eta at most :func:`prox_skip_step`.
     Statement (sharp): E Psi+ <= max((1 - eta mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i -
     grad f_i(x*)||^2.
     Statement (paper): the same with 1 - min(eta mu, p^2).
-    Statement (rounds): With eta = 1/L_max and p = 1/sqrt(kappa) the factor is 1 - 1/kappa, so that the rounds of
-    communication for a given accuracy grow as sqrt(kappa).
     Kind (sharp): tight.
     Kind (paper): upper.
-    Kind (rounds): rate.
     Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\eta\mu)^2,1-p^2\big)\Psi
     Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\eta\mu,p^2))\Psi
     Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 eta) where they differ in
     h_i.
     Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(eta mu, p^2).
-    Source (paper, rounds): [mishchenko2022proxskip], Theorem 3.6 and its corollary; derived again.
+    Source (paper): [mishchenko2022proxskip], Theorem 3.6; derived again.
     Proof: With w_i = x_i - eta grad f_i(x_i), x^_i = w_i + eta h_i: averaging projects x^ - (eta/p) h, so that E Psi+
     <= mean ||w_i - w_i*||^2 + (1 - p^2) (eta/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - eta mu) ||x_i -
     x*||.
@@ -288,27 +263,6 @@ def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> 
     (0.75, 0.5625)
     """
     return max((1.0 - step * mu) ** 2, 1.0 - p**2) if form == "sharp" else 1.0 - min(step * mu, p**2)
-
-
-@formula("error >= 0", "messages >= 0")
-def marina_error(p: float, error: float, messages: float) -> float:
-    r"""Error of MARINA's gradient after a step.
-
-    Setting: as for :func:`marina_rate`.
-    Statement: E||g+ - grad f(x+)||^2 = (1 - p) (||g - grad f(x)||^2 + E||mean Q(d_i) - mean d_i||^2), exactly; with
-    PermK the second term is 0 where all workers have the same f_i.
-    Kind: identity.
-    Latex: \mathbb{E}\|g_+-\nabla f(x_+)\|^2=(1-p)\big(\|g-\nabla f(x)\|^2+\mathbb{E}\|\tfrac1N\sum_iQ(d_i)-\bar
-    d\|^2\big)
-    Proof: With probability p there is no error; else the old one plus that of the messages, whose mean is 0.
-    Source: [gorbunov2021marina], in the proof of Theorem 2.1; derived again.
-    error: ||g - grad f(x)||^2.
-    messages: E||mean Q(d_i) - mean d_i||^2.
-
-    >>> marina_error(0.25, error=1.0, messages=3.0)
-    3.0
-    """
-    return (1.0 - p) * (error + messages)
 
 
 @formula("0 <= square_of_mean <= mean_square * (1 + 1e-12)", "form in ('PermK', 'independent', 'shared')")

@@ -12,8 +12,6 @@ from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
 from .checks import Context
 
-YIN = "Yin, Pananjady, Lam, Papailiopoulos, Ramchandran, Bartlett, Gradient diversity, AISTATS 2018"
-
 
 def sums(batch: int, step: float, average: str = "last") -> ParallelSGD:
     """The method for the step ``step`` of each gradient."""

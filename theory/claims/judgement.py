@@ -13,7 +13,6 @@ FARTHEST = 1e6  # a factor beyond which nobody asks
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 WIDEST = 0.2  # relative width of the interval of an equality
 CONSISTENT = "order consistent"
-VERDICTS = ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous", "undecided", "refuted")
 
 
 class Measured(Protocol):

@@ -171,7 +171,7 @@ class Krum(NamedTuple):
     Notes
     -----
     Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine learning with adversaries: Byzantine tolerant gradient descent",
-    NIPS 2017; :func:`theory.bounds.krum_robustness`, :func:`theory.bounds.krum_resilience`.
+    NIPS 2017; :func:`theory.bounds.krum_robustness`.
 
     Examples
     --------

@@ -56,16 +56,13 @@ def _name(call: ast.Call) -> str:
 
 def _expected(test: ast.expr) -> str:
     """A condition in words, where it says that two numbers are close."""
-    source = ast.unparse(test)
-    if isinstance(test, ast.Call) and _name(test) in CLOSE and len(test.args) >= 2:
-        return f"{ast.unparse(test.args[0])} close to {ast.unparse(test.args[1])}"
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE)):
-        left, within = test.left, ast.unparse(test.comparators[0])
-        if isinstance(left, ast.Call) and _name(left) == "abs" and isinstance(left.args[0], ast.BinOp):
-            inside = left.args[0]
-            if isinstance(inside.op, ast.Sub):
-                return f"{ast.unparse(inside.left)} = {ast.unparse(inside.right)}, within {within}"
-    return source
+    match test:
+        case ast.Call(args=[one, other, *_]) if _name(test) in CLOSE:
+            return f"{ast.unparse(one)} close to {ast.unparse(other)}"
+        case ast.Compare(ast.Call(args=[ast.BinOp(one, ast.Sub(), other)]), [ast.Lt() | ast.LtE()], [within]):
+            if _name(test.left) == "abs":  # type: ignore[arg-type]
+                return f"{ast.unparse(one)} = {ast.unparse(other)}, within {ast.unparse(within)}"
+    return ast.unparse(test)
 
 
 class _Keep(ast.NodeTransformer):
@@ -114,16 +111,13 @@ class ExplainAsserts(ast.NodeTransformer):
         parts = node.test.values if both else [node.test]  # type: ignore[attr-defined]
         made = []
         for part in parts:
-            message = ast.Constant(_expected(part))
-            test = _Keep().visit(part)
-            (fresh, check) = ast.parse(
+            said = [repr(_expected(part)), *([ast.unparse(node.msg)] if node.msg else [])]
+            kept, error = ast.unparse(_Keep().visit(part)), f"AssertionError(__came__.said({', '.join(said)}))"
+            check = ast.parse(
                 "__came__ = __import__('theory.plots.failed_checks', fromlist=['Came']).Came()\n"
-                "if not test:\n    raise AssertionError(__came__.said(expected, message))"
-            ).body
-            check.test.operand = test  # type: ignore[attr-defined]
-            check.body[0].exc.args[0].args = [message, *([node.msg] if node.msg else [])]  # type: ignore[attr-defined]
-            for statement in (fresh, check):
-                for inner in ast.walk(statement):
-                    ast.copy_location(inner, node)
-                made.append(ast.fix_missing_locations(statement))
+                f"if not ({kept}):\n    raise {error}"
+            )
+            for inner in ast.walk(check):
+                ast.copy_location(inner, node)
+            made += check.body
         return made

@@ -58,30 +58,12 @@ def error_feedback(s: float, p: float, workers: int, *, shared: bool = False, ke
         yield chance, np.vstack([x - (sent * u).mean(axis=0), kept * (1 - sent) * u])
 
 
-def scaling(s: float, a: float, *, kept: float = 1.0) -> Steps:
-    """Let u = s x + e; x <- x - C(u); e <- kept (u - C(u)); C(u) = a u, so that there is one A only."""
-    x, (e,) = state(1)
-    u = s * x + e
-    yield 1.0, np.vstack([x - a * u, kept * (1 - a) * u])
-
-
 def ef21(s: float, p: float, workers: int, *, shared: bool = False, learnt: float = 1.0) -> Steps:
     """Move x <- x - s mean g_i; g_i <- g_i + learnt C(x - g_i); C is Bernoulli(p)."""
     x, g = state(workers)
     x = x - s * g.mean(axis=0)
     for chance, sent in tosses(p, workers, shared):
         yield chance, np.vstack([x, g + learnt * sent * (x - g)])
-
-
-def marina(s: float, p: float, omega: float, workers: int, *, shared: bool = False, full: bool = True) -> Steps:
-    """Move x+ = x - s g; g+ = x+ with probability p, else g + mean Q(x+ - x); never x+ unless ``full``."""
-    x, (g,) = state(1)
-    moved = x - s * g
-    if full:
-        yield p, np.vstack([moved, moved])
-    for chance, sent in tosses(1 / (1 + omega), workers, shared):
-        difference = (1 + omega) * sent.mean() * (moved - x)
-        yield (1 - p if full else 1.0) * chance, np.vstack([moved, g + difference])
 
 
 def diana(s: float, omega: float, workers: int, *, shared: bool = False, alpha: float | None = None) -> Steps:

@@ -7,11 +7,13 @@ rate.  ``coqc`` compiles the file; the package does not need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from .forms import Decrease, completed_squares
-from .proof_list import Proof, find_proof
+import numpy as np
+
+from .forms import Decrease, completed_squares, is_zero
+from .proof_list import find_proof
 from .symbol import Symbol
 from .symbols import Symbols
 
@@ -63,179 +65,123 @@ def coq(claim: str) -> str:
     assert found is not None
     symbols = Symbols(found.region[0], traced=True)
     forms = {one.label: one.value[0] for one in found.prove(symbols) if one.kind == "squares"}
-    return _file(claim, found, symbols, forms)
-
-
-def _file(claim: str, proof: Proof, symbols: Symbols, forms: dict[str, Decrease]) -> str:
-    lines = [HEAD.format(states=proof.states.replace("(*", "( *"), claim=claim)]
+    squares = {label: completed_squares(form.left) for label, form in forms.items()}
+    lines = [HEAD.format(states=found.states.replace("(*", "( *"), claim=claim)]
     lines += [f"Variables {' '.join(symbols.region.limits)} : R."]
     for name, (low, high) in symbols.region:
-        lines.append(f"Hypothesis {name}_low : {_expression(low)} < {name}.")
-        if high != "inf":
-            lines.append(f"Hypothesis {name}_high : {name} < {_expression(high)}.")
-    squares = {label: completed_squares(form.left) for label, form in forms.items()}
-    facts = _facts(symbols, [pair for one in squares.values() for pair in one])
-    every = dict.fromkeys(_product(part) for one in symbols.divisors for part in _positive_parts(one))
-    products = [text for text in every if text not in facts and text != "1"]
-    for number, fact in enumerate(facts):
-        lines.append(f"Lemma f{number}_ : 0 < {fact}.")
-        lines.append(f"Proof. {''.join(f'pose proof f{i}_ as F{i}; ' for i in range(number))}nra. Qed.")
-    lines.append("Ltac known := " + "; ".join(f"pose proof f{i}_ as F{i}" for i in range(len(facts))) + ".")
-    for number, product in enumerate(products):
-        lines.append(f"Lemma p{number}_ : 0 < {product}.")
-        lines.append("Proof. known; repeat apply Rmult_lt_0_compat; lra. Qed.")
-    lines.append(
-        "Ltac all_known := known; " + "; ".join(f"pose proof p{i}_ as P{i}" for i in range(len(products))) + "."
-    )
-    lines.append(TACTICS)
+        lines += [f"Hypothesis {name}_low : {_power(low)} < {name}."]
+        lines += [f"Hypothesis {name}_high : {name} < {_power(high)}."] if high != "inf" else []
+    lines += [*_signs(symbols, squares.values()), TACTICS]
     for number, one in enumerate(symbols.definitions):
-        before = ", ".join(other.name for other in reversed(symbols.definitions[: number + 1]))
-        lines.append(f"Definition {one.name} := {_value(one.value)}.")
-        left = f"{one.name} * {one.name}" if one.squared else one.name
-        lines.append(f"Lemma {one.name}_is : {left} = {_expression(one.formula)}.")
-        lines.append(f"Proof. unfold {before}; all_known. field; nonzero. Qed.")
-        if one.squared:
-            lines += _positive(f"{one.name}_positive", one.name, one.value, [one.name])
+        unfold = ", ".join(other.name for other in reversed(symbols.definitions[: number + 1]))
+        left, right = f"{one.name} * {one.name}" if one.squared else one.name, _power(one.formula)
+        lines += [f"Definition {one.name} := {_value(one.value)}."]
+        lines += [_lemma(f"{one.name}_is : {left} = {right}", f"unfold {unfold}; all_known. field; nonzero.")]
+        lines += [_positive(f"{one.name}_positive", one.name, one.value, f"unfold {one.name}; ")] if one.squared else []
     for label, form in forms.items():
-        lines += _decrease(_name(label), form, squares[label], symbols)
+        pairs = [(pivot, row) for pivot, row in squares[label] if isinstance(pivot, Symbol)]
+        lines += ["", *_decrease(_name(label), form, pairs, symbols)]
     return "\n".join([*lines, "End Certificate.", *(f"Check rate_{_name(label)}." for label in forms)]) + "\n"
 
 
-def _decrease(name: str, form: Decrease, squares, symbols: Symbols) -> Iterable[str]:
+def _lemma(says: str, proof: str) -> str:
+    return f"Lemma {says}.\nProof. {proof} Qed."
+
+
+def _signs(symbols: Symbols, squares: Iterable) -> Iterator[str]:
+    """Lemmas that the factors of all values, and the products that are divided by, are positive on the region."""
+    values = [one.value for one in symbols.definitions]
+    values += [one for pairs in squares for pivot, row in pairs for one in (pivot, *row) if isinstance(one, Symbol)]
+    facts = sorted(dict.fromkeys(text for one in values for part in _factors(one) for text in part), key=len)
+    every = dict.fromkeys(" * ".join(part) for one in symbols.divisors for part in _factors(one) if part)
+    products = [text for text in every if text not in facts]
+    for number, fact in enumerate(facts):
+        yield _lemma(f"f{number}_ : 0 < {fact}", f"{_recall('f', number)}nra.")
+    yield f"Ltac known := {_recall('f', len(facts))[:-2]}."
+    for number, product in enumerate(products):
+        yield _lemma(f"p{number}_ : 0 < {product}", "known; repeat apply Rmult_lt_0_compat; lra.")
+    yield f"Ltac all_known := known; {_recall('p', len(products))[:-2]}."
+
+
+def _recall(letter: str, count: int) -> str:
+    return "".join(f"pose proof {letter}{i}_ as {letter.upper()}{i}; " for i in range(count))
+
+
+def _decrease(name: str, form: Decrease, squares: list, symbols: Symbols) -> Iterator[str]:
     """Definitions, the identity of one coordinate, signs, and the rate of sums over n coordinates."""
-    vectors, defined = " ".join(form.vectors), [one.name for one in reversed(symbols.definitions)]
-    unfold = f"unfold before_{name}, after_{name}, {', '.join([*(f'{one}_{name}' for one in form.known), *defined])}"
-    yield ""
-    for part, matrix in (("before", form.before), ("after", form.after), *((n, f) for n, (_, f) in form.known.items())):
+    vectors, unfold = " ".join(form.vectors), ", ".join(one.name for one in reversed(symbols.definitions))
+    matrices = {"before": form.before, "after": form.after} | {one: found for one, (_, found) in form.known.items()}
+    weights, rate = {one: weight for one, (weight, _) in form.known.items()}, _text(form.rate)
+    for part, matrix in matrices.items():
         yield f"Definition {part}_{name} ({vectors} : R) := {_quadratic(form.vectors, matrix)}."
-    known = " - ".join(f"{_text(weight)} * {one}_{name} {vectors}" for one, (weight, _) in form.known.items())
-    left = " + ".join(
-        f"{_value(pivot)} * ({_linear(form.vectors, row)}) ^ 2" for pivot, row in squares if isinstance(pivot, Symbol)
-    )
-    yield f"Lemma one_{name} ({vectors} : R) :"
-    yield f"  {_text(form.rate)} * before_{name} {vectors} - after_{name} {vectors} - {known}"
-    yield f"  = {left}."
-    yield f"Proof. {unfold}; all_known. field; nonzero. Qed."
-    for number, (pivot, _) in enumerate((p, r) for p, r in squares if isinstance(p, Symbol)):
-        yield from _positive(f"pivot{number}_{name}", _value(pivot), pivot, [])
-    weights = {one: weight for one, (weight, _) in form.known.items() if isinstance(weight, Symbol)}
-    for one, weight in weights.items():
-        yield from _positive(
-            f"weight_{one}_{name}", _text(weight), weight, [d.name for d in reversed(symbols.definitions)]
-        )
-    at = " ".join(f"({vector} i)" for vector in form.vectors)
-    yield f"Theorem rate_{name} n ({vectors} : nat -> R) :"
-    for one in form.known:
-        yield f"  0 <= sum n (fun i => {one}_{name} {at}) ->"
-    yield f"  sum n (fun i => after_{name} {at}) <= {_text(form.rate)} * sum n (fun i => before_{name} {at})."
-    yield "Proof."
-    yield f"  intros {' '.join(f'H_{one}' for one in form.known)}."
-    total = " + ".join(
-        f"{_text(weight)} * sum n (fun i => {one}_{name} {at})" for one, (weight, _) in form.known.items()
-    )
-    yield f"  assert (sum n (fun i => after_{name} {at}) + ({total})"
-    yield f"          <= {_text(form.rate)} * sum n (fun i => before_{name} {at})) as all."
-    yield f"  {{ clear {' '.join(f'H_{one}' for one in form.known)}. induction n as [|n IH]; cbn [sum]; [lra |]."
-    here = " ".join(f"({vector} n)" for vector in form.vectors)
-    yield f"    pose proof (one_{name} {here}) as E."
-    for number, (_, row) in enumerate((p, r) for p, r in squares if isinstance(p, Symbol)):
-        term = _linear([f"{vector} n" for vector in form.vectors], row)
-        yield f"    pose proof (Rmult_le_pos _ _ (Rlt_le _ _ pivot{number}_{name}) (pow2_ge_0 ({term}))) as S{number}."
-    yield "    lra. }"
-    for one in weights:
-        yield f"  pose proof (Rmult_le_pos _ _ (Rlt_le _ _ weight_{one}_{name}) H_{one}) as W_{one}."
-    yield "  lra."
-    yield "Qed."
+    less = [f"after_{name} {vectors}"] + [f"{_text(w)} * {one}_{name} {vectors}" for one, w in weights.items()]
+    left = " + ".join(f"{_value(pivot)} * ({_linear(form.vectors, row)}) ^ 2" for pivot, row in squares)
+    unfolded = ", ".join([*(f"{one}_{name}" for one in matrices), unfold])
+    says = f"one_{name} ({vectors} : R) :\n  {rate} * before_{name} {vectors} - {' - '.join(less)}\n  = {left}"
+    yield _lemma(says, f"unfold {unfolded}; all_known. field; nonzero.")
+    yield from (_positive(f"pivot{i}_{name}", _value(pivot), pivot) for i, (pivot, _) in enumerate(squares))
+    symbolic = [(one, weight) for one, weight in weights.items() if isinstance(weight, Symbol)]
+    for one, weight in symbolic:
+        yield _positive(f"weight_{one}_{name}", _text(weight), weight, f"unfold {unfold}; ")
+    at, here = ([f"({vector} {index})" for vector in form.vectors] for index in "in")
+    hypotheses = " ".join(f"H_{one}" for one in weights)
+    total = {one: f"sum n (fun i => {one}_{name} {' '.join(at)})" for one in matrices}
+    added = " + ".join(f"{_text(weight)} * {total[one]}" for one, weight in weights.items())
+    assumed = "".join(f"\n  0 <= {total[one]} ->" for one in weights)
+    yield f"Theorem rate_{name} n ({vectors} : nat -> R) :{assumed}\n  {total['after']} <= {rate} * {total['before']}."
+    yield f"Proof.\n  intros {hypotheses}."
+    yield f"  assert ({total['after']} + ({added})\n          <= {rate} * {total['before']}) as all."
+    yield f"  {{ clear {hypotheses}. induction n as [|n IH]; cbn [sum]; [lra |]."
+    yield f"    pose proof (one_{name} {' '.join(here)}) as E."
+    for i, (_, row) in enumerate(squares):
+        square = f"(pow2_ge_0 ({_linear(here, row)}))"
+        yield f"    pose proof (Rmult_le_pos _ _ (Rlt_le _ _ pivot{i}_{name}) {square}) as S{i}."
+    terms = [f"(Rmult_le_pos _ _ (Rlt_le _ _ weight_{one}_{name}) H_{one}) as W_{one}." for one, _ in symbolic]
+    yield "\n  ".join(["    lra. }", *(f"pose proof {term}" for term in terms), "lra.\nQed."])
 
 
-def _positive(name: str, text: str, value: Symbol, unfolded: list[str]) -> list[str]:
+def _positive(name: str, text: str, value: Symbol, unfold: str = "") -> str:
     """A lemma that a value is positive: it is a quotient of products of what is."""
-    above, below = (_product(part) for part in _positive_parts(value))
-    constant = abs(_constant(value))
-    quotient = f"({constant} * {above}) / ({below})"
-    unfold = f"unfold {', '.join(unfolded)}; " if unfolded else ""
-    return [
-        f"Lemma {name} : 0 < {text}.",
-        f"Proof. {unfold}all_known.",
-        f"  assert (0 < {quotient}) as H by positive.",
-        f"  replace ({quotient}) with ({text}) in H by ({unfold}field; nonzero); exact H. Qed.",
-    ]
+    above, below = (" * ".join(part) or "1" for part in _factors(value))
+    numbers = [Fraction(str(p.factor_list()[0])) for p in (value.value.numer, value.value.denom)]
+    quotient = f"({abs(numbers[0] / numbers[1])} * {above}) / ({below})"
+    proof = f"{unfold}all_known.\n  assert (0 < {quotient}) as H by positive.\n"
+    proof += f"  replace ({quotient}) with ({text}) in H by ({unfold}field; nonzero); exact H."
+    return _lemma(f"{name} : 0 < {text}", proof)
 
 
-def _constant(value: Symbol) -> Fraction:
-    """The number before the factors of a value."""
-    above, below = (p.factor_list()[0] for p in (value.value.numer, value.value.denom))
-    return Fraction(int(above.numerator), int(above.denominator)) / Fraction(
-        int(below.numerator), int(below.denominator)
-    )
-
-
-def _positive_parts(value: Symbol) -> list[list[str]]:
-    """The factors of numerator and denominator, each with the sign that makes it positive."""
-    parts: list[list[str]] = []
-    for polynomial in (value.value.numer, value.value.denom):
-        parts.append([])
+def _factors(value: Symbol) -> tuple[list[str], list[str]]:
+    """The factors of numerator and denominator, each with the sign that makes it positive on the region."""
+    above, below = list[str](), list[str]()
+    for part, polynomial in ((above, value.value.numer), (below, value.value.denom)):
         for factor, power in polynomial.factor_list()[1]:
             sign = value.of.sign(Symbol(value.value.field(factor), 0.0, value.of))
-            parts[-1] += [_expression(f"({factor})" if sign == 1 else f"({-factor})")] * power
-    return parts
-
-
-def _product(factors: list[str]) -> str:
-    return " * ".join(factors) or "1"
-
-
-def _facts(symbols: Symbols, squares) -> list[str]:
-    """The factors of all values, with the sign that they have on the region."""
-    values = [one.value for one in symbols.definitions]
-    values += [value for pivot, row in squares for value in (pivot, *row) if isinstance(value, Symbol)]
-    found: dict[str, None] = {}
-    for value in values:
-        for polynomial in (value.value.numer, value.value.denom):
-            for factor, _ in polynomial.factor_list()[1]:
-                one = Symbol(value.value.field(factor), 0.0, symbols)
-                sign = symbols.sign(one)
-                if sign:
-                    found[_expression(f"({factor})" if sign > 0 else f"({-factor})")] = None
-    return sorted(found, key=len)
+            part += [_power(f"({factor if sign == 1 else -factor})")] * power
+    return above, below
 
 
 def _name(label: str) -> str:
     return "".join(one for one in label.title() if one.isalnum()) if " " in label else label
 
 
-def _expression(text: str) -> str:
+def _power(text: str) -> str:
     return text.replace("**", " ^ ")
 
 
-def _value(value) -> str:
+def _value(value: object) -> str:
     """A value written out, factored."""
-    return f"({_expression(str(value))})" if isinstance(value, Symbol) else str(value)
+    return f"({_power(str(value))})" if isinstance(value, Symbol) else str(value)
 
 
-def _text(value) -> str:
+def _text(value: object) -> str:
     """How a value was computed."""
-    return _expression(value.text) if isinstance(value, Symbol) else str(value)
+    return _power(value.text) if isinstance(value, Symbol) else str(value)
 
 
-def _linear(vectors, row) -> str:
-    terms = [f"{_value(value)} * {_variable(v)}" for v, value in zip(vectors, row, strict=True) if _there(value)]
-    return " + ".join(terms)
+def _linear(vectors: Sequence[str], row: list) -> str:
+    return " + ".join(f"{_value(one)} * {v}" for v, one in zip(vectors, row, strict=True) if not is_zero(one))
 
 
-def _variable(vector: str) -> str:
-    return f"({vector})" if " " in vector else vector
-
-
-def _there(value) -> bool:
-    return not value.vanishes() if isinstance(value, Symbol) else bool(value)
-
-
-def _quadratic(vectors, matrix) -> str:
-    terms = []
-    for i, one in enumerate(vectors):
-        for j, other in enumerate(vectors):
-            if _there(matrix[i, j]):
-                value = matrix[i, j]
-                terms.append(f"{_text(value) if isinstance(value, Symbol) else f'({value})'} * ({one} * {other})")
-    return " + ".join(terms)
+def _quadratic(vectors: Sequence[str], matrix: np.ndarray) -> str:
+    entries = [(one, f"({vectors[i]} * {vectors[j]})") for (i, j), one in np.ndenumerate(matrix) if not is_zero(one)]
+    return " + ".join(f"{_text(one) if isinstance(one, Symbol) else f'({one})'} * {both}" for one, both in entries)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Decrease", "between", "completed_squares", "dot", "pivots", "square", "unit_forms"]
+__all__ = ["Decrease", "between", "completed_squares", "dot", "is_zero", "pivots", "square", "unit_forms"]
 
 
 def unit_forms(n: int) -> list[np.ndarray]:
@@ -64,7 +64,8 @@ class Decrease(NamedTuple):
         return self.rate * self.before - self.after - sum(weight * form for weight, form in self.known.values())
 
 
-def _is_zero(number) -> bool:
+def is_zero(number) -> bool:
+    """Whether a number or a symbol is 0."""
     return number.vanishes() if hasattr(number, "vanishes") else number == 0
 
 
@@ -85,8 +86,8 @@ def completed_squares(form) -> list[tuple[Any, np.ndarray]]:
     left, found = np.array(form, object), list[tuple[Any, np.ndarray]]()
     for k in range(len(left)):
         pivot = left[k, k]
-        if _is_zero(pivot):
-            if not all(_is_zero(one) for one in left[k]):
+        if is_zero(pivot):
+            if not all(is_zero(one) for one in left[k]):
                 return [*found, (-1, left[k])]
             found.append((Fraction(0), left[k]))
             continue

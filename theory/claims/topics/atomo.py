@@ -14,7 +14,6 @@ from .. import claim, equality, identity
 from ..laws import Input, compressor_law, gaussian
 from ..mutants.spectral import CLIPPED, REDRAWN, UNDIVIDED, WrongAtomo
 
-ATOMO = "[wang2018atomo]"
 ROWS, COLUMNS = 12, 6
 STEEP = np.array([8.0, 4.0, 2.0, 1.0, 1.0, 0.5])  # one of these has probability 1 at a budget of 3
 

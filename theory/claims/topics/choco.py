@@ -11,13 +11,11 @@ import numpy as np
 from ... import bounds
 from ...compressors import QSGD, Identity, RandK, Scaled, TopK, delta
 from ...methods import ChocoGossip, ChocoSGD, Complete, Gossip, Hypercube, Ring, Torus, mixing
-from ...methods.schedules import Constant, InverseTime
-from ...problems import logistic, quadratic
+from ...methods.schedules import Constant
+from ...problems import logistic
 from .. import claim, equality, identity, lower, upper
 from .gossip import flat
 
-CHOCO = "Koloskova, Stich, Jaggi, Decentralized stochastic optimization and gossip algorithms with compressed"
-ICML = f"{CHOCO} communication, ICML 2019, Theorem 2"
 GRAPHS: tuple[tuple[Any, int], ...] = ((Complete(), 4), (Hypercube(), 8), (Torus(), 16), (Ring(), 8), (Ring(), 100))
 
 
@@ -203,30 +201,6 @@ def _(context):
 
 
 @claim(
-    "choco-sgd.mean",
-    of=bounds.quadratic_moments_exact,
-    subject=lambda c, graph: ChocoSGD(c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared"),
-    mutants={
-        "batches of two": lambda c, graph: ChocoSGD(
-            c, InverseTime(2.0, 1.0, 4.0), graph, gamma=0.3, shards="shared", batch=2
-        ),
-        "steps of twice the size": lambda c, graph: ChocoSGD(
-            c, InverseTime(4.0, 1.0, 8.0), graph, gamma=0.3, shards="shared"
-        ),
-    },
-)
-def _(context):
-    h, steps = np.linspace(1.0, 2.0, 40), 60
-    eta = 2.0 / (4.0 + np.arange(steps))
-    moments = bounds.quadratic_moments_exact(eta, diagonal=h, variance=0.5 / 8, start=-1.0)
-    problem = quadratic(h, covariance=0.5, optimum=1.0)
-    for name, c, graph in (("top-4, ring", TopK(4), Ring()), ("rand-20, hypercube", RandK(20), Hypercube())):
-        replicas, method = context.samples(2000, 300), context.subject(c, graph)
-        result = context.run64(method, problem, name, workers=8, steps=steps, replicas=replicas)
-        yield equality(name, np.square(result.last - 1.0).sum(axis=1), float(moments[-1].sum()))
-
-
-@claim(
     "choco-sgd.consensus",
     of=bounds.choco_consensus,
     subject=lambda c, graph, step: ChocoSGD(c, step, graph, shards="by_label"),
@@ -244,30 +218,3 @@ def _(context):
         result = context.run(method, problem, str(workers), workers=workers, steps=400, wire_dtype=np.float64)
         bound = bounds.choco_consensus(W.gap, 8 / 12, step, largest, workers)
         yield upper(f"{type(graph).__name__}, N={workers}, by label", float(result.consensus.max()), bound)
-
-
-@claim(
-    "choco-sgd.consensus.exact",
-    of=bounds.choco_consensus_exact,
-    subject=lambda k, gamma, step: ChocoSGD(RandK(k), Constant(step), Ring(), gamma, shards="shared"),
-    mutants={
-        "batches of two": lambda k, gamma, step: ChocoSGD(
-            RandK(k), Constant(step), Ring(), gamma, shards="shared", batch=2
-        ),
-        "half of the consensus step": lambda k, gamma, step: ChocoSGD(
-            RandK(k), Constant(step), Ring(), 0.5 * gamma, shards="shared"
-        ),
-        "one coordinate in four more": lambda k, gamma, step: ChocoSGD(
-            RandK(k + k // 4), Constant(step), Ring(), gamma, shards="shared"
-        ),
-    },
-)
-def _(context):
-    values, d, step, curvature = np.linalg.eigvalsh(mixing(Ring(), 8).matrix), 40, 0.2, 1.5
-    problem = quadratic(np.full(d, curvature), covariance=0.7)
-    for k, gamma in ((20, 0.3), (8, 0.15)):
-        replicas, method = context.samples(1000, 150), context.subject(k, gamma, step)
-        result = context.run64(method, problem, k, workers=8, steps=120, replicas=replicas)
-        options = {"step": step, "curvature": curvature, "variance": 0.7}
-        bound = d * bounds.choco_consensus_exact(values, k / d, gamma, **options)
-        yield equality(f"rand-{k} of {d}, gamma={gamma:g}, ring of 8", result.consensus[-1], bound)

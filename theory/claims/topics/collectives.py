@@ -7,7 +7,7 @@ import numpy as np
 from ... import bounds
 from ...cluster import collectives, simulate_allgather, simulate_allreduce
 from ...cluster.collectives import ALLGATHERS, ALLREDUCES
-from .. import claim, identity, lower, upper
+from .. import claim, identity, lower
 
 RANKS = (2, 3, 4, 6, 8, 13)
 WORDS = 2 * 8 * 9 * 13  # divisible by every p and into all pieces of the algorithms
@@ -108,42 +108,6 @@ def _(context):
     for name, schedule in context.subject.items():
         yield lower(f"words of {name}, p = {p}, n = {WORDS}", simulate_allreduce(schedule, vectors)[1].words, least)
     yield identity("words of the ring", simulate_allreduce(context.subject["ring"], vectors)[1].words, least)
-
-
-@claim(
-    "collectives.rabenseifner.rounded",
-    of=bounds.allreduce_cost,
-    subject=ALLREDUCES["rabenseifner"],
-    mutants={"whole vectors instead of halves of halves": ALLREDUCES["recursive-doubling"]},
-)
-def _(context):
-    rng = np.random.default_rng(context.stream())
-    for p in (13, 6, 3):
-        vectors = rng.integers(-99, 100, (p, WORDS)).astype(float)
-        cost = simulate_allreduce(context.subject, vectors)[1]
-        yield upper(f"words/n, p = {p}", cost.words / WORDS, 4.0)
-        yield upper(f"additions/n, p = {p}", cost.adds / WORDS, 1.5)
-
-
-@claim(
-    "collectives.crossover",
-    of=bounds.ring_doubling_crossover,
-    subject=bounds.ring_doubling_crossover,
-    mutants={
-        "the start-ups of recursive doubling forgotten": lambda p, alpha, beta, gamma: bounds.ring_doubling_crossover(
-            p, alpha=alpha * 2 * (p - 1) / (2 * (p - 1) - np.log2(p)), beta=beta, gamma=gamma
-        ),
-        "additions forgotten": lambda p, alpha, beta, gamma: bounds.ring_doubling_crossover(p, alpha=alpha, beta=beta),
-    },
-)
-def _(context):
-    alpha, beta, gamma = 1e-5, 8e-10, 2e-10
-    for p in (8, 4, 64):
-        length = context.subject(p, alpha=alpha, beta=beta, gamma=gamma)
-        costs = [simulate_allreduce(name, np.ones((p, 64 * p)))[1] for name in ("ring", "recursive-doubling")]
-        # the counts are linear in n, so n* follows from those of one length
-        saved = float((np.subtract(costs[1], costs[0]) / (64 * p)) @ [0.0, beta, gamma])
-        yield identity(f"n*, p = {p}", length, alpha * (costs[0].starts - costs[1].starts) / saved)
 
 
 @claim(

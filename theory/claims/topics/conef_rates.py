@@ -11,8 +11,7 @@ from ...compressors import BALANCED, FIXED, FRESH, QSGD, RandK
 from ...methods import NoFeedback, ParallelSGD
 from ...problems import saturating_quadratic
 from .. import assumption, certain, claim, equality, identity, lower, upper
-from .contractive import ETA, RESIDUAL, D, K, held, pure_noise, repeat, variance
-from .contractive_variants import improved
+from .contractive import ETA, RESIDUAL, D, K, held, improved, pure_noise, repeat, variance
 from .feedback import unchanging
 
 

@@ -63,26 +63,6 @@ def own_data(context, method, curvatures, minima, steps: int):
 
 
 @claim(
-    "dpsgd.disagreement",
-    of=bounds.dpsgd_disagreement,
-    subject=lambda graph: DPSGD(step=Constant(STEP), graph=graph),
-    mutants={
-        "gradient tracking": lambda graph: GradientTracking(step=Constant(STEP), graph=graph),
-        "half of the step": lambda graph: DPSGD(step=Constant(STEP / 2), graph=graph),
-        "a complete graph": lambda graph: DPSGD(step=Constant(STEP), graph=Complete()),
-    },
-)
-def _(context):
-    minima = context.normal(8)
-    for graph in (Ring(), Star()):
-        values, vectors = np.linalg.eigh(mixing(graph, 8).matrix)
-        energies = np.square(vectors.T @ minima)
-        result = own_data(context, context.subject(graph), np.full(8, CURVATURE), minima, 300)
-        bound = bounds.dpsgd_disagreement(values, energies, step=STEP, curvature=CURVATURE)
-        yield identity(f"{type(graph).__name__}, N=8", float(result.consensus[-1]), bound, 1e-9)
-
-
-@claim(
     "dpsgd.bias",
     of=bounds.dpsgd_bias,
     subject=lambda W: DPSGD(step=Constant(STEP), graph=W),
@@ -116,26 +96,3 @@ def _(context):
         result = own_data(context, context.subject(graph), a, b, 3000)
         best = float((a * b).sum() / a.sum())
         yield identity(type(graph).__name__, float(np.abs(result.models - best).max()), 0.0, 1e-12)
-
-
-@claim(
-    "tracking.factor",
-    of=bounds.gradient_tracking_factor,
-    subject=lambda step: GradientTracking(step=Constant(step)),
-    mutants={
-        "D-PSGD": lambda step: DPSGD(step=Constant(step)),
-        "half of the step": lambda step: GradientTracking(step=Constant(step / 2)),
-    },
-)
-def _(context):
-    values = np.linalg.eigvalsh(mixing(Ring(), 8).matrix)
-    minima, early, late = context.normal(8), 400, 560
-    for step in (0.05, 0.2):  # the mean is slowest, or the mode of the least eigenvalue
-        far = [
-            np.abs(own_data(context, context.subject(step), np.ones(8), minima, steps).models - minima.mean()).max()
-            for steps in (early, late)
-        ]
-        measured = float((far[1] / far[0]) ** (1.0 / (late - early)))
-        yield identity(
-            f"step {step:g}", measured, bounds.gradient_tracking_factor(values, step=step, curvature=1.0), 1e-4
-        )

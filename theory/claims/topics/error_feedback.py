@@ -1,21 +1,26 @@
-"""Claims about the rates of error feedback on smooth functions: two lemmas, and what they add up to."""
+"""Claims about the rates of error feedback on smooth functions: lemmas, their sums, what is quoted, and limits."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import bounds
-from ...compressors import TopK
-from ...methods import ErrorFeedback, ParallelSGD
-from ...methods.schedules import Constant
-from ...problems import lipschitz, quadratic, saturating_quadratic, value
+from ...compressors import RandK, TopK
+from ...core.random import key
+from ...measure import loglog_slope
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
+from ...methods.schedules import Constant, InverseTime
+from ...problems import function, lipschitz, quadratic, saturating_quadratic, value
 from .. import claim, equality, identity, upper
-from ..mutants.shared import WrongFeedback
-from ..scalar_ef import coin, over, stationary, under
+from ..laws import loglog_rate
+from ..mutants.shared import Scaling, WrongFeedback
+from ..scalar_ef import coin, over, squared_gradients, stationary, under
+from .feedback import unchanging
 
 
 def mean_squared_gradient(context, method, problem, start, *, steps, replicas, workers=1, wire_dtype=np.float32):
@@ -77,6 +82,17 @@ def _(context):
 # --- their sums -------------------------------------------------------------------------------------------------------
 
 
+def of_top_k(k, gamma, feedback=ErrorFeedback()):  # noqa: B008
+    """SGD with top-k and a memory."""
+    return ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
+
+
+HARDLY_MOVING = {
+    "what was sent never reaches x": partial(of_top_k, feedback=WrongFeedback(outside=0.0)),
+    "steps a hundred times too small": lambda k, gamma: of_top_k(k, gamma / 100.0),
+}
+
+
 def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     """Theorem II from its lemmas: the bound on the memory in ef.descent, summed over the steps."""
     known = dict(lipschitz=lipschitz, step=step, second_moment=second_moment)
@@ -89,15 +105,8 @@ def composed(steps, *, delta, lipschitz, step, second_moment, gap):
     "ef.nonconvex",
     lemmas=("ef.identity", "ef.memory.paper", "ef.descent"),
     of=bounds.ef_sgd,
-    subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
-    mutants={
-        "what was sent never reaches x": lambda k, gamma: ParallelSGD(
-            TopK(k), step=Constant(gamma), feedback=WrongFeedback(outside=0.0)
-        ),
-        "steps a hundred times too small": lambda k, gamma: ParallelSGD(
-            TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
-        ),
-    },
+    subject=of_top_k,
+    mutants=HARDLY_MOVING,
     see=("ef.descent", "ef.memory.paper", "ef.nonconvex.sharp", "ef.identity"),
 )
 def _(context):
@@ -171,15 +180,8 @@ def composed_from_variance(steps, *, delta, lipschitz, step, variance, gap, work
     "ef.nonconvex.variance",
     lemmas=("ef.identity", "ef.memory.step", "ef.descent"),
     of=bounds.ef_sgd_variance,
-    subject=lambda k, gamma: ParallelSGD(TopK(k), step=Constant(gamma), feedback=ErrorFeedback()),
-    mutants={
-        "what was sent never reaches x": lambda k, gamma: ParallelSGD(
-            TopK(k), step=Constant(gamma), feedback=WrongFeedback(outside=0.0)
-        ),
-        "steps a hundred times too small": lambda k, gamma: ParallelSGD(
-            TopK(k), step=Constant(gamma / 100.0), feedback=ErrorFeedback()
-        ),
-    },
+    subject=of_top_k,
+    mutants=HARDLY_MOVING,
     see=("ef.descent", "ef.memory.step", "ef.identity", "ef.workers"),
 )
 def _(context):
@@ -199,3 +201,107 @@ def _(context):
         yield identity(
             f"its lemmas together, N={N}, T={T}", composed_from_variance(T, **at), bounds.ef_sgd_variance(T, **at)
         )
+
+
+# --- as it is quoted: a witness within all assumptions ----------------------------------------------------------------
+
+
+def _huber(x) -> float:
+    """x^2/2 for |x| <= 1, continued linearly, summed over the coordinates."""
+    size = np.abs(x)
+    return float(np.sum(np.where(size < 1.0, size**2 / 2.0, size - 0.5)))
+
+
+def _bounded_gradient(x, rng) -> np.ndarray:
+    """Its gradient with noise +-sqrt(1 - x^2) where |x| < 1: each coordinate has the second moment 1 at every x."""
+    noise = np.sqrt(np.maximum(0.0, 1.0 - x**2))
+    return np.clip(x, -1.0, 1.0) + rng.choice((-1.0, 1.0), x.size) * noise
+
+
+@claim(
+    "ef.nonconvex.quoted",
+    of=bounds.ef_sgd,
+    subject=Scaling,
+    refuted="quoted",
+    see=("ef.nonconvex", "ef.nonconvex.sharp"),
+)
+def _(context):
+    missing, size, d, steps = 0.05, 0.9, 10_000, 100
+    delta, found = 1.0 - missing**2, []
+    quoted: dict[str, Any] = dict(delta=delta, lipschitz=1.0, step=size, second_moment=1.0, reading="quoted")
+    method = ParallelSGD(context.subject(delta, over=True), step=unchanging(size), feedback=ErrorFeedback())
+    for r in range(context.samples(96, 24)):
+        options: dict[str, Any] = dict(steps=steps, x0=np.zeros(d), seed=int(key(context.stream(), r)))
+        path = context.iterates(method, function(_huber, _bounded_gradient, d), **options)
+        found.append(np.mean(np.clip(path[:-1], -1.0, 1.0) ** 2))
+    law = partial(squared_gradients, over(delta), size, bounded=True)
+    start = float(law(0.0, 3000)[-1])  # the stationary law
+    from_start = bounds.ef_sgd(3000, gap=start / 2.0, **quoted)
+    where = f"C(v) = {1 + missing:g} v, delta={delta:g}, gamma L={size:g}"
+    bound = bounds.ef_sgd(steps, gap=0.0, **quoted)
+    yield upper(f"mean of E||grad f(x_t)||^2, {where}, T={steps}", found, bound)
+    yield upper("its exact value", law(0.0, steps).mean(), bound)
+    yield upper("its exact value, T=3000", law(0.0, 3000).mean(), bounds.ef_sgd(3000, gap=0.0, **quoted))
+    label = f"least of E||grad f(x_t)||^2, exactly, x_0^2={start:.4f}, T=3000"
+    yield upper(label, law(start, 3000).min(), from_start)
+    yield (
+        "f = x^2/2 for |x| <= 1, linear beyond, noise +-sqrt(1 - x^2): E||g||^2 = 1 at every x; from x* for the"
+        " mean; 10,000 independent coordinates, both sides divided by their number; the stationary E||grad f||^2 is"
+        f" {start:.4f}"
+    )
+
+
+# --- what is left of the compressor after many steps ------------------------------------------------------------------
+
+
+@claim(
+    "ef.free",
+    of=bounds.mem_sgd,
+    subject=(TopK, ErrorFeedback(), np.float32),
+    mutants={  # in float64 messages, the type that another claim has compiled
+        "random-k times d/k, no memory": (lambda k: RandK(k, unbiased=True), NoFeedback(), np.float64),
+        "random-k, no memory": (RandK, NoFeedback(), np.float64),
+    },
+    see=("memsgd.theorem", "memsgd.slope.rcv1"),
+)
+def _(context):
+    d, steps, replicas, sizes = 10, 1200, context.samples(400, 100), (1, 10)
+    compressor, feedback, wire = context.subject
+    problem, gaps = quadratic(np.linspace(1.0, 2.0, d), covariance=1.0 / d), []
+    options = dict(workers=1, steps=steps, replicas=replicas, x0=np.full(d, 0.1), record_every=50, wire_dtype=wire)
+    for k in sizes:
+        method = ParallelSGD(compressor(k), step=InverseTime(2.0, 1.0, 10.0), feedback=feedback, average="quadratic")
+        result = context.run(method, problem, **options)  # the same noise for every k
+        gaps.append(result.replica_values.T)
+    at = {int(T): [gap[:, t] for gap in gaps] for t, T in enumerate(result.history["step"])}
+    label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
+    yield loglog_rate(label, sizes, at[steps], 0.0, 0.03)
+    yield (
+        "the same noise for every k, hence the narrow interval; within 0.03, for what is left of the compressor;"
+        f" at T=50 the slope is {loglog_slope(sizes, np.stack(at[50], axis=1)).estimate:.3f}"
+    )
+
+
+@claim(
+    "ef.workers",
+    of=bounds.ef_sgd_variance,
+    subject=lambda N: (ErrorFeedback(), N),
+    mutants={
+        "workers that share one random stream": lambda N: (ErrorFeedback(), 1),
+        "messages summed, not averaged": lambda N: (WrongFeedback(outside=float(N)), N),
+    },
+    see=("ef.nonconvex.variance", "sgd.workers"),
+)
+def _(context):
+    d, k, curvature, gamma, counts = 200, 50, 1.0, 0.1, (1, 4, 16)
+    problem, columns = quadratic(np.full(d, curvature), covariance=1.0 / d), []
+    options = dict(steps=40, replicas=context.samples(400, 100), record_every=40)
+    for N in counts:
+        feedback, workers = context.subject(N)
+        method = ParallelSGD(TopK(k), step=Constant(gamma), feedback=feedback)
+        columns.append(2.0 * curvature * context.run(method, problem, N, workers=workers, **options).funs)
+    label = f"slope of the floor in N, top-{k} of {d}, gamma L={gamma * curvature:g}"
+    yield loglog_rate(label, counts, columns, -1.0)
+    alone = bounds.sgd_constant_step_floor(curvature, gamma, 1.0) * curvature**2
+    shown = ", ".join(f"N={N}: {np.mean(y) * N / alone:.3g}" for N, y in zip(counts, columns, strict=True))
+    yield f"N times the floor over that of full-precision SGD: {shown}"

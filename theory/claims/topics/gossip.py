@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import bounds
-from ...compressors import QSGD, RandK, compressor
+from ...compressors import RandK, compressor
 from ...methods import ChocoGossip, Complete, Gossip, Hypercube, MixingMatrix, Ring, Star, Torus, mixing
 from ...methods.on_graphs import on_graph
 from ...methods.schedules import Constant
@@ -151,21 +151,6 @@ class _Lazy(NamedTuple):
 
 
 @claim(
-    "gossip.mean",
-    of=bounds.gossip_rounding,
-    subject=lambda c: Gossip(c),
-    mutants={"the mean of the messages": MeanOfMessages},
-)
-def _(context):
-    x0, steps = context.normal((8, 20)), 200
-    for c in (QSGD(64), RandK(19, unbiased=True), QSGD(1000)):
-        result = context.run64(context.subject(c), flat(20), str(c), workers=8, steps=steps, x0=x0)
-        largest = 2.0 * max(float(np.abs(x0).max()), float(np.abs(result.models).max()))
-        moved = float(np.abs(result.models.mean(axis=0) - x0.mean(axis=0)).max())
-        yield upper(f"{c}", moved, bounds.gossip_rounding(8, steps, largest))
-
-
-@claim(
     "gossip.compressed",
     of=bounds.compressed_gossip_floor,
     subject=lambda c, graph: Gossip(c, graph),
@@ -203,16 +188,3 @@ def _(context):
         apart = np.square(result.models - result.models.mean(axis=0)).sum(axis=0)
         values = np.linalg.eigvalsh(mixing(graph, 8).matrix)
         yield equality(f"{name}, v = 1 in every coordinate", apart, bounds.noisy_gossip_floor(values, 1.0))
-
-
-@claim(
-    "gossip.response",
-    of=bounds.ring_response,
-    subject=lambda workers: Ring(),
-    mutants={"weights 1/2 and 1/4": ring_with(0.5), "weights 0.3 and 0.35": ring_with(0.3)},
-)
-def _(context):
-    for workers in (3, 6, 8, 25, 100):
-        values = np.linalg.eigvalsh(mixing(context.subject(workers), workers).matrix)
-        measured = float(np.mean((1.0 - values) / (1.0 + values)))
-        yield identity(f"N={workers}", measured, bounds.ring_response(workers), 1e-10)

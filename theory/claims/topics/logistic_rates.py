@@ -136,37 +136,6 @@ def _(context):
     yield NOTE
 
 
-@claim(
-    "logistic.constant-step",
-    of=bounds.bottou_constant_step,
-    subject=1.0,
-    mutants={"steps a hundred times too small": 0.01},
-)
-def _(context):
-    for l2, T, share in ((STRONG, 3, 0.4), (L2, STEPS, 0.1)):
-        problem, best = small(l2)
-        L, x0 = lipschitz(problem), 4.0 * best.x
-        eta = share / L
-        step = Constant(context.subject * eta)
-        result = sgd(context, problem, step, Suffix(1), T, T, x0=x0)
-        given = noise = level_set(context, problem, result)
-        if T < STEPS:
-            found = largest(context, problem, step, T, T, x0=x0, centred=True)
-            noise = top(context, found)
-            yield assumption(f"largest variance, T={T}", found, noise)
-        start, far = value(problem, x0) - best.fun, float(squares(x0, best))
-        last, known = result.replica_last[-1] - best.fun, {"mu": l2, "lipschitz": L, "step": eta, "noise": noise}
-        label = f"l2={l2:g}, eta L={share:g}, T={T}"
-        yield upper(f"E f(x_T) - f*, sharp, {label}", last, bounds.bottou_constant_step(T, gap=start, **known))
-        paper = bounds.bottou_constant_step(T, gap=start, **known, form="paper")
-        yield upper(f"E f(x_T) - f*, Theorem 4.6, {label}", last, paper)
-        strong = bounds.sgd_constant_step(T, mu=l2, step=eta, second_moment=given, distance=far)
-        yield upper(f"E||x_T - x*||^2, {label}", squares(result.last, best), strong)
-        smooth = bounds.sgd_smooth_convex_with_step(T - 1, lipschitz=L, step=eta, variance=noise, distance=far)
-        yield upper(f"E f of the mean of x_1, ..., x_{{T-1}}, less f*, {label}", result.funs - best.fun, smooth)
-    yield NOTE
-
-
 # --- one gradient or all of them --------------------------------------------------------------------------------------
 
 

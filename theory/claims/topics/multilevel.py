@@ -35,24 +35,6 @@ def drawn_plainly(k: int, power: float = 1.0, divide: bool = True):
 
 
 @claim(
-    "multilevel.unbiased",
-    of=bounds.multilevel_variance_exact,
-    subject=Multilevel,
-    mutants={
-        "not divided by the probability": lambda k: drawn_plainly(k, divide=False),
-        "always the first level": lambda k: drawn_plainly(k, power=400.0),
-    },
-)
-def _(context):
-    samples = context.samples(16_000, 4_000)
-    for d, k in ((24, 4), (25, 7)):  # a last level of 4
-        v = context.normal(d, d)
-        _, cross = sampled(context, context.subject(k), v, samples, d)
-        label = f"||E Q(v) - v||^2/||v||^2, Gaussian, d={d}, k={k}"
-        yield equality(label, cross, 0.0)
-
-
-@claim(
     "multilevel.variance",
     of=bounds.multilevel_variance_exact,
     subject=Multilevel,
@@ -76,44 +58,3 @@ def _(context):
     error, _ = sampled(context, context.subject(4), equal_magnitudes(24).make(context), 16, "flat")
     label = "error of the worst message, equal magnitudes, d=24, k=4"
     yield identity(label, error.max(), bounds.multilevel_variance(24, 4), 1e-9)
-
-
-def bit_planes(v, rng, samples: int) -> np.ndarray:
-    """One binary digit of the entries over the largest, digit l with the probability 2^-l/(1 - 2^-52)."""
-    top, last = np.abs(v).max(), 52
-    digits = np.minimum(np.abs(v) / top * 2.0**last, 2.0**last - 1.0).astype(np.uint64)  # after the binary point
-    share = 2.0 ** -np.arange(1, last + 1)
-    share /= share.sum()
-    level = rng.choice(last, samples, p=share)
-    digit = (digits >> (last - 1 - level)[:, None].astype(np.uint64)) & np.uint64(1)
-    return np.sign(v) * top * digit * (2.0 ** -(level + 1.0) / share[level])[:, None]
-
-
-def _any_plane(v, rng, samples: int) -> np.ndarray:
-    """Every digit equally likely, of 8."""
-    top, last = np.abs(v).max(), 8
-    digits = np.minimum(np.abs(v) / top * 2.0**last, 2.0**last - 1.0).astype(np.int64)
-    level = rng.integers(last, size=samples)
-    digit = (digits >> (last - 1 - level)[:, None]) & 1
-    return np.sign(v) * top * digit * (2.0 ** -(level + 1.0) * last)[:, None]
-
-
-@claim(
-    "multilevel.digits",
-    of=bounds.ternary_variance_exact,
-    subject=bit_planes,
-    mutants={
-        "equally likely digits": _any_plane,
-        "one coordinate instead of one digit": drawn_plainly(1),
-        "no sign": lambda v, rng, samples: np.abs(bit_planes(v, rng, samples)),
-    },
-)
-def _(context):
-    samples = context.samples(16_000, 4_000)
-    for power in (1, 3):
-        v = context.normal(24) ** power
-        error, cross = sampled(context, context.subject, v, samples, power)
-        label = f"Gaussian{' cubed' if power == 3 else ''}, d=24"
-        exact = bounds.ternary_variance_exact(v, np.abs(v).max()) / (v @ v)
-        yield equality(f"variance, {label}", error, exact)
-        yield equality(f"||E Q(v) - v||^2/||v||^2, {label}", cross, 0.0)

@@ -11,7 +11,7 @@ from ... import bounds
 from ...compressors import NUQSGD, HalfPrecision, Natural, NaturalDithering, compress
 from ...core.random import key
 from .. import claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian
+from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 
 POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
@@ -20,15 +20,6 @@ MUTANTS = {
     "rounding to the nearest power of two": lambda: POWERS(fault=NEAREST),
     "the exponent off by one": lambda: POWERS(fault=SHIFTED),
 }
-
-compressor_law(
-    "natural.unbiased",
-    Natural,
-    at=[(gaussian(64), {}), (gaussian(64, 3), {})],
-    quantity="bias",
-    mutants=MUTANTS,
-    of=bounds.natural_variance,
-)
 
 
 @claim(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ... import bounds
-from ...compressors import Identity, RandK
-from ...methods import LocalSGD, Momentum, OuterStep, ParallelSGD
+from ...compressors import Identity
+from ...methods import LocalSGD, OuterStep
 from ...methods.schedules import Constant
 from ...problems import quadratic
-from .. import claim, equality, identity, upper
-from ..mutants.shared import LeakyFeedback
+from .. import claim, identity, upper
 from ..worst_runs import worst_run
 
 CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta
@@ -93,31 +92,3 @@ def recurrence_root(x) -> float:
         return abs(float(x[1] / x[0]))
     a, b = np.linalg.solve(matrix, x[2:])
     return float(np.abs(np.roots([1.0, -a, -b])).max())
-
-
-@claim(
-    "outer.leaky-memory",
-    of=bounds.leaky_memory_momentum,
-    subject=lambda k, kept: (RandK(k), LeakyFeedback(kept)),
-    mutants={
-        "the whole memory kept": lambda k, kept: (RandK(k), LeakyFeedback(1.0)),
-        "no memory": lambda k, kept: (RandK(k), LeakyFeedback(0.0)),
-        "the factor d/k applied": lambda k, kept: (RandK(k, unbiased=True), LeakyFeedback(kept)),
-    },
-)
-def _(context):
-    d, k, kept, eta, steps = 20, 6, 0.8, 0.15, 8
-    problem = quadratic(np.ones(d), covariance=0.0)
-    compressor, feedback = context.subject(k, kept)
-    method = ParallelSGD(compressor, step=Constant(eta), feedback=feedback)
-    known = {"steps": steps, "x0": np.ones(d)}
-    runs = context.run64(method, problem, "memory", replicas=context.samples(1600, 400), **known).last.mean(axis=1)
-    ball = bounds.leaky_memory_momentum(k / d, kept)
-    server = ParallelSGD(Identity(), step=Constant(ball.step * eta), server=Momentum(ball.momentum))
-    predicted = context.run64(server, problem, **known).last
-    yield equality(f"E x_t, t={steps}, p={k / d:g}, beta={kept:g}, against heavy ball", runs, predicted.mean())
-    x = m = 0.0
-    for _ in range(400):  # equal gradients
-        m = 1.0 + ball.momentum * m
-        x, last = x + ball.step * m, x
-    yield identity("the step after many equal gradients", x - last, ball.gain)

@@ -1,12 +1,16 @@
-"""Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): its constants."""
+"""Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): its constants, and descent."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ... import bounds
+from ...compressors import Identity
+from ...methods import ParallelSGD
+from ...methods.schedules import Constant
 from ...problems import (
     function,
     gradient,
@@ -22,6 +26,7 @@ from ...problems import (
     value,
 )
 from .. import claim, identity, lower, upper
+from ..worst_runs import worst_run
 
 MATRIX = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])  # A'A: 25, 9 and 0
 LABELS, TARGETS = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 0.0, 2.0, 1.0])
@@ -161,25 +166,6 @@ def _(context):
 
 
 @claim(
-    "pl.logistic-curvature",
-    of=bounds.logistic_curvature,
-    subject=0.0,
-    mutants={"a tenth further out": 0.1},
-)
-def _(context):
-    both = logistic((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)  # the second derivative is even
-
-    def second(m, h=1e-4):
-        return float((gradient(both, np.array([m + h])) - gradient(both, np.array([m - h])))[0]) / (2.0 * h)
-
-    for R in (0.5, 3.0):
-        bound = bounds.logistic_curvature(R)
-        yield identity(f"second derivative at m=R={R:g}", second(R + context.subject), bound, tolerance=1e-6)
-        inside = min(second(m) for m in np.linspace(-R, 0.99 * R, 50)[1:])
-        yield lower(f"least second derivative inside, R={R:g}", inside, bound)
-
-
-@claim(
     "pl.strongly-convex",
     of=bounds.strong_convexity_gap,
     subject=gradient,
@@ -204,3 +190,72 @@ def _(context):
         yield upper(
             f"two half parabolas, x={x:g}", (0.25, 2.0)[x > 0.0] * x * x, bounds.strong_convexity_gap(g * g, mu=0.5)
         )
+
+
+# --- gradient descent -------------------------------------------------------------------------------------------------
+
+
+def _descent(context, problem, start, step, steps):
+    """f(x_t) for t = 0, ..., T of gradient descent on a problem without noise, by the package's run."""
+    known = {"steps": steps, "x0": np.array(start), "record_every": 1}
+    return context.run64(ParallelSGD(Identity(), step=Constant(step)), problem, **known).history["f"]
+
+
+@claim(
+    "pl.gd",
+    of=bounds.pl_gd,
+    subject=1.0,
+    mutants={"steps a fiftieth as large": 0.02, "steps eight times as large": 8.0},
+)
+def _(context):
+    sines = sine_quadratic([1.0, 0.9], 0.0)
+    for name, problem, mu, start, share in (
+        ("sines", sines, pl_constant(sines).mu, (2.6, 2.4), 1.0),
+        *(("(mu/2)||x||^2", quadratic([2.0, 2.0], 0.0), 2.0, (1.0, -2.0), share) for share in (0.3, 1.5, 1.9)),
+    ):
+        L = lipschitz(problem)
+        f = _descent(context, problem, start, context.subject * share / L, 20)
+        known = {"mu": mu, "lipschitz": L, "step": share / L, "gap": f[0]}
+        for T in (20, 5, 1):
+            for form in ("simple", "sharp"):
+                bound = bounds.pl_gd(T, **known, form=form)
+                reached = float(f[T]) if T < len(f) else np.inf  # it diverged
+                yield upper(f"f(x_{T}) - f*, {name}, gamma L={share:g}, {form}", reached, bound, trivial=f[0])
+
+
+@claim(
+    "pl.gd.one-step",
+    of=bounds.pl_gd,
+    subject=1.0,
+    mutants={"a step of 0.05/L": 0.05, "a step of 2.2/L": 2.2},
+)
+def _(context):
+    problem = sine_quadratic([1.0], 0.0)
+    L, mu = lipschitz(problem), pl_constant(problem).mu
+
+    def left(u):
+        f, slope = sine(u)
+        return -sine(u - context.subject * slope / L)[0] / f
+
+    worst, where = searched(left, 1e-3, 40.0)
+    known: dict[str, Any] = {"mu": mu, "lipschitz": L, "step": 1.0 / L, "gap": 1.0}
+    yield upper("worst f(x_+)/f(x)", -worst, bounds.pl_gd(1, **known), trivial=1.0)
+    yield upper("the same, sharp", -worst, bounds.pl_gd(1, form="sharp", **known), trivial=1.0)
+    yield upper("with the published mu", -worst, bounds.pl_gd(1, **(known | {"mu": 1.0 / 32.0})), trivial=1.0)
+    yield f"at |x| = {abs(where):.5g}"
+
+
+@claim(
+    "pl.gd.strongly-convex",
+    of=bounds.gd_strongly_convex,
+    subject=1.0,
+    mutants={"a step 10 % too small": 0.9, "a step 5 % too large": 1.05},
+)
+def _(context):
+    problem, T = quadratic([0.5, 4.0], 0.0), 8
+    for gamma, start in ((0.25, (1.0, 0.0)), (0.46, (0.0, 1.0))):
+        f = _descent(context, problem, start, context.subject * gamma, T)
+        predicted = bounds.gd_strongly_convex(T, mu=0.5, lipschitz=4.0, step=gamma, gap=f[0])
+        yield identity(f"f(x_{T}) - f*, gamma L = {4 * gamma:g}", f[T], predicted, tolerance=1e-11)
+    for method, steps in (("gd", 3), ("gd-long", 2), ("proximal", 3)):
+        yield from worst_run(context, method, steps)

@@ -10,7 +10,6 @@ from ... import bounds
 from ...compressors import PowerSGD, new_symbols, propose, quantize, restore, settle, state_size
 from ...core.random import key
 from .. import certain, claim, equality, identity, limit, lower, upper
-from ..laws import Input, compressor_law
 from ..mutants.spectral import WrongPowerSGD, repeat
 from .atomo import COLUMNS, ROWS, STEEP, matrix
 
@@ -34,32 +33,6 @@ def _(context):
             upper(label, found.variance, bound) if name == "steep" else equality(label, certain(found.variance), bound)
         )
     yield lower(f"{label}, the best rank", found.variance, bounds.best_rank_error(s, rank) / float(s @ s))
-
-
-LARGE, SIZE, COLUMNS_OF_Q = 4, 64, 9
-LEVELS = np.repeat([1e4, 2.0], [LARGE, SIZE - LARGE])
-GAP = Input(f"{LARGE} values 10^4 and {SIZE - LARGE} values 2", lambda context: matrix(context, LEVELS, SIZE, SIZE))
-
-
-def halko_share(v, rank: int):
-    """The bound for this spectrum, over the squared norm."""
-    return bounds.power_sgd_halko(LEVELS, rank) / float(v @ v)
-
-
-compressor_law(
-    "powersgd.halko",
-    partial(PowerSGD, SIZE, SIZE, warm=False),
-    at=[(GAP, {"rank": COLUMNS_OF_Q}, "upper")],
-    formula=halko_share,
-    samples=8_000,
-    quick=2_000,
-    mutants={
-        "columns not made orthonormal": partial(WrongPowerSGD, SIZE, SIZE),
-        "one column fewer than singular values are large": lambda rank: PowerSGD(SIZE, SIZE, LARGE - 1, warm=False),
-        "half of the oversampling": lambda rank: PowerSGD(SIZE, SIZE, LARGE + (rank - LARGE) // 2, warm=False),
-    },
-    of=bounds.power_sgd_halko,
-)
 
 
 def errors(warm: bool, v, rank: int, steps: int, stream) -> np.ndarray:

@@ -16,13 +16,12 @@ from ...methods import (
     Median,
     OneSided,
     ParallelSGD,
-    SignFlip,
     TrimmedMean,
     robust_mean,
 )
 from ...methods.schedules import Constant
 from ...problems import function, quadratic
-from .. import claim, equality, identity, lower, upper
+from .. import claim, equality, identity, upper
 
 LIES = (-1e9, -1.0, 0.0, 1.0, 1e9)
 
@@ -192,23 +191,6 @@ def _(context):
         yield upper(f"N={workers}, f={bad}", found, most)
 
 
-@claim(
-    "robust.krum-resilience",
-    of=bounds.krum_resilience,
-    subject=lambda f: by(Krum(f)),
-    mutants={"the mean": lambda f: mean_of_all, "the highest score": highest_score},
-)
-def _(context):
-    rng, samples, d, sine = np.random.default_rng(context.stream()), context.samples(2000, 500), 20, 0.3
-    for workers, bad in ((11, 2), (21, 6)):
-        g = np.full(d, 1.0 / np.sqrt(d))
-        size = sine / bounds.krum_resilience(workers, bad)
-        honest = g + size / np.sqrt(d) * rng.standard_normal((samples, workers - bad, d))
-        for name, lie in (("-100 g", -100.0 * g), ("2 s below the mean", (1.0 - 2.0 * size) * g)):
-            found = [context.subject(bad)(np.concatenate([h, np.tile(lie, (bad, 1))])) @ g for h in honest]
-            yield lower(f"<E F, g>, N={workers}, f={bad}, lies {name}", found, 1.0 - sine)
-
-
 def attacked(server, attack, bad, **more):
     """SGD with full messages, some of them hostile."""
     return ParallelSGD(None, exchange="gather", server=Attacked(server, attack, bad), **more)
@@ -240,28 +222,6 @@ def _(context):
             bounds.least_robustness(workers, bad) * float(honest.var()),
             1e-9,
         )
-
-
-@claim(
-    "robust.sign-flip",
-    of=bounds.sign_flip_floor,
-    subject=lambda bad, scale: (Mean(), SignFlip(scale), bad),
-    mutants={
-        "one hostile worker fewer": lambda bad, scale: (Mean(), SignFlip(scale), bad - 1),
-        "half the scale": lambda bad, scale: (Mean(), SignFlip(scale / 2), bad),
-        "the median": lambda bad, scale: (Median(), SignFlip(scale), bad),
-    },
-)
-def _(context):
-    replicas, variances, mu, step = context.samples(8000, 4000), np.array([0.5, 1.5]), 1.0, 0.4
-    for workers, bad, scale in ((5, 1, 2.0), (7, 2, 1.0)):
-        server, attack, hostile = context.subject(bad, scale)
-        method = attacked(server, attack, hostile, step=Constant(step))
-        problem = quadratic([mu, mu], covariance=np.diag(variances))
-        known = dict(workers=workers, steps=80, x0=np.zeros(2), replicas=replicas, wire_dtype=np.float64)
-        found = np.sum(context.run(method, problem, **known).last ** 2, axis=1)
-        predicted = bounds.sign_flip_floor(workers, bad, scale, step=step, mu=mu, variance=variances.sum())
-        yield equality(f"E||x||^2, N={workers}, f={bad}, c={scale:g}", found, predicted)
 
 
 @claim(

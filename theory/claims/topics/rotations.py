@@ -1,4 +1,4 @@
-"""Claims about signs after a random rotation, DRIVE and EDEN with one bit: their laws, their bias, their bits."""
+"""Claims about levels after a random rotation: DRIVE, EDEN with one bit and with several, TurboQuant."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from ... import bounds
-from ...compressors import LloydMax, Rotated, ScaledSign, Sign, compress, eden, encode
-from ...core.random import key
-from ...wire import open_frame
+from ...compressors import QSGD, LloydMax, Rotated, ScaledSign, Sign, compress, eden
 from .. import certain, claim, equality, identity, upper
 from ..laws import equal_magnitudes
 from .sign import spike
-
-DRIVE = "[vargaftik2021drive]"
-EDEN = "[vargaftik2022eden]"
 
 
 def drive(uniform: bool):
@@ -39,17 +34,6 @@ def without_signs():
         H = scipy.linalg.hadamard(v.size) / math.sqrt(v.size)
         x = H @ v
         return np.tile(H @ np.where(x < 0.0, -1.0, 1.0) * np.abs(x).mean(), (samples, 1))
-
-    return restored
-
-
-def fixed_rotation(bits: int, uniform: bool):
-    """EDEN with one bit, where every message is rotated in the same way."""
-
-    def restored(v, rng, samples):
-        R, _ = np.linalg.qr(rng.standard_normal((v.size, v.size)))
-        x = R @ v
-        return np.tile(R.T @ np.where(x < 0.0, -1.0, 1.0) * (v @ v) / np.abs(x).sum(), (samples, 1))
 
     return restored
 
@@ -121,24 +105,6 @@ def _(context):
 
 
 @claim(
-    "rotation.eden.unbiased",
-    of=bounds.rotated_sign_variance,
-    subject=eden,
-    mutants={
-        "random signs times Hadamard": lambda bits, uniform: eden(bits),
-        "the best scale": lambda bits, uniform: eden(bits, False, uniform),
-        "the same rotation in every message": fixed_rotation,
-    },
-)
-def _(context):
-    samples = context.samples(16_000, 4_000)
-    for bits in (1, 2, 3):
-        v = pair(8, 0.5) + 0.25 * spike(8)
-        _, cross = sampled(context, context.subject(bits, uniform=True), v, samples, bits)
-        yield equality(f"||E Q(v) - v||^2/||v||^2, {bits} bits, d=8", cross, 0.0)
-
-
-@claim(
     "rotation.eden.variance",
     of=bounds.rotated_sign_variance,
     subject=partial(eden, 1, uniform=True),
@@ -178,64 +144,158 @@ def _(context):
             yield identity(f"error of the worst message, r={ratio}, d={d}", error.max(), predicted, 1e-9)
 
 
-def own_rotations(v, workers: int, stream) -> np.ndarray:
-    """The mean of the messages of workers that all have v, each with a rotation of its own."""
-    c = eden(1, uniform=True)
-    return np.mean([compress(c, v, key(stream, i), wire_dtype=np.float64) for i in range(workers)], axis=0)
+# --- several bits: Lloyd-Max levels -----------------------------------------------------------------------------------
 
 
-def one_rotation(v, workers: int, stream) -> np.ndarray:
-    """All workers rotate in the same way."""
-    return own_rotations(v, 1, stream)
-
-
-def _hadamard_mean(v, workers: int, stream) -> np.ndarray:
-    c = eden(1)
-    return np.mean([compress(c, v, key(stream, i), wire_dtype=np.float64) for i in range(workers)], axis=0)
-
-
-@claim(
-    "rotation.workers",
-    of=bounds.rotated_sign_variance,
-    subject=own_rotations,
-    mutants={"the same rotation on every worker": one_rotation, "random signs times Hadamard": _hadamard_mean},
-)
-def _(context):
-    samples, d = context.samples(3_000, 1_200), 8
+def _long_errors(context, c, samples: int, *path) -> np.ndarray:
+    """Relative squared errors on long Gaussian vectors, which stay Gaussian in any rotation."""
+    found, d = np.empty(samples), 2**13
     context.used.add("compressor")
-    for workers in (2, 8):
-        v = pair(d, 0.5)
-        found = [np.sum((context.subject(v, workers, context.stream(workers, i)) - v) ** 2) for i in range(samples)]
-        predicted = bounds.rotated_sign_variance(d) / workers
-        yield equality(f"error of the mean, N={workers}, d={d}", np.array(found) / (v @ v), predicted)
-
-
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-def _sent(v, bits: int, uniform: bool) -> int:
-    """The payload of an encoded message."""
-    return open_frame(encode(eden(bits, uniform=uniform), v, 0)).payload_bits
-
-
-def _padding_left_out(v, bits: int, uniform: bool) -> int:
-    padding = 0 if uniform else (1 << (v.size - 1).bit_length()) - v.size
-    return _sent(v, bits, uniform) - bits * padding
+    for i in range(samples):
+        stream = context.stream(*path, i)
+        v = np.random.default_rng(stream).standard_normal(d)
+        found[i] = np.sum((compress(c, v, stream, wire_dtype=np.float64) - v) ** 2) / (v @ v)
+    return found
 
 
 @claim(
-    "rotation.bits",
-    of=bounds.rotated_bits,
-    subject=_sent,
+    "rotation.eden.limit",
+    of=bounds.eden_variance,
+    subject=eden,
     mutants={
-        "padding left out": _padding_left_out,
-        "the key left out": lambda *given: _sent(*given) - 64,
-        "the scale left out": lambda *given: _sent(*given) - 32,
+        "the best scale": lambda bits, unbiased: eden(bits, False),
+        "always the unbiased scale": lambda bits, unbiased: eden(bits),
+        "the scale 1": lambda bits, unbiased: Rotated(Sign()),
+        "random rounding to as many levels of the norm": lambda bits, unbiased: QSGD(2 ** (bits - 1)),
     },
 )
 def _(context):
-    context.used.add("compressor")
-    for d, bits, uniform in ((64, 1, False), (65, 1, False), (100, 3, False), (1, 2, False), (65, 2, True)):
-        found = context.subject(context.normal(d), bits, uniform)
-        label = f"bits, d={d}, b={bits}{', uniform' if uniform else ''}"
-        yield identity(label, found, bounds.rotated_bits(d, bits, uniform), tolerance=0.0)
+    samples = context.samples(80, 30)
+    for bits in (1, 2, 3, 4):
+        for unbiased in (True, False):
+            error = _long_errors(context, context.subject(bits, unbiased), samples, bits, int(unbiased))
+            predicted = bounds.eden_variance(bits) if unbiased else bounds.lloyd_max_distortion(bits)
+            label = f"error, {bits} bits, {'unbiased' if unbiased else 'best'} scale, d=8192"
+            yield equality(label, error, predicted)
+
+
+# --- Gaussian projections, and TurboQuant -----------------------------------------------------------------------------
+
+
+def _signs_back(x, G, factor: float) -> np.ndarray:
+    """The signs of the projections, projected back: row by row, for vectors x and matrices G."""
+    signs = np.where(np.einsum("nij,nj->ni", G, x) < 0.0, -1.0, 1.0)
+    return factor * np.linalg.norm(x, axis=1, keepdims=True) * np.einsum("ni,nij->nj", signs, G)
+
+
+def _gaussian(x, rng) -> np.ndarray:
+    return rng.standard_normal((*x.shape, x.shape[1]))
+
+
+def qjl(x, rng) -> np.ndarray:
+    """Signs of as many Gaussian projections as coordinates, as unbiased estimates of the rows of x."""
+    return _signs_back(x, _gaussian(x, rng), math.sqrt(math.pi / 2.0) / x.shape[1])
+
+
+def _orthogonal(x, rng) -> np.ndarray:
+    R, _ = np.linalg.qr(_gaussian(x, rng))
+    return _signs_back(x, R, math.sqrt(math.pi / 2.0 / x.shape[1]))
+
+
+def _normalized(x, rng) -> np.ndarray:
+    G = _gaussian(x, rng)
+    return _signs_back(x, G / np.linalg.norm(G, axis=2, keepdims=True), math.sqrt(math.pi / 2.0 / x.shape[1]))
+
+
+def _without_factor(x, rng) -> np.ndarray:
+    return qjl(x, rng) / math.sqrt(math.pi / 2.0)
+
+
+@claim(
+    "qjl.variance",
+    of=bounds.qjl_variance,
+    subject=qjl,
+    mutants={
+        "orthogonal projections": _orthogonal,
+        "rows of equal length": _normalized,
+        "the factor sqrt(pi/2) forgotten": _without_factor,
+    },
+)
+def _(context):
+    samples = context.samples(16_000, 6_000)
+    for d in (2, 5, 20):
+        v, rng = context.normal(d, d) ** 3, np.random.default_rng(context.stream(d))
+        error = context.subject(np.tile(v, (samples + samples % 2, 1)), rng) - v
+        squares, cross = np.sum(error**2, axis=1), np.sum(error[::2] * error[1::2], axis=1)
+        found = squares / (v @ v)
+        yield equality(f"variance, Gaussian cubed, d={d}", found, bounds.qjl_variance(d))
+        found = cross / (v @ v)
+        yield equality(f"||E Q(v) - v||^2/||v||^2, d={d}", found, 0.0)
+
+
+def _rounded(x, bits: int) -> np.ndarray:
+    """The Lloyd-Max levels of normal numbers."""
+    if bits == 0:
+        return np.zeros_like(x)
+    levels = bounds.lloyd_max_levels(bits)
+    return np.copysign(levels[np.searchsorted(0.5 * (levels[1:] + levels[:-1]), np.abs(x))], x)
+
+
+def turboquant_prod(x, bits: int, rng) -> np.ndarray:
+    """All bits but one for the Lloyd-Max levels of normal numbers, and one for the signs of what they leave out."""
+    first = _rounded(x, bits - 1)
+    return first + qjl(x - first, rng)
+
+
+def _mse_alone(x, bits: int, rng) -> np.ndarray:
+    return _rounded(x, bits)
+
+
+def _prod_with_rotation(x, bits: int, rng) -> np.ndarray:
+    first = _rounded(x, bits - 1)
+    return first + _orthogonal(x - first, rng)
+
+
+@claim(
+    "rotation.turboquant",
+    of=bounds.turboquant_prod_variance,
+    subject=turboquant_prod,
+    mutants={
+        "all bits in the levels": _mse_alone,
+        "orthogonal projections": _prod_with_rotation,
+        "one bit more": lambda x, bits, rng: turboquant_prod(x, bits + 1, rng),
+    },
+)
+def _(context):
+    samples, d = context.samples(40_000, 16_000), 5
+    for bits in (1, 2, 3, 4):
+        rng = np.random.default_rng(context.stream(bits))
+        x = rng.standard_normal((samples, d))
+        found = np.sum((context.subject(x, bits, rng) - x) ** 2, axis=1) / d
+        predicted = bounds.turboquant_prod_variance(bits, d)
+        yield equality(f"variance, {bits} bits, d={d}", found, predicted)
+
+
+@claim(
+    "rotation.eden.turboquant",
+    of=bounds.turboquant_prod_variance,
+    subject=eden,
+    mutants={
+        "one bit fewer": lambda bits: eden(max(1, bits - 1)),
+        "random rounding to as many levels of the norm": lambda bits: QSGD(2 ** (bits - 1)),
+        "the scale 1": lambda bits: Rotated(Sign()),
+    },
+    see=("rotation.eden.limit", "rotation.turboquant"),
+)
+def _(context):
+    samples = context.samples(80, 30)
+    for bits in (2, 3):
+        error = _long_errors(context, context.subject(bits), samples, bits)
+        bound = bounds.turboquant_prod_variance(bits + 1)
+        yield upper(f"variance of {bits} bits against {bits + 1}, d=8192", error, bound)
+        yield equality(f"variance of {bits} bits, d=8192", error, bounds.eden_variance(bits))
+    for bits in range(1, 9):
+        ours, bound = float(bounds.eden_variance(bits)), bounds.turboquant_prod_variance(bits + 1)
+        missing = math.pi / 2.0 * (1.0 - float(bounds.lloyd_max_distortion(bits)))
+        yield identity(f"EDEN with {bits} bits times (pi/2)(1 - D), closed form", missing * ours, bound)
+        yield upper(f"EDEN with {bits} bits against {bits + 1}, closed form", ours, bound)

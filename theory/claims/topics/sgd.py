@@ -1,8 +1,9 @@
-"""Claims about SGD on quadratics, where everything has a closed form: step sizes, floors, workers."""
+"""Claims about SGD on quadratics, where everything has a closed form, and about how many steps it needs."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from ... import bounds
 from ...compressors import Identity, RandK
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime
-from ...problems import function, gradient, lipschitz, logistic, max_lipschitz, quadratic, ridge, second_moment, value
-from .. import assumption, claim, equality, identity, upper
+from ...problems import function, quadratic
+from .. import assumption, certain, claim, equality, lower, upper
 from ..laws import loglog_rate
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
@@ -92,22 +93,6 @@ def _(context):
     yield fits(path)
 
 
-@claim(
-    "sgd.inverse-time.slope",
-    of=bounds.sgd_inverse_time_exact,
-    subject=InverseTime(c=1.0, mu=MU, shift=1.0),
-    mutants={
-        "c = 0.25: below 1/2 the rate is T^(-2c)": InverseTime(0.25, MU, 1.0),
-        "a constant step": InverseTime(1e8, MU, 1e9),
-    },
-)
-def _(context):
-    found = distances(context, context.subject, (10, 200), start=1.0, replicas=context.samples(1000, 500))
-    times = [T for T in found if T]
-    yield loglog_rate("slope of E||x_T||^2 in T", times, [found[T] for T in times], -1.0)
-    yield "window 10 <= T <= 200: the law is exact from T = 1 on, so any window would do"
-
-
 CONSTANT = {
     "a step 10 % too large": lambda gamma: (Constant(1.1 * gamma), 1),
     "noise averaged over two workers, not one": lambda gamma: (Constant(gamma), 2),
@@ -152,25 +137,6 @@ def _(context):
 
 
 @claim(
-    "sgd.level-set",
-    of=bounds.level_set_second_moment,
-    subject=max_lipschitz,
-    mutants={"L in place of L_max": lipschitz},
-)
-def _(context):
-    problem, x = ridge((2.0 * np.eye(2), np.zeros(2)), 0.0), np.array([0.0, 3.0])  # f_i = 2 x_i^2
-    bound = bounds.level_set_second_moment(context.subject(problem), value(problem, x))
-    yield identity("two orthogonal rows: E||grad f_i||^2", second_moment(problem, x), bound)
-    squared = float(gradient(problem, x) @ gradient(problem, x))
-    yield identity("||grad f||^2", squared, bounds.level_set_gradient(lipschitz(problem), value(problem, x), 0.0))
-    rows = context.normal((8, 3)), np.sign(context.normal(8, "labels"))
-    regression = logistic(rows, l2=0.1)
-    for x in context.normal((3, 3), "x"):
-        bound = bounds.level_set_second_moment(context.subject(regression), value(regression, x))
-        yield upper("logistic regression: E||grad f_i||^2", second_moment(regression, x), bound)
-
-
-@claim(
     "sgd.workers",
     of=bounds.averaged_variance,
     subject=lambda k, workers, eta: (RandK(k, unbiased=True), workers, eta),
@@ -193,3 +159,77 @@ def _(context):
         predicted = bounds.averaged_second_moment(SIGMA2, SIGMA2 + squared, **given)
         yield equality(f"second moment, N={N}", np.sum(applied**2, axis=1), predicted)
     yield loglog_rate("slope in N", counts, columns, -1.0)
+
+
+# --- how many steps, and steps c/(mu t) -------------------------------------------------------------------------------
+
+
+@claim(
+    "sgd.steps-for",
+    of=bounds.sgd_steps_for,
+    subject=(1.0, 1.0),
+    mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},
+)
+def _(context):
+    larger, fewer = context.subject
+    for distance, eps in ((1.0, 0.04), (0.25, 0.02)):
+        step, steps = bounds.sgd_steps_for(eps, mu=1.0, second_moment=1.0, distance=distance)
+        method, replicas = ParallelSGD(Identity(), step=Constant(larger * step)), context.samples(20_000, 10_000)
+        path, _ = filled(context, method, round(fewer * steps), replicas=replicas, start=distance**0.5)
+        yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
+        yield fits(path)
+        after = partial(bounds.sgd_constant_step, mu=1.0, step=step, second_moment=1.0, distance=distance)
+        yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
+        yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
+
+
+@claim(
+    "sgd.theta",
+    of=bounds.sgd_scaled_inverse_time,
+    subject=1.0,
+    mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
+)
+def _(context):
+    for c in (2.0, 0.6, 0.75, 1.0, 4.0):
+        method, quiet = ParallelSGD(Identity(), step=InverseTime(context.subject * c, 1.0, 1.0)), int(2.0 * c) - 1
+        path, _ = filled(context, method, 60, str(c), replicas=context.samples(40_000, 20_000), quiet=quiet)
+        for T in (60, quiet + 3, quiet + 1):
+            known: dict[str, Any] = {"c": c, "mu": 1.0, "second_moment": 1.0}
+            squares = certain(path[T] ** 2)  # one number of two signs, if a single step moved x
+            yield equality(f"E x_T^2, c={c:g}, T={T}", squares, bounds.sgd_scaled_inverse_time(T, **known))
+            simple = bounds.sgd_scaled_inverse_time(T, **known, form="simple")
+            yield upper(f"E x_T^2, c={c:g}, T={T}, simple", squares, simple)
+        yield fits(path)
+
+
+def _all_paths(c: float, start, steps: int) -> np.ndarray:
+    """x_T on every path, one row each, for f = ||x||^2/2 on the half disc of x_1 >= 0 and steps c/t.
+
+    The noise is (0, +-sqrt(1 - ||x||^2)), so that E||g||^2 = 1 at every x.
+    """
+    paths = np.array([start], float)
+    for t in range(1, steps + 1):
+        noise = np.sqrt(np.maximum(0.0, 1.0 - np.sum(paths**2, axis=1, keepdims=True))) * np.array([0.0, 1.0])
+        paths = np.concatenate([paths - c / t * (paths + noise), paths - c / t * (paths - noise)])
+        paths[:, 0] = np.maximum(paths[:, 0], 0.0)
+        paths /= np.maximum(1.0, np.linalg.norm(paths, axis=1, keepdims=True))
+    return paths
+
+
+@claim(
+    "sgd.theta.quoted",
+    of=bounds.sgd_scaled_inverse_time,
+    subject=_all_paths,
+    refuted="quoted",
+    see=("sgd.theta",),
+)
+def _(context):
+    for name, c, start, T in (("(1, 0)", 2.0, (1.0, 0.0), 2), ("x*", 1.0, (0.0, 0.0), 1)):
+        found = float(np.mean(np.sum(context.subject(c, start, T) ** 2, axis=1)))
+        distance = float(np.sum(np.square(start)))
+        bound = bounds.sgd_scaled_inverse_time(T, c=c, mu=1.0, second_moment=1.0, distance=distance, form="quoted")
+        yield upper(f"E||x_{T}||^2, c={c:g}, from {name}", found, bound)
+    yield (
+        "f = ||x||^2/2 on the half disc ||x|| <= 1, x_1 >= 0, noise (0, +-sqrt(1 - ||x||^2)), every path; the first"
+        " check is the worst case, the second needs only the segment [-1, 1]"
+    )

@@ -147,27 +147,6 @@ def on_quadratic(context, step, average, steps, replicas, workers=1):
 
 
 @claim(
-    "sgd.average.exact",
-    of=bounds.quadratic_average_exact,
-    subject=lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 1),
-    mutants={
-        "the steps begin one late": lambda weights: (InverseTime(1.0, 0.5, 5.0), weights, 1),
-        "the average begins one late": lambda weights: (InverseTime(1.0, 0.5, 4.0), Suffix(1), 1),
-        "noise averaged over two workers, not one": lambda weights: (InverseTime(1.0, 0.5, 4.0), weights, 2),
-    },
-)
-def _(context):
-    steps, eta = 40, schedule(InverseTime(1.0, 0.5, 4.0), 40)
-    for name, weights in (("uniform", Uniform()), ("weights t + 1", Polynomial(1.0, 1.0)), ("last half", Suffix(20))):
-        step, average, workers = context.subject(weights)
-        found = on_quadratic(context, step, average, steps, context.samples(20_000, 8_000), workers)
-        law = bounds.quadratic_average_exact(eta, schedule(weights, steps), **LAW)
-        yield equality(f"E f(xbar_T) - f*, T={steps}, {name}", found.funs, DIAGONAL @ law / 2.0)
-    last = DIAGONAL @ bounds.quadratic_moments_exact(eta, **LAW)[-1] / 2.0
-    yield equality(f"E f(x_T) - f*, T={steps}", found.replica_last[-1], last)
-
-
-@claim(
     "sgd.polyak-ruppert",
     of=bounds.polyak_ruppert,
     subject=lambda step: (Constant(step), Uniform()),
@@ -193,3 +172,21 @@ def _(context):
             yield equality(f"{label}: measured and exact", steps * samples, factor @ true)
             yield limit(f"{label}: exact and limit", factor @ found, least, 0.02 * least)
     yield "at T = 500 the exact law is within 2 % of its limit"
+
+
+# --- smooth: Theorems 1 and 2 -----------------------------------------------------------------------------------------
+
+
+@claim(
+    "sgd.smooth-last",
+    of=bounds.sgd_smooth_last,
+    subject=1.0,
+    mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
+)
+def _(context):
+    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
+    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
+    for T in (100, 3):
+        bound = bounds.sgd_smooth_last(T, mu=1.0, lipschitz=1.0, second_moment=1.0)
+        yield equality(f"E f(x_T) - f*, T={T}", path[T] ** 2 / 2.0, bound)
+    yield fits(path)

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bucketed, ScaledSign, Sign, TwoScaleSign, encode, majority_vote
+from ...compressors import Bucketed, ScaledSign, TwoScaleSign, encode
 from ...wire import open_frame
-from .. import claim, equality, identity, upper
+from .. import claim, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants import Messages
 from ..mutants.sign import WrongSign
@@ -147,19 +147,6 @@ def _(context):
     yield from errors(context, lambda v: 1.0 - bounds.two_scale_sign_contraction(v.size), upper, (*INPUTS, SKEWED))
 
 
-@claim(
-    "sign.density.gaussian",
-    of=bounds.sign_density_gaussian,
-    subject=ScaledSign,
-    mutants={"the scale ||v||_2/sqrt(d)": L2, "small entries become 0": partial(WrongSign, 1, 1.0, True)},
-)
-def _(context):
-    rng = np.random.default_rng(context.stream())
-    kept = [1.0 - relative_error(context, rng.standard_normal(10_000)) for _ in range(context.samples(400, 100))]
-    yield equality("sqrt(share kept), d=10000", np.sqrt(kept), bounds.sign_density_gaussian(), tolerance=1e-4)
-    yield "the tolerance of 1e-4 is for d = 10000 instead of infinity: E phi is about 1/(4 d) above the limit"
-
-
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
@@ -187,26 +174,3 @@ def _(context):
             bits = context.subject(v, bucket, sign)
             predicted = bounds.bucketed_bits(v.size, bucket, 1, floats=scales)
             yield identity(f"bits, {vector.label}, m={bucket}, scales {scales}", bits, predicted, tolerance=0.0)
-
-
-def vote(vectors) -> int:
-    """The payloads of one majority vote, up and down."""
-    voted = majority_vote(vectors)
-    up = sum(open_frame(encode(Sign(), v, 0)).payload_bits for v in vectors)
-    return up + len(vectors) * open_frame(encode(Sign(), voted, 0)).payload_bits
-
-
-@claim(
-    "sign.majority-bits",
-    of=bounds.majority_vote_bits,
-    subject=vote,
-    mutants={
-        "only up": lambda vectors: vote(vectors) // 2,
-        "down once": lambda vectors: vote(vectors) - (len(vectors) - 1) * len(vectors[0]),
-    },
-    measured_by="the package's run",
-)
-def _(context):
-    for workers, d in ((2, 70), (5, 1000)):
-        bits = context.subject(context.normal((workers, d)))
-        yield identity(f"bits, {workers} workers, d={d}", bits, bounds.majority_vote_bits(d, workers), tolerance=0.0)

@@ -11,7 +11,7 @@ from ...compressors import ScaledSign
 from ...problems import batch_gradient, gradient, softmax, solve
 from .. import claim, identity, lower, upper
 from ..mutants.sign import WrongSign
-from .mem_sgd_rcv1 import rcv1
+from .mem_sgd import rcv1
 
 L2 = partial(ScaledSign, 2)
 

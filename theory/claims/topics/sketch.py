@@ -89,31 +89,6 @@ compressor_law(
 )
 
 
-def normal_sketch(width: int):
-    """A^T A v/width for standard normal A."""
-
-    def restored(v, samples, rng):
-        A = rng.standard_normal((samples, width, v.size))
-        return np.einsum("swd,sw->sd", A, A @ v) / width
-
-    return restored
-
-
-compressor_law(
-    "sketch.gaussian",
-    normal_sketch,
-    at=[(gaussian(30), {"width": 5}), (spike(8), {"width": 24})],
-    formula=lambda v, width: bounds.gaussian_sketch_variance(v.size, width),
-    samples=32_000,
-    quick=12_000,
-    mutants={
-        "a count sketch": CountSketch,
-        "one row more": lambda width: normal_sketch(width + 1),
-    },
-    of=bounds.gaussian_sketch_variance,
-)
-
-
 @claim(
     "sketch.median",
     of=bounds.median_sketch_spike,

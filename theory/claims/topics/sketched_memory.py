@@ -181,27 +181,3 @@ def _(context):
         exact = bounds.linear_sketch_memory(n, beta, rate, ETA**2, square)
         yield equality(f"E S^2, n={n}, beta={beta}, k={k}, t={steps}", found, exact)
     yield f"d={D}, equally full buckets; t={steps} is for ever"
-
-
-@claim(
-    "sketch-memory.kernel",
-    of=bounds.linear_sketch_null_share,
-    subject=lambda width, hash, seed: CountSketch(width, hash=hash, seed=seed),
-    mutants={
-        "one bucket fewer": lambda width, hash, seed: CountSketch(width - 1, hash=hash, seed=seed),
-        "a hash that changes": lambda width, hash, seed: CountSketch(width, hash=0),
-    },
-)
-def _(context):
-    d, many = 12, context.samples(2000, 500)
-
-    def kernel_share(c, keys):
-        matrix = np.array([compress(c, row, k, wire_dtype=np.float64) for k, row in zip(keys, np.eye(d), strict=True)])
-        return 1.0 - np.linalg.matrix_rank(matrix) / d
-
-    for width in (4, 9):
-        seeds = np.random.default_rng(context.stream(width)).integers(0, 2**31, many)
-        shares = [kernel_share(context.subject(width, FIXED, int(seed)), range(d)) for seed in seeds]
-        yield equality(f"share of the kernel, d={d}, width {width}", shares, bounds.linear_sketch_null_share(d, width))
-    even = bounds.linear_sketch_null_share(d, 4, "balanced")
-    yield equality("equally full buckets, width 4", kernel_share(CountSketch(4, hash=BALANCED), d * [0]), even)

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bernoulli, Identity, PermK, RandK
-from ...measure.crossings import reached
+from ...compressors import Bernoulli, PermK, RandK
 from ...methods import DASHA, DCGD, DIANA, MARINA, ProxSkip
 from ...methods.schedules import Constant
 from ...problems import quadratic, ridge, solve, value
 from .. import claim, equality, identity, upper
-from ..laws import loglog_rate
-from ..mutants.stability import descent, diana, growth, marina, moment_matrix
 
 OWN: dict[str, Any] = {"shards": "contiguous"}  # row i is worker i's
 
@@ -125,111 +122,7 @@ def _(context):
         yield upper(f"E||x_T - x*||^2, ridge, rand-1 of 4, N={N}, T={steps}", np.sum((found - optimum) ** 2, -1), law)
 
 
-@claim(
-    "diana.shifts",
-    title="DIANA's shifts reach the gradients at the minimum",
-    statement="On strongly convex functions with exact gradients, h_i tends to grad f_i(x*), so that the messages tend "
-    "to 0 although no worker's gradient does.",
-    kind="identity",
-    source="[mishchenko2019distributed]; a consequence of its Lyapunov function, diana.rate",
-    subject=partial(DIANA, **OWN),
-    mutants={
-        "shifts that barely learn": partial(DIANA, alpha=1e-4, **OWN),
-        "shifts that learn all of a message": partial(DIANA, alpha=1.0, **OWN),
-        "workers that draw rows of all": partial(DIANA, shards="shared"),
-    },
-    see=("diana.rate",),
-)
-def _(context):
-    problem, known = regression(context)
-    N, optimum = len(problem.b), solve(problem).x
-    step = bounds.diana_step(known["lipschitz"], omega=3.0, workers=N, largest=known["largest"])
-    found = context.run64(context.subject(SPARSE(), Constant(step)), problem, workers=N, steps=5_000)
-    h, at_optimum = found.state.whole("h, workers here")[0], gradients(problem, optimum)
-    for i in range(N):
-        yield identity(f"h_{i} along grad f_{i}(x*)", h[i] @ at_optimum[i], at_optimum[i] @ at_optimum[i], 1e-7)
-        yield identity(f"||h_{i}||^2", h[i] @ h[i], at_optimum[i] @ at_optimum[i], 1e-7)
-
-
 # --- both sides of the frontiers --------------------------------------------------------------------------------------
-
-
-def runs_law(name, of, make, law_of, settings, mutants):
-    """A claim that E x_t^2 of runs is that of the matrices whose spectral radius is 1 at the frontier.
-
-    The coordinates are independent, given the coins that all workers share: law_of(s, arguments, coins) has the matrix
-    of each step, and the state at the start.
-    """
-
-    def measure(context):
-        d, t = context.samples(30_000), 3
-        for where, arguments in settings.items():
-            for share in (0.8, 1.25):
-                s = share * of(*arguments)
-                method = context.subject(Constant(s), *arguments)
-                options = {"workers": arguments[-1], "steps": t, "x0": np.ones(d), "record_every": 1}
-                found = context.run64(method, quadratic(np.ones(d), covariance=0.0), where, str(share), **options)
-                full = np.diff(found.history["bits_up"]) == 64 * d  # every coordinate was sent
-                matrices, start = law_of(s, arguments, full)
-                exact = np.linalg.multi_dot([*matrices[::-1], np.kron(start, start)])[0]
-                label, squares = f"E x_{t}^2 of a run at {share:g} s*, {where}", found.last**2
-                sure = bool(full[1:].all())  # then nothing is random
-                yield identity(label, squares[0], exact, 1e-9) if sure else equality(label, squares, float(exact))
-
-    claim(f"frontier.{name}.runs", of=of, subject=make, mutants=mutants, see=(f"frontier.{name}",))(measure)
-
-
-def without_coins(steps_of):
-    """The law of a method without shared coins, which begins with x = 1 and memories 0."""
-
-    def law(s, arguments, coins):
-        moments = moment_matrix(steps_of(s, *arguments))
-        return [moments] * len(coins), np.eye(1, math.isqrt(len(moments)))[0]
-
-    return law
-
-
-def marina_law(s, arguments, coins):
-    """MARINA's, given its coins: the last one does not matter for x."""
-    always, never = (moment_matrix(marina(s, 1.0, *arguments[1:], full=full)) for full in (True, False))
-    return [always if full else never for full in (*coins[1:], False)], np.ones(2)
-
-
-runs_law(
-    "dcgd",
-    bounds.dcgd_frontier,
-    lambda step, omega, workers: DCGD(coins(omega), step),
-    without_coins(descent),
-    {"omega=1, N=2": (1.0, 2), "omega=2, N=4": (2.0, 4)},
-    {
-        "half of the variance": lambda step, omega, workers: DCGD(coins(omega / 2.0), step),
-        "DIANA": lambda step, omega, workers: DIANA(coins(omega), step),
-    },
-)
-runs_law(
-    "diana",
-    bounds.diana_frontier,
-    lambda step, omega, workers: DIANA(coins(omega), step),
-    without_coins(diana),
-    {"omega=1, N=2": (1.0, 2), "omega=3, N=3": (3.0, 3)},
-    {
-        "no shifts": lambda step, omega, workers: DCGD(coins(omega), step),
-        "shifts that learn all of a message": lambda step, omega, workers: DIANA(coins(omega), step, alpha=1.0),
-        "shifts that learn half as fast": lambda step, omega, workers: DIANA(coins(omega), step, 0.5 / (1.0 + omega)),
-    },
-)
-runs_law(
-    "marina",
-    bounds.marina_frontier,
-    lambda step, p, omega, workers: MARINA(coins(omega), step, p),
-    marina_law,
-    {"p=0.5, omega=1, N=2": (0.5, 1.0, 2), "p=0.3, omega=2, N=3": (0.3, 2.0, 3)},
-    {
-        "half of the variance": lambda step, p, omega, workers: MARINA(coins(omega / 2.0), step, p),
-        "no differences": lambda step, p, omega, workers: DCGD(coins(omega), step),
-        "shifts that learn": lambda step, p, omega, workers: DIANA(coins(omega), step),
-    },
-)
 
 
 # --- correlated messages, and MARINA's gradient -----------------------------------------------------------------------
@@ -283,39 +176,6 @@ mean_law("permk.independent", "independent", alone, {"one permutation": dealt, "
 mean_law("permk.shared", "shared", together, {"everybody draws alone": alone, "one permutation": dealt})
 
 
-@claim(
-    "marina.error",
-    of=bounds.marina_error,
-    subject=(MARINA, dealt),
-    mutants={
-        "everybody draws alone": (MARINA, alone),
-        "all draw the same": (MARINA, together),
-        "gradients, not their differences": (lambda c, step, p, **own: DCGD(c, step, **own), dealt),
-    },
-)
-def _(context):
-    (method, make), p, N, d = context.subject, 0.3, 4, context.samples(8_000)
-    for share in (0.0, 1.0):
-        vectors = (context.normal(d, "common") + share * context.normal((N, d), "own")) / math.sqrt(d)
-        problem, known = own_rows(vectors, np.ones(N), 0.1)
-        step, options = 0.5 / known["lipschitz"], {"workers": N, "x0": np.zeros(d), "record_every": 1}
-        made = method(make(d, N), Constant(step), p=p, **OWN)
-        first = -step * gradients(problem, np.zeros(d)).mean(axis=0)
-        exact, error = gradients(problem, first), {True: np.zeros(d), False: np.zeros(d)}
-        for seed in range(12):  # both sides of the coin
-            found = context.run64(made, problem, str(share), seed, steps=2, **options)
-            heads = bool(np.diff(found.history["bits_up"])[1] == 64 * d)
-            error[heads] = d * ((first - found.last) / step - exact.mean(axis=0)) ** 2
-        change = exact - gradients(problem, np.zeros(d))
-        squares = float(np.mean(np.sum(change**2, axis=1))), float(np.sum(change.mean(axis=0) ** 2))
-        label = f"||g_1 - grad f(x_1)||^2, N={N}, {share:g} of their own"
-        measured, messages = p * error[True] + (1.0 - p) * error[False], bounds.perm_k_error(N, *squares)
-        if share == 0.0:  # exactly
-            yield identity(label, float(measured.mean()), bounds.marina_error(p, 0.0, 0.0), 1e-12)
-        else:
-            yield equality(label, measured, bounds.marina_error(p, 0.0, messages))
-
-
 # --- rates without convexity ------------------------------------------------------------------------------------------
 
 
@@ -361,36 +221,6 @@ gradient_law(
         "all of the error is corrected at once": partial(DASHA, a=1.0),
     },
 )
-
-
-@claim(
-    "marina.gap",
-    of=bounds.marina_gap,
-    subject=(partial(MARINA, p=0.25), bounds.marina_gap),
-    mutants={
-        "a step twelve times as long": (longer(MARINA, p=0.25), bounds.marina_gap),
-        "gradients, not differences": (DCGD, bounds.marina_gap),
-        "three times the rate": (partial(MARINA, p=0.25), lambda steps, **known: bounds.marina_gap(3 * steps, **known)),
-    },
-)
-def _(context):
-    (make, law), (problem, known) = context.subject, regression(context)
-    flat = {"steps": 1, "x0": np.array([0.0, 1.0])}  # gradient descent from the flattest direction: one step
-    x = context.run64(make(Identity(), Constant(1.0)), quadratic([1.0, 0.02], covariance=0.0), **flat).last
-    exact = law(1, step=1.0, mu=0.02, gap=0.01)
-    yield upper("in full precision, f(x_1) - f* from the flattest direction", float(0.01 * x[1] ** 2), exact)
-    (N, d), minimum = problem.A.shape, solve(problem).fun
-    mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
-    known = {"lipschitz": known["lipschitz"], "omega": 3.0, "workers": N, "quadratic": known["quadratic"], "p": 0.25}
-    step = min(bounds.marina_step(**known, form="pl"), 0.25 / (2.0 * mu))
-    gap = float(value(problem, np.zeros(d)) - minimum)
-    for steps in (50, 400):
-        made, options = make(SPARSE(), Constant(step), **OWN), {"workers": N, "steps": steps}
-        seeds = range(context.samples(4, 2))
-        found = [context.run64(made, problem, steps, seed, **options).last for seed in seeds]
-        worst = max(float(value(problem, x) - minimum) for x in found)
-        label = f"f(x_T) - f*, the largest of some runs, T={steps}"
-        yield upper(label, worst, law(steps, step=step, mu=mu, gap=gap), trivial=gap)
 
 
 # --- ProxSkip ---------------------------------------------------------------------------------------------------------
@@ -467,48 +297,3 @@ def _(context):
         z = matrices[bool(heads)] @ z
     for i in range(3):
         yield identity(f"x_{i} - x* after 12 steps", float(short.models[i, 0] - optimum[0]), float(z[i]), 1e-8)
-
-
-def rounds_of_a_run(context, kappa: float, p: float, seed: int, goal: float = 1e-2) -> float:
-    """Rounds until mean ||x_i - x*||^2 is the goal's share of that at the start, of two workers with quadratics."""
-    rows = math.sqrt(1.0 - 1.0 / kappa) * np.array([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0]])  # L_i = 1; x_3 is flat
-    problem, _ = own_rows(rows, np.array([1.0, -1.0]), 1.0 / kappa)
-    optimum, errors = solve(problem).x, []
-
-    def see(intermediate_result):
-        errors.append(float(np.sum((intermediate_result.models - optimum) ** 2)))
-        if errors[-1] <= goal * errors[0]:
-            raise StopIteration
-
-    options = {"workers": 2, "steps": int(5 * kappa), "record_every": max(1, int(kappa) // 8), "callback": see}
-    x0, method = optimum + np.eye(3)[2], ProxSkip(Constant(1.0), p=p, **OWN)
-    rounds = context.run64(method, problem, int(kappa), seed, x0=x0, **options).history["rounds"]
-    return min(reached(rounds, np.array(errors) / errors[0], goal), float(rounds[-1]))
-
-
-@claim(
-    "prox-skip.rounds",
-    of=bounds.prox_skip_rate,
-    part="rounds",
-    subject=lambda kappa: 1.0 / math.sqrt(kappa),
-    mutants={"communication in every step": lambda kappa: 1.0, "p = 1/kappa": lambda kappa: 1.0 / kappa},
-    see=("prox-skip.runs",),
-)
-def _(context):
-    found, some = [], {6.0: 3, 24.0: 1, 96.0: 1}  # runs for a sample
-    for sample in range(context.samples(100, 12)):
-        seeds = {kappa: range(n * sample, n * (sample + 1)) for kappa, n in some.items()}
-        runs = ([rounds_of_a_run(context, k, context.subject(k), seed) for seed in seeds[k]] for k in some)
-        found.append([float(np.mean(each)) for each in runs])
-    yield loglog_rate(
-        "slope of the rounds to a hundredth of the error, kappa from 6 to 96", list(some), np.array(found), 0.5
-    )
-    kappas, rounds, inside = np.array([64.0, 256.0, 1024.0, 4096.0]), [], np.eye(4)
-    inside[2:, 2:] -= 0.5  # the h_i sum to 0
-    for kappa in kappas:
-        p = context.subject(kappa)
-        steps = [prox_skip(1.0, p, c) for c in ((1.0 / kappa,) * 2, (1.0, 1.0), (1.0 / kappa, 1.0))]
-        factor = max(growth([(chance, inside @ A @ inside) for chance, A in one]) for one in steps)
-        rounds.append(p / -math.log(factor))  # for a factor e of E Psi
-    slope = float(np.polyfit(np.log(kappas), np.log(rounds), 1)[0])
-    yield identity("slope of the rounds for a factor e by the matrices, kappa from 64 to 4096", slope, 0.5, 0.02)

@@ -14,7 +14,6 @@ from ..proof_list import positive, proof, squares, zero
 from ..region import Region
 from ..symbols import Symbols
 
-RATES = Region(z=(0, 1), s=(0, "z**2"))
 COVERS = "kappa = ((1 - s) z + z^2 - s)/((1 - s) z - z^2 + s), which takes every value above 1"
 
 
