@@ -32,7 +32,7 @@ from .fingerprints import file_of, generics, name_of
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "python_generic", "registers"]
+__all__ = ["GenericFunction", "generic", "inherits", "python_generic", "registers"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -220,3 +220,44 @@ def registers(cls: Class) -> Class:
             else:
                 _waiting.setdefault(name, []).append((cls, function))
     return cls
+
+
+def inherits(*bodies: type) -> Callable[[Class], Class]:
+    """Class decorator: the functions in these bodies are this class's implementations of generics, too.
+
+    A NamedTuple has no base classes; this is how several share functions.  What the class itself defines, or a body
+    before, stays.
+
+    Parameters
+    ----------
+    *bodies : type
+        Classes of nothing but functions that are named like generics.
+
+    Returns
+    -------
+    callable
+        Returns the class that it is given.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> area = generic("area", "area(c) -> int: how large it is.")
+    >>> class Square:
+    ...     def area(c):
+    ...         return c.side * c.side
+    >>> @inherits(Square)
+    ... class Tile(NamedTuple):
+    ...     side: int
+    >>> area(Tile(3))
+    9
+    """
+
+    def decorate(cls: Class) -> Class:
+        for body in bodies:
+            for name, function in vars(body).items():
+                if not name.startswith("_") and name not in vars(cls):
+                    setattr(cls, name, function)
+                    GENERICS[name](cls, function)
+        return cls
+
+    return decorate
