@@ -99,10 +99,10 @@ class QSGD(NamedTuple):
     def code_of(c):
         return c.code
 
-    def scale_of(c, state, v, wire):
+    def sent_scale(c, state, v, wire):
         return scale_for(v, c.norm, c.s, wire)
 
-    def draw(c, v, start, scale, stream, words, unit, out):
+    def fill_levels(c, v, start, scale, stream, words, unit, out):
         draw_levels(v, start, scale, c.s, stream, words, unit, out)
 
     def omega(c, d: int) -> float:

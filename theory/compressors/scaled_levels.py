@@ -17,7 +17,7 @@ from ..wire.bits import read_float, write_float
 from . import base
 from . import level_codes as codes
 
-__all__ = ["BLOCK", "TILE", "Quantizer", "ScaleAndLevels", "code_of", "draw", "level_range", "level_value"]
+__all__ = ["BLOCK", "TILE", "Quantizer", "ScaleAndLevels"]
 
 f64, i32 = np.float64, np.int32  # in kernels float() keeps float32
 
@@ -28,13 +28,13 @@ level_range = generic(
     "level_range", "level_range(c) -> (low, high): levels are integers from -low to high.", interpreted=True
 )
 code_of = generic("code_of", "code_of(c) -> code: how the levels are sent.", lambda c: codes.PACKED, interpreted=True)
-scale_of = generic(
-    "scale_of", "scale_of(c, state, v, wire) -> float: the scale; as sent, a float of `wire` (an array)."
+sent_scale = generic(
+    "sent_scale", "sent_scale(c, state, v, wire) -> float: the scale; as sent, a float of `wire` (an array)."
 )
-draw = generic(
-    "draw",
-    "draw(c, v, start, scale, stream, words, unit, out): out[j] = unit * level, in the dtype of out, for a part of the "
-    "vector, v, from coordinate `start` on, a multiple of TILE. words: work space for TILE / 2.",
+fill_levels = generic(
+    "fill_levels",
+    "fill_levels(c, v, start, scale, stream, words, unit, out): out[j] = unit * level, in the dtype of out. v: part of "
+    "the vector, from coordinate `start` on, a multiple of TILE. words: work space for TILE / 2.",
 )
 table_of = generic(
     "table_of",
@@ -89,26 +89,26 @@ class Quantizer:
         return 0, 1, d, TILE // 2
 
     def quantize(c, state, v, stream, symbols):
-        symbols.value[0] = scale_of(c, state, v, symbols.value)
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-        draw(c, v, 0, f64(symbols.value[0]), stream, symbols.scratch, i32(1), symbols.level[: v.size])
+        fill_levels(c, v, 0, f64(symbols.value[0]), stream, symbols.scratch, i32(1), symbols.level[: v.size])
 
     def quantize_rest(c, state, v, stream, symbols):
-        symbols.value[0] = scale_of(c, state, v, symbols.value)
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
         scale = f64(symbols.value[0])
         table = table_of(c, scale, f64)
         for start in range(0, v.size, BLOCK):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[start : start + piece.size]
-            draw(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
+            fill_levels(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
             for j in range(piece.size):  # while both are in cache
                 piece[j] = piece.dtype.type(f64(piece[j]) - level_value(c, table, scale, level[j]))
 
     def compress_into(c, state, v, stream, symbols, out):
-        symbols.value[0] = scale_of(c, state, v, symbols.value)
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
         scale = f64(symbols.value[0])
-        draw(c, v, 0, scale, stream, symbols.scratch, out.dtype.type(scale), out)
+        fill_levels(c, v, 0, scale, stream, symbols.scratch, out.dtype.type(scale), out)
 
     def accumulate(c, symbols, weight, out):
         scale = f64(symbols.value[0])
@@ -125,12 +125,12 @@ class Quantizer:
             base.quantize(c, state, v, stream, symbols)
             return base.pack(c, symbols, v.size, buffer, cursor)
         low, high = level_range(c)
-        symbols.value[0] = scale_of(c, state, v, symbols.value)
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
         scale, cursor = f64(symbols.value[0]), write_float(buffer, cursor, symbols.value, 0)
         for start in range(0, v.size, BLOCK):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[: piece.size]
-            draw(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
+            fill_levels(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
             cursor = codes.write_levels(code_of(c), buffer, cursor, level, low, high)
         return cursor
 

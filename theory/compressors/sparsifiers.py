@@ -24,6 +24,8 @@ KEY_BITS = 64
 class Kept:
     """What is done with k entries in the order of their positions."""
 
+    k: int
+
     def accumulate(c, symbols, weight, out):
         add_entries(symbols, weight, out)
 

@@ -85,10 +85,10 @@ class ThreeLevels:
     def code_of(c):
         return TRITS
 
-    def scale_of(c, state, v, wire):
+    def sent_scale(c, state, v, wire):
         return round_up(round_up(wanted_scale(c, state, v), v), wire)
 
-    def draw(c, v, start, scale, stream, words, unit, out):
+    def fill_levels(c, v, start, scale, stream, words, unit, out):
         draw_levels(v, start, scale, 1, stream, words, unit, out)
         if clips(c):
             _cut(v, scale, unit, out)

@@ -10,8 +10,7 @@ from ...core import generic, kernel, python_generic
 from ...core.vectors import add_entry
 from ...wire.bits import bits_for, read, read_float, write, write_float
 
-__all__ = ["CountedPositions", "Entries", "add_entries", "entries_bits", "fewest_values", "pack_positions"]
-__all__ += ["positions_bits", "read_pairs", "read_positions", "unpack_positions", "write_pairs", "write_positions"]
+__all__ = ["fewest_values", "pack_positions", "positions_bits", "unpack_positions"]
 
 
 @kernel

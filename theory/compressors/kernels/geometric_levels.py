@@ -21,7 +21,7 @@ from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
 from ...wire.bits import bits_to_float, fetch_early, float_to_bits
 from ..qsgd import PIECE, TIES, scale_for
-from ..scaled_levels import TILE, level_value, scale_of, table_of
+from ..scaled_levels import TILE, level_value, sent_scale, table_of
 
 __all__ = ["AsFloats", "AsLevels", "GeometricLevels", "Levels", "draw_tile", "level_shape"]
 
@@ -218,11 +218,11 @@ class GeometricLevels:
         s, _, _, zero = level_shape(c)
         return s + 1, s + 1 if zero else s
 
-    def scale_of(c, state, v, wire):
+    def sent_scale(c, state, v, wire):
         _, _, norm, _ = level_shape(c)
         return scale_for(v, norm, 1, wire)
 
-    def draw(c, v, start, scale, stream, words, unit, out):
+    def fill_levels(c, v, start, scale, stream, words, unit, out):
         if not 0.0 < scale < np.inf:
             out[:] = 0
             return
@@ -232,7 +232,7 @@ class GeometricLevels:
             draw_tile(AsLevels(), v[begin:end], start + begin, scale, levels, stream, words, out[begin:end])
 
     def compress_into(c, state, v, stream, symbols, out):
-        symbols.value[0] = scale_of(c, state, v, symbols.value)
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
         scale, levels = f64(symbols.value[0]), levels_of(c)
         if not 0.0 < scale < np.inf:
             out[:] = 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core import inherits
 from .. import base
 from ..closed_forms import check, expected_nonzeros
@@ -11,6 +13,8 @@ __all__ = ["forwards"]
 
 class Forwarding:
     """What a wrapper with a field ``inner`` does where it does not say otherwise."""
+
+    inner: Any
 
     def capacity(c, d):
         return base.capacity(c.inner, d)
