@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import bounds
-from ..core import inherits, kernel, setting
+from ..core import kernel, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
-from ..wire.bits import bits_to_float, float_to_bits
+from ..wire.bits import bits_to_float, float_to_bits, read_array, read_float, write_array, write_float
 from .kernels.norms import norm_of
 from .kernels.reference import uniforms
 from .registry import register
-from .scaled_levels import ScaleAndLevels
 
 __all__ = ["HalfPrecision"]
 
@@ -31,7 +30,6 @@ TOP = 14  # exponent that the largest entry gets
 LARGEST = i32(31 * 1024 - 1)  # code of the largest finite float16
 
 
-@inherits(ScaleAndLevels)
 @setting
 class HalfPrecision(NamedTuple):
     """Every coordinate becomes one of the two float16 around it, without bias.
@@ -87,8 +85,23 @@ class HalfPrecision(NamedTuple):
             size = factor * _magnitude(abs(level))
             add_entry(out, j, weight * (-size if level < 0 else size))
 
-    def level_range(c):
-        return LARGEST, LARGEST
+    def fixed_bits(c, d, float_bits):
+        return float_bits + 16 * d
+
+    def pack(c, symbols, d, buffer, cursor):
+        cursor = write_float(buffer, cursor, symbols.value, 0)
+        return write_array(buffer, cursor, symbols.level[:d], LARGEST, 16)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + 8 * symbols.value.itemsize + 16 * d > end:
+            return -1
+        cursor = read_float(buffer, cursor, symbols.value, 0)
+        level = symbols.level[:d]
+        cursor, most = read_array(buffer, cursor, level, LARGEST, 16), i32(0)
+        for j in range(d):
+            most = max(most, level[j])
+        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
+        return cursor if most <= LARGEST else -1
 
     def omega(c, d: int) -> float:
         return bounds.half_variance(d)
