@@ -102,7 +102,7 @@ class QSGD(NamedTuple):
     def sent_scale(c, state, v, wire):
         return scale_for(v, c.norm, c.s, wire)
 
-    def fill_levels(c, v, start, scale, stream, words, unit, out):
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
         draw_levels(v, start, scale, c.s, stream, words, unit, out)
 
     def omega(c, d: int) -> float:

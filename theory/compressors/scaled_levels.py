@@ -29,12 +29,14 @@ level_range = generic(
 )
 code_of = generic("code_of", "code_of(c) -> code: how the levels are sent.", lambda c: codes.PACKED, interpreted=True)
 sent_scale = generic(
-    "sent_scale", "sent_scale(c, state, v, wire) -> float: the scale; as sent, a float of `wire` (an array)."
+    "sent_scale", "sent_scale(c, state, v, wire) -> float: the scale, as a float of the array `wire`.", counted=False
 )
+grid_of = generic("grid_of", "grid_of(c) -> what fill_levels needs besides the scale.", lambda c: ())
 fill_levels = generic(
     "fill_levels",
-    "fill_levels(c, v, start, scale, stream, words, unit, out): out[j] = unit * level, in the dtype of out. v: part of "
-    "the vector, from coordinate `start` on, a multiple of TILE. words: work space for TILE / 2.",
+    "fill_levels(c, grid, v, start, scale, stream, words, unit, out): out[j] = unit * level, in the dtype of out. v: "
+    "part of the vector, from coordinate `start` on, a multiple of TILE. words: work space for TILE / 2.",
+    counted=False,
 )
 table_of = generic(
     "table_of",
@@ -91,24 +93,25 @@ class Quantizer:
     def quantize(c, state, v, stream, symbols):
         symbols.value[0] = sent_scale(c, state, v, symbols.value)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-        fill_levels(c, v, 0, f64(symbols.value[0]), stream, symbols.scratch, i32(1), symbols.level[: v.size])
+        scale, level = f64(symbols.value[0]), symbols.level[: v.size]
+        fill_levels(c, grid_of(c), v, 0, scale, stream, symbols.scratch, i32(1), level)
 
     def quantize_rest(c, state, v, stream, symbols):
         symbols.value[0] = sent_scale(c, state, v, symbols.value)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-        scale = f64(symbols.value[0])
+        scale, grid = f64(symbols.value[0]), grid_of(c)
         table = table_of(c, scale, f64)
         for start in range(0, v.size, BLOCK):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[start : start + piece.size]
-            fill_levels(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
+            fill_levels(c, grid, piece, start, scale, stream, symbols.scratch, i32(1), level)
             for j in range(piece.size):  # while both are in cache
                 piece[j] = piece.dtype.type(f64(piece[j]) - level_value(c, table, scale, level[j]))
 
     def compress_into(c, state, v, stream, symbols, out):
         symbols.value[0] = sent_scale(c, state, v, symbols.value)
         scale = f64(symbols.value[0])
-        fill_levels(c, v, 0, scale, stream, symbols.scratch, out.dtype.type(scale), out)
+        fill_levels(c, grid_of(c), v, 0, scale, stream, symbols.scratch, out.dtype.type(scale), out)
 
     def accumulate(c, symbols, weight, out):
         scale = f64(symbols.value[0])
@@ -124,13 +127,13 @@ class Quantizer:
         if not codes.in_pieces(code_of(c)):
             base.quantize(c, state, v, stream, symbols)
             return base.pack(c, symbols, v.size, buffer, cursor)
-        low, high = level_range(c)
+        (low, high), grid = level_range(c), grid_of(c)
         symbols.value[0] = sent_scale(c, state, v, symbols.value)
         scale, cursor = f64(symbols.value[0]), write_float(buffer, cursor, symbols.value, 0)
         for start in range(0, v.size, BLOCK):
             piece = v[start : min(start + BLOCK, v.size)]
             level = symbols.level[: piece.size]
-            fill_levels(c, piece, start, scale, stream, symbols.scratch, i32(1), level)
+            fill_levels(c, grid, piece, start, scale, stream, symbols.scratch, i32(1), level)
             cursor = codes.write_levels(code_of(c), buffer, cursor, level, low, high)
         return cursor
 

@@ -88,7 +88,7 @@ class ThreeLevels:
     def sent_scale(c, state, v, wire):
         return round_up(round_up(wanted_scale(c, state, v), v), wire)
 
-    def fill_levels(c, v, start, scale, stream, words, unit, out):
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
         draw_levels(v, start, scale, 1, stream, words, unit, out)
         if clips(c):
             _cut(v, scale, unit, out)

@@ -69,7 +69,13 @@ class GenericFunction(Protocol):
 
 
 def generic(
-    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True, interpreted: bool = False
+    name: str,
+    doc: str,
+    default: Callable[..., Any] | None = None,
+    *,
+    inline: bool = True,
+    interpreted: bool = False,
+    counted: bool = True,
 ) -> GenericFunction:
     """Make a generic function.
 
@@ -87,6 +93,9 @@ def generic(
     interpreted : bool
         Whether calls from Python run the implementation uncompiled: for short sums that take longer to compile than to
         run.
+    counted : bool
+        False for what creates, stores and returns no array: then it is compiled without reference counts, as with
+        :func:`uncounted`.
 
     Returns
     -------
@@ -150,6 +159,8 @@ def generic(
     options = {"error_model": "numpy", "forceinline": inline} | OPTIONS
     if not inline:  # else a caller without reference counts would pass that on, also to what allocates
         options["_nrt"] = True
+    if not counted:
+        options["_nrt"] = False
     overload(call, strict=False, jit_options=options)(typed)
     made.options = sorted((name, str(value)) for name, value in options.items())
     made.identity = f"{sys._getframe(1).f_globals.get('__name__')}:{name}"

@@ -21,7 +21,7 @@ from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
 from ...wire.bits import bits_to_float, fetch_early, float_to_bits
 from ..qsgd import PIECE, TIES, scale_for
-from ..scaled_levels import TILE, level_value, sent_scale, table_of
+from ..scaled_levels import TILE, grid_of, level_value, sent_scale, table_of
 
 __all__ = ["AsFloats", "AsLevels", "GeometricLevels", "Levels", "draw_tile", "level_shape"]
 
@@ -44,18 +44,6 @@ class Levels(NamedTuple):
 
 
 level_shape = generic("level_shape", "level_shape(c) -> (s, ratio, norm, zero): its levels.", interpreted=True)
-
-
-@kernel
-def levels_of(c):
-    """The levels of a compressor."""
-    s, ratio, _, zero = level_shape(c)
-    grid, x = np.empty(s + 2), 1.0
-    for j in range(s + 1, 0, -1):
-        grid[j] = x
-        x *= ratio
-    grid[0] = 0.0 if zero else -grid[1]
-    return Levels(grid, ratio == 0.5, -s, grid[1], zero, 1.0)
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -222,18 +210,26 @@ class GeometricLevels:
         _, _, norm, _ = level_shape(c)
         return scale_for(v, norm, 1, wire)
 
-    def fill_levels(c, v, start, scale, stream, words, unit, out):
+    def grid_of(c):
+        s, ratio, _, zero = level_shape(c)
+        grid, x = np.empty(s + 2), 1.0
+        for j in range(s + 1, 0, -1):
+            grid[j] = x
+            x *= ratio
+        grid[0] = 0.0 if zero else -grid[1]
+        return Levels(grid, ratio == 0.5, -s, grid[1], zero, 1.0)
+
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
         if not 0.0 < scale < np.inf:
             out[:] = 0
             return
-        levels = levels_of(c)
         for begin in range(0, v.size, TILE):
             end = min(begin + TILE, v.size)
-            draw_tile(AsLevels(), v[begin:end], start + begin, scale, levels, stream, words, out[begin:end])
+            draw_tile(AsLevels(), v[begin:end], start + begin, scale, grid, stream, words, out[begin:end])
 
     def compress_into(c, state, v, stream, symbols, out):
         symbols.value[0] = sent_scale(c, state, v, symbols.value)
-        scale, levels = f64(symbols.value[0]), levels_of(c)
+        scale, levels = f64(symbols.value[0]), grid_of(c)
         if not 0.0 < scale < np.inf:
             out[:] = 0.0
             return
@@ -251,7 +247,7 @@ class GeometricLevels:
     def table_of(c, scale, kind):
         s, _, _, _ = level_shape(c)
         table = np.empty(2 * s + 3, kind)
-        values(levels_of(c), scale, table)
+        values(grid_of(c), scale, table)
         return table
 
     def level_value(c, table, scale, level):
