@@ -28,7 +28,7 @@ from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits
 from .codec import compress, decode, encode
 from .half_precision import HalfPrecision
 from .identity import Identity
-from .kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
+from .kernels.coo import fewest_values, pack_positions, positions_bits, unpack_positions
 from .kernels.selection import largest, nonzeros
 from .level_codes import RANS, Elias, Packed
 from .lloyd_max import LloydMax

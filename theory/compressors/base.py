@@ -5,7 +5,8 @@ A compressor is a :func:`theory.core.setting` of numbers and other compressors. 
 ``capacity``  how many symbols it needs at most (and ``parts``, if it is made of several messages),
 ``quantize``  a vector becomes symbols (norms, indices, levels: sparse stays sparse),
 ``accumulate``  symbols become a multiple of the restored vector, added to a vector,
-``pack``, ``unpack``, ``payload_bits``  symbols become bits and back,
+``pack``, ``unpack``, ``payload_bits``  symbols become bits and back (``fixed_bits`` is enough where all messages for
+vectors of one length are equally long),
 
 if messages of several workers can be added before they are decoded, ``summed`` (and ``shares_stream``, ``opening`` and
 the generics that go with it),
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import generic
+from ..core import generic, kernel, python_generic
 
 
 class Symbols(NamedTuple):
@@ -76,8 +77,23 @@ accumulate = generic(
     "accumulate(c, symbols, weight, out): out += weight * (the vector that the receiver restores).",
     inline=False,
 )
+fixed_bits = generic(
+    "fixed_bits",
+    "fixed_bits(c, d, float_bits) -> int: length of every payload for vectors of length d, if it is always the same. "
+    "Then payload_bits, max_payload_bits and expected_payload_bits follow.",
+    interpreted=True,
+)
+
+
+def _payload_bits(c, symbols, d):
+    return fixed_bits(c, d, 8 * symbols.value.itemsize)
+
+
 payload_bits = generic(
-    "payload_bits", "payload_bits(c, symbols, d) -> int: exact length of the packed symbols.", inline=False
+    "payload_bits",
+    "payload_bits(c, symbols, d) -> int: exact length of the packed symbols.",
+    _payload_bits,
+    inline=False,
 )
 pack = generic(
     "pack",
@@ -93,17 +109,37 @@ unpack = generic(
 )
 
 
-def _max_payload_bits(c, d, float_bits):
+def _most_bits(c: Any, d: int, float_bits: int) -> int:
     indices, values, levels, _ = capacity(c, d)
     return 64 + 32 * indices + float_bits * values + 32 * levels
 
 
-max_payload_bits = generic(
-    "max_payload_bits",
-    "max_payload_bits(c, d, float_bits) -> int: no payload for vectors of length d is longer (for buffers).",
-    _max_payload_bits,
-    interpreted=True,
-)
+@python_generic
+def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
+    """A length in bits that no payload exceeds, for buffers.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    d : int
+        Length of the vectors.
+    float_bits : int
+        Of a float on the wire: 32 or 64.
+
+    Returns
+    -------
+    int
+        By default ``fixed_bits``, or where the length varies what the symbols hold, uncoded.
+
+    Examples
+    --------
+    >>> from theory import TopK
+    >>> max_payload_bits(TopK(3), 1000, 32)
+    126
+    """
+    known = fixed_bits.implements(type(c))
+    return fixed_bits(c, d, float_bits) if known else _most_bits(c, d, float_bits)
 
 
 def buffer_bits(c: Any, d: int, float_bits: int) -> int:
@@ -111,7 +147,7 @@ def buffer_bits(c: Any, d: int, float_bits: int) -> int:
 
     Packing checks no bounds, so a mistake in a user's compressor would overwrite memory.
     """
-    return max(int(max_payload_bits(c, d, float_bits)), int(_max_payload_bits(c, d, float_bits)))
+    return max(int(max_payload_bits(c, d, float_bits)), int(_most_bits(c, d, float_bits)))
 
 
 def _restore(c, symbols, out):
@@ -187,34 +223,45 @@ opening_is_maximum = generic(
 )
 
 
-def _propose(c, state, v, stream, numbers):
-    pass
-
-
-def _settle(c, d, state, numbers):
-    pass
-
-
-def _update_state(c, d, state, symbols):
-    pass
-
-
 propose = generic(
     "propose",
     "propose(c, state, v, stream, numbers): fill the numbers of the opening (float64) with this worker's.",
-    _propose,
+    lambda c, state, v, stream, numbers: None,
 )
 settle = generic(
     "settle",
     "settle(c, d, state, numbers): store the combined numbers in the worker's state, for the next quantize.",
-    _settle,
+    lambda c, d, state, numbers: None,
 )
 update_state = generic(
     "update_state",
     "update_state(c, d, state, symbols): update a worker's state from its own message, or from the sum of all "
     "where messages are added (a warm start).",
-    _update_state,
+    lambda c, d, state, symbols: None,
 )
+
+
+# --- messages made of messages ----------------------------------------------------------------------------------------
+
+
+@kernel
+def room_of(c, d):
+    """How many counts, indices, values, levels and scratch the symbols of a compressor have."""
+    indices, values, levels, scratch = capacity(c, d)
+    return 3 * parts(c, d), indices, values, levels, scratch
+
+
+@kernel
+def section(symbols, begin, room):
+    """Symbols within symbols: so many counts, indices, values, levels and scratch, from these places on."""
+    counts, indices, values, levels, scratch = begin
+    return Symbols(
+        symbols.count[counts : counts + room[0]],
+        symbols.index[indices : indices + room[1]],
+        symbols.value[values : values + room[2]],
+        symbols.level[levels : levels + room[3]],
+        symbols.scratch[scratch : scratch + room[4]],
+    )
 
 
 def new_symbols(c: Any, d: int, wire: np.ndarray) -> Symbols:

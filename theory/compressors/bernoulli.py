@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
+from .. import bounds
+from ..core import inherits, require, setting
 from ..core.random import integer, uniform
-from ..core.vectors import add_entry, entry, length
-from .base import accumulate
-from .checks import check_dimension
-from .closed_forms import check
-from .kernels.coo import entries_bits, read_entries, write_entries
+from ..core.vectors import entry, length
+from .kernels.coo import CountedPositions, Entries, entries_bits
 from .registry import register
 
 __all__ = ["Bernoulli", "Ultra"]
 
 
+@inherits(Entries, CountedPositions)
 @setting
 class Bernoulli(NamedTuple):
     """Each coordinate is kept with probability p, independently, and divided by p: unbiased.
@@ -69,24 +68,8 @@ class Bernoulli(NamedTuple):
             count, j = count + 1, j + 1
         symbols.count[0] = symbols.count[1] = count
 
-    def payload_bits(c, symbols, d):
-        return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
-
-    def max_payload_bits(c, d, float_bits):
-        return entries_bits(d, d, d, float_bits)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
-        symbols.count[0] = symbols.count[1] = count
-        return cursor
-
     def omega(c, d: int) -> float:
-        from ..bounds import bernoulli_variance
-
-        return bernoulli_variance(p=c.p)
+        return bounds.bernoulli_variance(p=c.p)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.p * np.count_nonzero(v)
@@ -96,6 +79,7 @@ class Bernoulli(NamedTuple):
         return float(entries_bits(0, d, d, 32) + c.p * d * (entries_bits(1, d, d, 32) - entries_bits(0, d, d, 32)))
 
 
+@inherits(Entries)
 @setting
 class Ultra(NamedTuple):
     """Ultra-sparsification: one uniformly drawn coordinate with probability k, otherwise nothing.
@@ -139,6 +123,9 @@ class Ultra(NamedTuple):
     def capacity(c, d):
         return 1, 1, 0, 0
 
+    def most_entries(c, d):
+        return 1
+
     def quantize(c, state, v, stream, symbols):
         symbols.count[0] = symbols.count[1] = 0
         if uniform(stream, 0) < c.k:
@@ -148,33 +135,15 @@ class Ultra(NamedTuple):
             symbols.value[0] = (d / c.k if c.unbiased else 1.0) * entry(v, j)
             symbols.count[0] = symbols.count[1] = 1
 
-    def payload_bits(c, symbols, d):
-        return entries_bits(symbols.count[0], 1, d, 8 * symbols.value.itemsize)
-
-    def max_payload_bits(c, d, float_bits):
-        return entries_bits(1, 1, d, float_bits)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_entries(buffer, cursor, symbols.count[0], 1, d, symbols.index, symbols.value)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        count, cursor = read_entries(buffer, cursor, end, 1, d, symbols.index, symbols.value)
-        symbols.count[0] = symbols.count[1] = count
-        return cursor
-
     def omega(c, d: int) -> float:
-        from ..bounds import ultra_variance
-
         if not c.unbiased:
             raise TypeError("Ultra is not unbiased: omega is not defined, see delta (or Ultra(k, unbiased=True))")
-        return ultra_variance(d=d, k=c.k)
+        return bounds.ultra_variance(d=d, k=c.k)
 
     def delta(c, d: int) -> float:
-        from ..bounds import ultra_contraction
-
         if c.unbiased:
             raise TypeError("Ultra(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-        return ultra_contraction(d=d, k=c.k)
+        return bounds.ultra_contraction(d=d, k=c.k)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
@@ -182,21 +151,6 @@ class Ultra(NamedTuple):
     def expected_payload_bits(c, v: np.ndarray) -> float:
         d = len(v)
         return float(entries_bits(0, 1, d, 32) + c.k * (entries_bits(1, 1, d, 32) - entries_bits(0, 1, d, 32)))
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@accumulate.register(Bernoulli, Ultra)
-def _(c, symbols, weight, out):
-    for p in range(symbols.count[0]):
-        add_entry(out, symbols.index[p], weight * symbols.value[p])
-
-
-@check.register(Bernoulli)
-@check.register(Ultra)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
 
 
 register(Bernoulli, 7, lambda d: [Bernoulli(0.25)])

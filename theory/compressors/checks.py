@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import require
-from .base import opening, quantize, state_size
+from .base import quantize
 
 LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is signed on some systems
 
@@ -24,9 +24,3 @@ def check_kept(c: Any, d: int) -> None:
 def check_compressor(name: str, c: Any) -> None:
     """Raise an error, with the name of the argument, unless c is a compressor."""
     require(quantize.implements(type(c)), name, c, "a compressor, such as QSGD(7)", TypeError)
-
-
-def check_stateless(name: str, c: Any, d: int) -> None:
-    """Raise ValueError if a compressor keeps something between messages, or shares numbers before them."""
-    free = not state_size(c, d) and not opening(c, d)
-    require(free, name, c, "a compressor without a state of its own and without numbers that workers share")

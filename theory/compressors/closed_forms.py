@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import python_generic, require
-from .base import quantize, shares_stream, state_size
+from .base import fixed_bits, opening, quantize, shares_stream, state_size
+from .checks import check_dimension
 
 
 @python_generic
@@ -69,6 +70,17 @@ def check(c: Any, d: int) -> None:
         ...
     ValueError: ...
     """
+    check_dimension(d)
+
+
+def check_stateless(name: str, c: Any, d: int) -> None:
+    """Raise ValueError unless the part of a compressor fits vectors of length d, and neither keeps nor shares anything.
+
+    That is, it keeps nothing between messages, and workers share no numbers before them.
+    """
+    check(c, d)
+    free = not state_size(c, d) and not opening(c, d)
+    require(free, name, c, "a compressor without a state of its own and without numbers that workers share")
 
 
 @python_generic
@@ -244,4 +256,6 @@ def expected_payload_bits(c: Any, v: np.ndarray) -> float:
     >>> expected_payload_bits(Identity(), np.ones(10))
     320.0
     """
-    raise TypeError(f"{type(c).__name__}: no closed form for the expected payload")
+    if not fixed_bits.implements(type(c)):
+        raise TypeError(f"{type(c).__name__}: no closed form for the expected payload")
+    return float(fixed_bits(c, len(v), 32))

@@ -11,20 +11,8 @@ from ..core import kernel, require
 from ..core.arguments import as_given, float_type, is_whole, whole_number
 from ..wire.descriptor import WireError
 from ..wire.frame import header_template, message_size, open_frame, overhead, seal
-from .base import (
-    buffer_bits,
-    capacity,
-    compress_into,
-    decode_into,
-    encode_into,
-    new_symbols,
-    pack,
-    parts,
-    quantize,
-    restore,
-    state_size,
-    unpack,
-)
+from . import base
+from .base import new_symbols
 from .checks import check_compressor
 from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
@@ -51,7 +39,7 @@ def _first_bad(v):
 
 def _enter(c: Any, v: Any, wire_dtype: Any) -> np.ndarray:
     """Validate vector and compressor; return the vector as a contiguous array."""
-    require(quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
+    require(base.quantize.implements(type(c)), "c", c, "a compressor, such as TopK(10)", TypeError)
     check_parts("c", c)
     v = as_given("v", v)
     allowed = "an array of float32 or float64 (convert with np.asarray(v, float))"
@@ -124,7 +112,7 @@ def compress(
     fitting = isinstance(out, np.ndarray) and out.shape == v.shape and out.dtype == v.dtype and out.flags.c_contiguous
     require(fitting and out.flags.writeable, "out", out, f"a contiguous, writable array of {v.dtype}, length {v.size}")
     symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
-    compress_into(c, np.zeros(state_size(c, v.size)), v, stream, symbols, out)
+    base.compress_into(c, np.zeros(base.state_size(c, v.size)), v, stream, symbols, out)
     _fits(symbols, out)
     return out
 
@@ -133,19 +121,19 @@ def encode_payload(
     c: Any, state: np.ndarray, v: np.ndarray, stream: Any, symbols: Any, buffer: np.ndarray, cursor: int
 ) -> int:
     """Write the payload for v at bit ``cursor``, by the fastest implementation of c; return the cursor behind it."""
-    if encode_into.implements(type(c)):
-        return encode_into(c, state, v, stream, symbols, buffer, cursor)
-    quantize(c, state, v, stream, symbols)
-    return pack(c, symbols, v.size, buffer, cursor)
+    if base.encode_into.implements(type(c)):
+        return base.encode_into(c, state, v, stream, symbols, buffer, cursor)
+    base.quantize(c, state, v, stream, symbols)
+    return base.pack(c, symbols, v.size, buffer, cursor)
 
 
 def decode_payload(c: Any, buffer: np.ndarray, cursor: int, end: int, symbols: Any, out: np.ndarray) -> int:
     """Read a payload into ``out``, by the fastest implementation of c; return the cursor behind it, or -1."""
-    if decode_into.implements(type(c)):
-        return decode_into(c, buffer, cursor, end, symbols, out)
-    cursor = unpack(c, buffer, cursor, end, out.size, symbols)
+    if base.decode_into.implements(type(c)):
+        return base.decode_into(c, buffer, cursor, end, symbols, out)
+    cursor = base.unpack(c, buffer, cursor, end, out.size, symbols)
     if cursor >= 0:
-        restore(c, symbols, out)
+        base.restore(c, symbols, out)
     return cursor
 
 
@@ -184,18 +172,19 @@ def encode(c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float3
     header = header_template(c, v.size, wire_dtype)
     symbols = new_symbols(c, v.size, np.empty(0, wire_dtype))
     # pages of zeros cost nothing until written; counting the bits of a code first would double the time
-    longest = buffer_bits(c, v.size, 8 * symbols.value.itemsize)
+    longest = base.buffer_bits(c, v.size, 8 * symbols.value.itemsize)
     buffer = np.zeros(message_size(header, longest), np.uint8)
     begin = 8 * overhead(header)
-    end = encode_payload(c, np.zeros(state_size(c, v.size)), v, stream, symbols, buffer, begin)
+    end = encode_payload(c, np.zeros(base.state_size(c, v.size)), v, stream, symbols, buffer, begin)
     _fits(symbols, None)
     return buffer[: seal(buffer, header, end - begin)].tobytes()
 
 
 def _room(c: Any, d: int) -> int:
     """Upper bound on the numbers in the symbols of ``c``, in Python integers."""
-    here = 3 * int(parts(c, d)) + sum(int(n) for n in capacity.table[type(c)].py_func(c, d))  # these do not overflow
-    return max([here, *(_room(inner, d) for inner in c if capacity.implements(type(inner)))])
+    rooms = base.capacity.table[type(c)].py_func(c, d)  # these do not overflow
+    here = 3 * int(base.parts(c, d)) + sum(int(n) for n in rooms)
+    return max([here, *(_room(inner, d) for inner in c if base.capacity.implements(type(inner)))])
 
 
 def _admit(c: Any, d: int, max_d: int, exact: bool = False) -> None:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..core import kernel, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
 from ..wire.bits import bits_to_float, float_to_bits, read_array, read_float, write_array, write_float
-from .checks import check_dimension
 from .kernels.norms import norm_of
 from .kernels.reference import uniforms
 from .registry import register
@@ -85,10 +85,7 @@ class HalfPrecision(NamedTuple):
             size = factor * _magnitude(abs(level))
             add_entry(out, j, weight * (-size if level < 0 else size))
 
-    def payload_bits(c, symbols, d):
-        return 8 * symbols.value.itemsize + 16 * d
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return float_bits + 16 * d
 
     def pack(c, symbols, d, buffer, cursor):
@@ -106,21 +103,13 @@ class HalfPrecision(NamedTuple):
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
         return cursor if most <= LARGEST else -1
 
-    def check(c, d: int) -> None:
-        check_dimension(d)
-
     def omega(c, d: int) -> float:
-        from ..bounds import half_variance
-
-        return half_variance(d)
+        return bounds.half_variance(d)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         v = np.abs(np.asarray(v, float))
         factor = _factor(v, np.empty(0, np.float32))
         return float(np.minimum(1.0, v / (factor * 2.0**-24)).sum()) if factor > 0.0 else 0.0
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return 32.0 + 16.0 * len(v)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core import setting
 from ..core.vectors import add_entry, entry
-from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
-from .checks import check_dimension
+from ..wire.bits import bits_for, read, read_floats, write, write_floats
+from .kernels.coo import add_entries, read_pairs, read_positions, write_pairs, write_positions
 from .kernels.selection import nonzeros
 from .registry import register
 
@@ -58,8 +58,7 @@ class Identity(NamedTuple):
 
     def accumulate(c, symbols, weight, out):
         if c.sparse:
-            for p in range(symbols.count[0]):
-                add_entry(out, symbols.index[p], weight * symbols.value[p])
+            add_entries(symbols, weight, out)
         else:
             for j in range(symbols.count[1]):
                 add_entry(out, j, weight * symbols.value[j])
@@ -76,41 +75,44 @@ class Identity(NamedTuple):
     def pack(c, symbols, d, buffer, cursor):
         if not c.sparse:
             return write_floats(buffer, cursor, symbols.value[: symbols.count[1]])
-        width = bits_for(d)
         cursor = write(buffer, cursor, symbols.count[0], COUNT_BITS)
-        for p in range(symbols.count[0]):
-            cursor = write(buffer, cursor, symbols.index[p], width)
-            cursor = write_float(buffer, cursor, symbols.value, p)
-        return cursor
+        return write_pairs(buffer, cursor, symbols.count[0], d, symbols.index, symbols.value)
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        width, float_width = bits_for(d), 8 * symbols.value.itemsize
-        count, last = np.int64(d), -1
-        if c.sparse:
-            if cursor + COUNT_BITS > end:
-                return -1
-            count = np.int64(read(buffer, cursor, COUNT_BITS))
-            cursor += COUNT_BITS
-            float_width += width
-        if count > d or cursor + count * float_width > end:
-            return -1
-        symbols.count[0] = count if c.sparse else 0
-        symbols.count[1] = count
+        symbols.count[0], symbols.count[1] = 0, d
         if not c.sparse:
-            return read_floats(buffer, cursor, symbols.value[:count])
-        for p in range(count):
-            j = np.int64(read(buffer, cursor, width))
-            if j <= last or j >= d:
-                return -1
-            symbols.index[p] = last = j  # type: ignore[assignment]
-            cursor = read_float(buffer, cursor + width, symbols.value, p)
-        return cursor
+            fits = cursor + d * 8 * symbols.value.itemsize <= end
+            return read_floats(buffer, cursor, symbols.value[:d]) if fits else -1
+        if cursor + COUNT_BITS > end:
+            return -1
+        count = np.int64(read(buffer, cursor, COUNT_BITS))
+        symbols.count[0] = symbols.count[1] = count
+        return read_pairs(buffer, cursor + COUNT_BITS, end, count, d, symbols.index, symbols.value)
+
+    def positions_bits(c, symbols, d):
+        return COUNT_BITS + symbols.count[0] * bits_for(d) if c.sparse else 0
+
+    def pack_positions(c, symbols, d, buffer, cursor):
+        if not c.sparse:
+            return cursor
+        cursor = write(buffer, cursor, symbols.count[0], COUNT_BITS)
+        return write_positions(buffer, cursor, symbols.count[0], d, symbols.index)
+
+    def unpack_positions(c, buffer, cursor, end, d, symbols):
+        symbols.count[0], symbols.count[1] = 0, d
+        if not c.sparse:
+            return cursor
+        if cursor + COUNT_BITS > end:
+            return -1
+        count = np.int64(read(buffer, cursor, COUNT_BITS))
+        symbols.count[0] = symbols.count[1] = count
+        return read_positions(buffer, cursor + COUNT_BITS, end, count, d, symbols.index)
+
+    def fewest_values(c, d: int) -> int:
+        return 1 if c.sparse else d
 
     def summed(c, d):
         return 0, 0 if c.sparse else d
-
-    def check(c, d: int) -> None:
-        check_dimension(d)
 
     def omega(c, d: int) -> float:
         return 0.0

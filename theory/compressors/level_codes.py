@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .. import bounds
 from ..core import generic, kernel, python_generic, require, setting, uncounted
 from ..wire import entropy, levels
 from ..wire.bits import bits_for, read_array, write_array
@@ -158,9 +159,7 @@ class Elias(NamedTuple):
         return levels.read_levels(buffer, cursor, end, max(low, high), level)
 
     def expected_code_bits(code, position: Any, low: int, high: int) -> float:
-        from ..bounds import expected_elias_bits
-
-        return expected_elias_bits(position)
+        return bounds.expected_elias_bits(position)
 
 
 @setting

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..bounds.lloyd_max import MOST_BITS, lloyd_max_levels
 from ..core import kernel, require, setting
 from ..core.vectors import add_entry
 from ..wire.bits import read_array, read_float, write_array, write_float
-from .checks import check_dimension
+from .base import fixed_bits
 from .kernels.norms import norm_of
 from .registry import register
 
@@ -99,10 +100,7 @@ class LloydMax(NamedTuple):
             size = scale * LEVELS[begin + (code >> 1)]
             add_entry(out, j, weight * (-size if code & 1 else size))
 
-    def payload_bits(c, symbols, d):
-        return 8 * symbols.value.itemsize + d * c.bits
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return float_bits + d * c.bits
 
     def pack(c, symbols, d, buffer, cursor):
@@ -110,31 +108,23 @@ class LloydMax(NamedTuple):
         return write_array(buffer, cursor, symbols.level[:d], 0, c.bits)
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + 8 * symbols.value.itemsize + d * c.bits > end:
+        if cursor + fixed_bits(c, d, 8 * symbols.value.itemsize) > end:
             return -1
         cursor = read_float(buffer, cursor, symbols.value, 0)
         symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
         cursor = read_array(buffer, cursor, symbols.level[:d], 0, c.bits)
         return -1 if symbols.value[0] < 0 else cursor  # NaN is valid: whoever reads it sees that the sender diverged
 
-    def check(c, d: int) -> None:
-        check_dimension(d)
-
     def delta(c, d: int) -> float:
-        from ..bounds import scaled_sign_contraction
-
         if c.unbiased or c.bits > 1:
             raise TypeError(f"{c!r} has no closed form for its contraction; LloydMax(1) has, and so has Rotated of it")
-        return scaled_sign_contraction(d=d)
+        return bounds.scaled_sign_contraction(d=d)
 
     def omega(c, d: int) -> float:
         raise TypeError(f"{c!r} is biased: omega is not defined; see eden({c.bits}, uniform=True)")
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v) if np.any(v) else 0)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(32 + c.bits * len(v))
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..core import kernel, setting
 from ..core.vectors import entry
 from ..wire.bits import bits_for, read, write
 from .base import accumulate, pack, payload_bits, quantize, unpack
-from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega
+from .closed_forms import delta, expected_nonzeros, expected_payload_bits, omega
 from .identity import COUNT_BITS, Identity
 from .registry import register
 
@@ -75,7 +75,6 @@ def is_sparse(symbols: Any) -> bool:
     return symbols.count[1] < symbols.value.size
 
 
-check.register(Lossless, check.dispatch(Identity))
 omega.register(Lossless, omega.dispatch(Identity))
 delta.register(Lossless, delta.dispatch(Identity))
 expected_nonzeros.register(Lossless, expected_nonzeros.dispatch(Identity))

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..core import kernel, require, setting
 from ..core.normals import normal
 from ..core.vectors import add_entry, entry
 from ..wire.bits import read_floats, write_floats
-from .base import (
-    propose,
-)
+from .base import propose
 from .kernels.linear_algebra import orthonormalize, room
 from .kernels.spectral import check_shape, require_shape, squarest
 from .registry import register
@@ -144,10 +143,7 @@ class PowerSGD(NamedTuple):
                     total += np.float64(symbols.value[i * r + k]) * symbols.value[second + j * r + k]
                 add_entry(out, i * c.columns + j, weight * total)
 
-    def payload_bits(c, symbols, d):
-        return (c.rows + c.columns) * c.rank * 8 * symbols.value.itemsize
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return (c.rows + c.columns) * c.rank * float_bits
 
     def pack(c, symbols, d, buffer, cursor):
@@ -164,17 +160,13 @@ class PowerSGD(NamedTuple):
         check_shape(c, d)
 
     def delta(c, d: int) -> float:
-        from ..bounds import best_rank_contraction
-
         if c.warm:
             raise TypeError(
                 "PowerSGD(warm=True) has no delta: a start that is orthogonal to the rows of the matrix sends nothing; "
                 "see PowerSGD(..., warm=False)"
             )
-        return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)  # in expectation, the same number
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return 32.0 * (c.rows + c.columns) * c.rank
+        # in expectation, the same number
+        return bounds.best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import bounds
 from ..core import kernel, require, setting
 from ..core.random import uniform
-from ..core.vectors import add_entry
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .checks import check_kept
+from .kernels.coo import add_entries, read_positions, write_positions
 from .kernels.norms import norm_of
 from .registry import register
 
@@ -98,8 +99,7 @@ class Multilevel(NamedTuple):
         symbols.count[0], symbols.count[1] = n, n
 
     def accumulate(c, symbols, weight, out):
-        for p in range(symbols.count[1]):
-            add_entry(out, np.int64(symbols.index[p]), weight * f64(symbols.value[p]))
+        add_entries(symbols, weight, out)
 
     def payload_bits(c, symbols, d):
         return bits_for(c.k + 1) + symbols.count[1] * (bits_for(d) + 8 * symbols.value.itemsize)
@@ -110,8 +110,7 @@ class Multilevel(NamedTuple):
     def pack(c, symbols, d, buffer, cursor):
         n = symbols.count[1]
         cursor = write(buffer, cursor, n, bits_for(c.k + 1))
-        for p in range(n):
-            cursor = write(buffer, cursor, symbols.index[p], bits_for(d))
+        cursor = write_positions(buffer, cursor, n, d, symbols.index)
         return write_floats(buffer, cursor, symbols.value[:n])
 
     def unpack(c, buffer, cursor, end, d, symbols):
@@ -119,15 +118,11 @@ class Multilevel(NamedTuple):
             return -1
         n = np.int64(read(buffer, cursor, bits_for(c.k + 1)))
         cursor += bits_for(c.k + 1)
-        if n > c.k or n > d or cursor + n * (bits_for(d) + 8 * symbols.value.itemsize) > end:
+        if n > c.k or cursor + n * (bits_for(d) + 8 * symbols.value.itemsize) > end:
             return -1
-        last = np.int64(-1)
-        for p in range(n):
-            j = np.int64(read(buffer, cursor, bits_for(d)))
-            if j <= last or j >= d:
-                return -1
-            symbols.index[p], last = u32(j), j
-            cursor += bits_for(d)
+        cursor = read_positions(buffer, cursor, end, n, d, symbols.index)
+        if cursor < 0:
+            return -1
         symbols.count[0], symbols.count[1], symbols.count[2] = n, n, 0
         return read_floats(buffer, cursor, symbols.value[:n])
 
@@ -135,9 +130,7 @@ class Multilevel(NamedTuple):
         check_kept(c, d)
 
     def omega(c, d: int) -> float:
-        from ..bounds import multilevel_variance
-
-        return multilevel_variance(d=d, k=c.k)
+        return bounds.multilevel_variance(d=d, k=c.k)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import kernel, require, setting
+from .. import bounds
+from ..core import inherits, kernel, require, setting
 from ..core.vectors import add_entry
-from ..wire.bits import bits_for, bits_to_float, read_array, write_array
-from .checks import check_dimension
-from .closed_forms import check
-from .kernels.geometric_levels import AsFloats, AsLevels, Levels, draw_tile, geometric, level_shape
+from ..wire.bits import bits_to_float, read_array, write_array
+from .kernels.geometric_levels import AsFloats, AsLevels, GeometricLevels, Levels, draw_tile
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .nuqsgd import round_to_levels
-from .qsgd import TILE, round_at_random
+from .qsgd import round_at_random
 from .registry import register
+from .scaled_levels import TILE, Quantizer, ScaleAndLevels
 
 __all__ = ["Natural", "NaturalDithering"]
 
@@ -94,16 +94,12 @@ class Natural(NamedTuple):
         for j in range(symbols.count[2]):
             add_entry(out, j, weight * _power(symbols.level[j], symbols.value))
 
-    def payload_bits(c, symbols, d):
-        return d * (9 if symbols.value.itemsize == 4 else 12)
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return d * (9 if float_bits == 32 else 12)
 
     def pack(c, symbols, d, buffer, cursor):
-        return write_array(
-            buffer, cursor, symbols.level[:d], _top(symbols.value), 9 if symbols.value.itemsize == 4 else 12
-        )
+        width = 9 if symbols.value.itemsize == 4 else 12
+        return write_array(buffer, cursor, symbols.level[:d], _top(symbols.value), width)
 
     def unpack(c, buffer, cursor, end, d, symbols):
         width, top = 9 if symbols.value.itemsize == 4 else 12, _top(symbols.value)
@@ -118,18 +114,13 @@ class Natural(NamedTuple):
         return cursor if most <= top else -1
 
     def omega(c, d: int) -> float:
-        from ..bounds import natural_variance
-
-        return natural_variance(d)
+        return bounds.natural_variance(d)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(np.minimum(1.0, np.abs(np.asarray(v, float)) / 2.0**-126).sum())
 
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return 9.0 * len(v)
 
-
-@geometric
+@inherits(GeometricLevels, Quantizer, ScaleAndLevels)
 @setting
 class NaturalDithering(NamedTuple):
     """Natural dithering: random rounding to the levels 0, 2^(1-s), ..., 1/2, 1 of the vector's norm.
@@ -161,26 +152,14 @@ class NaturalDithering(NamedTuple):
         levels = np.append(0.0, np.ldexp(1.0, np.arange(1 - c.s, 1)))  # 0, 2^(1-s), ..., 1/2, 1
         return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
-    def omega(c, d: int) -> float:
-        from .. import bounds
+    def level_shape(c):
+        return c.s - 1, 0.5, c.norm, True
 
+    def omega(c, d: int) -> float:
         return bounds.natural_dithering_variance(d=d, s=c.s, norm=c.norm)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
-        from ..bounds import chord_nonzeros, geometric_levels
-
-        return chord_nonzeros(v, geometric_levels(c.s - 1), norm=c.norm)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return 32.0 + len(v) * bits_for(2 * c.s + 1)
-
-
-# --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
-
-
-@level_shape.register(NaturalDithering)
-def _(c):
-    return c.s - 1, 0.5, c.norm, True
+        return bounds.chord_nonzeros(v, bounds.geometric_levels(c.s - 1), norm=c.norm)
 
 
 # --- the fast path: natural compression -------------------------------------------------------------------------------
@@ -214,15 +193,6 @@ def _power(level, value):
         return 0.0
     size = bits_to_float(u64(i64(abs(level)) + (1023 - _top(value) // 2)) << u64(52), 0.0)
     return -size if level < 0 else size
-
-
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register(Natural)
-@check.register(NaturalDithering)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
 
 
 register(Natural, 16, lambda d: [Natural()])

@@ -12,8 +12,7 @@ from ..core.arguments import finite_number
 from ..core.random import generator
 from ..core.settings import wants_two
 from .base import accumulate, capacity, compress_into, max_payload_bits, pack, payload_bits, quantize, restore, unpack
-from .checks import check_dimension
-from .closed_forms import check, delta, omega
+from .closed_forms import delta, omega
 from .lossless import Lossless
 
 __all__ = ["FunctionCompressor", "compressor"]
@@ -109,9 +108,9 @@ def _stated(c: FunctionCompressor, name: str) -> float:
 
 omega.register(FunctionCompressor)(lambda c, d: _stated(c, "omega"))
 delta.register(FunctionCompressor)(lambda c, d: _stated(c, "delta"))
-check.register(FunctionCompressor)(lambda c, d: check_dimension(d))
+max_payload_bits.register(FunctionCompressor)(lambda c, d, float_bits: max_payload_bits(WIRE, d, float_bits))
 
-for function in (capacity, accumulate, payload_bits, max_payload_bits, pack, unpack, restore):
+for function in (capacity, accumulate, payload_bits, pack, unpack, restore):
     function.in_python(FunctionCompressor)(lambda c, *arguments, function=function: function(WIRE, *arguments))
 
 

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import require, setting
-from .checks import check_dimension
-from .closed_forms import check
-from .kernels.geometric_levels import code_of, geometric, level_shape
+from .. import bounds
+from ..core import inherits, require, setting
+from .kernels.geometric_levels import GeometricLevels
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
 from .level_codes import PACKED, Elias, LevelCode, check_code, expected_code_bits
 from .qsgd import round_at_random
 from .registry import register
+from .scaled_levels import Quantizer, ScaleAndLevels
 
 __all__ = ["NUQSGD", "NUQSGDReleased"]
 
 
-@geometric
+@inherits(GeometricLevels, Quantizer, ScaleAndLevels)
 @setting
 class NUQSGD(NamedTuple):
     """Random rounding to the levels 0, p^s, ..., p^2, p, 1 of the vector's norm.
@@ -66,25 +66,25 @@ class NUQSGD(NamedTuple):
         levels = np.append(0.0, np.cumprod([1.0] + c.s * [c.ratio])[::-1])  # 0, p^s, ..., p, 1
         return round_to_levels(v, ceil_to(norm_of(v, c.norm), v.dtype, wire), levels, stream)
 
-    def omega(c, d: int) -> float:
-        from .. import bounds
+    def level_shape(c):
+        return c.s, c.ratio, c.norm, True
 
+    def code_of(c):
+        return c.code
+
+    def omega(c, d: int) -> float:
         form = bounds.nuqsgd_variance if c.norm == 2.0 else bounds.nuqsgd_inf_variance
         return form(d=d, s=c.s, ratio=c.ratio)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
-        from ..bounds import chord_nonzeros, geometric_levels
-
-        return chord_nonzeros(v, geometric_levels(c.s, c.ratio), norm=c.norm)
+        return bounds.chord_nonzeros(v, bounds.geometric_levels(c.s, c.ratio), norm=c.norm)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
-        from ..bounds import chord_positions, geometric_levels
-
-        position = chord_positions(v, geometric_levels(c.s, c.ratio), norm=c.norm)
+        position = bounds.chord_positions(v, bounds.geometric_levels(c.s, c.ratio), norm=c.norm)
         return 32.0 + expected_code_bits(c.code, position, c.s + 1, c.s + 1)
 
 
-@geometric
+@inherits(GeometricLevels, Quantizer, ScaleAndLevels)
 @setting
 class NUQSGDReleased(NamedTuple):
     """Random rounding to the levels of the authors' released code: plus and minus 1, 1/2, 1/4, ... of the norm, no 0.
@@ -117,16 +117,14 @@ class NUQSGDReleased(NamedTuple):
             v, ceil_to(norm_of(v, 2.0), v.dtype, wire), np.append(-magnitudes[0], magnitudes), stream
         )
 
-    def omega(c, d: int) -> float:
-        from ..bounds import nuqsgd_released_variance
+    def level_shape(c):
+        return 2 ** (c.bits - 1) - 1, 0.5, 2.0, False
 
-        return nuqsgd_released_variance(d=d, bits=c.bits)
+    def omega(c, d: int) -> float:
+        return bounds.nuqsgd_released_variance(d=d, bits=c.bits)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v)) if np.any(v) else 0.0
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return 32.0 + len(v) * c.bits
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
@@ -140,33 +138,6 @@ def round_to_levels(v: np.ndarray, scale: float, levels: Any, stream: Any) -> np
     j = np.clip(np.searchsorted(levels, r, side="right") - 1, 0, len(levels) - 2)  # l_j <= r <= l_(j+1)
     j = j + round_at_random((r - levels[j]) / (levels[j + 1] - levels[j]), stream).astype(int)
     return np.where(v < 0.0, -scale, scale) * levels[j]
-
-
-# --- the fast path: geometric.py, for levels of this shape ------------------------------------------------------------
-
-
-@level_shape.register(NUQSGD)
-def _(c):
-    return c.s, c.ratio, c.norm, True
-
-
-@code_of.register(NUQSGD)
-def _(c):
-    return c.code
-
-
-@level_shape.register(NUQSGDReleased)
-def _(c):
-    return 2 ** (c.bits - 1) - 1, 0.5, 2.0, False
-
-
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register(NUQSGD)
-@check.register(NUQSGDReleased)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
 
 
 register(NUQSGD, 14, lambda d: [NUQSGD(6), NUQSGD(3, 0.3, math.inf), NUQSGD(4, code=Elias())])

@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..core import kernel, require, setting
 from ..core.random import fill_bits, uniform
 from ..core.vectors import add_entry
-from ..wire.bits import bits_for, bits_to_float, float_to_bits, read, read_float, write, write_float
-from .checks import check_dimension
+from ..wire.bits import bits_for, read, read_float, write, write_float
+from .kernels.coo import read_pairs, write_pairs
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, random_bits, uniforms
 from .kernels.selection import list_at_least
+from .qsgd import round_up
 from .registry import register
 
 __all__ = ["OptimalSparsifier"]
@@ -93,7 +95,7 @@ class OptimalSparsifier(NamedTuple):
 
     def quantize(c, state, v, stream, symbols):
         index, value = symbols.index, symbols.value
-        value[0] = _round_up(magnitude(v, c.budget, c.variance, c.rounds), value)
+        value[0] = round_up(magnitude(v, c.budget, c.variance, c.rounds), value)
         m = f64(value[0])
         sure = list_at_least(v, m, index)
         for p in range(sure):
@@ -121,9 +123,7 @@ class OptimalSparsifier(NamedTuple):
         width, sure, drawn = bits_for(d), symbols.count[1] - 1, symbols.count[2]
         cursor = write(buffer, cursor, sure, bits_for(d + 1))
         cursor = write(buffer, cursor, drawn, bits_for(d + 1))
-        for p in range(sure):
-            cursor = write(buffer, cursor, symbols.index[p], width)
-            cursor = write_float(buffer, cursor, symbols.value, 1 + p)
+        cursor = write_pairs(buffer, cursor, sure, d, symbols.index, symbols.value[1:])
         if drawn > 0:
             cursor = write_float(buffer, cursor, symbols.value, 0)
         for p in range(drawn):
@@ -140,13 +140,9 @@ class OptimalSparsifier(NamedTuple):
         if sure + drawn > d or cursor + _message_bits(sure, drawn, d, 8 * symbols.value.itemsize) > end:
             return -1
         cursor += 2 * counted
-        last = i64(-1)
-        for p in range(sure):
-            j = i64(read(buffer, cursor, width))
-            if j <= last or j >= d:
-                return -1
-            symbols.index[p] = last = j
-            cursor = read_float(buffer, cursor + width, symbols.value, 1 + p)
+        cursor = read_pairs(buffer, cursor, end, sure, d, symbols.index, symbols.value[1:])
+        if cursor < 0:
+            return -1
         symbols.value[0] = 0.0
         if drawn > 0:
             cursor = read_float(buffer, cursor, symbols.value, 0)
@@ -165,17 +161,12 @@ class OptimalSparsifier(NamedTuple):
         symbols.count[0], symbols.count[1], symbols.count[2] = sure + drawn, 1 + sure, drawn
         return cursor
 
-    def check(c, d: int) -> None:
-        check_dimension(d)
-
     def omega(c, d: int) -> float:
-        from ..bounds import optimal_variance
-
         if c.variance > 0.0:
             return c.variance
         if c.rounds > 0:
             raise TypeError("OptimalSparsifier(rounds > 0) is unbiased, but has no closed form: see rounds=0")
-        return optimal_variance(d=d, budget=c.budget)
+        return bounds.optimal_variance(d=d, budget=c.budget)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(probabilities(c, v).sum())
@@ -243,14 +234,6 @@ def magnitude(v, budget, variance, rounds):
     return m / factor
 
 
-@kernel
-def _round_up(x, like):
-    y = like.dtype.type(x)
-    if y < x:
-        y = bits_to_float(float_to_bits(y) + 1, y)
-    return y
-
-
 # --- the fast path: the message ---------------------------------------------------------------------------------------
 
 
@@ -290,11 +273,11 @@ def _message_bits(sure, drawn, d, float_bits):
 
 def probabilities(c: OptimalSparsifier, v: np.ndarray) -> np.ndarray:
     """The probability with which each coordinate is kept."""
-    from ..bounds import greedy_probabilities, optimal_probabilities
-
     if c.variance > 0.0:
-        return optimal_probabilities(v, variance=c.variance)
-    return greedy_probabilities(v, c.budget, c.rounds) if c.rounds else optimal_probabilities(v, budget=c.budget)
+        return bounds.optimal_probabilities(v, variance=c.variance)
+    if c.rounds > 0:
+        return bounds.greedy_probabilities(v, c.budget, c.rounds)
+    return bounds.optimal_probabilities(v, budget=c.budget)
 
 
 register(

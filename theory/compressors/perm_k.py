@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import bounds
 from ..core import kernel, require, setting
 from ..core.permutations import shuffle
 from ..core.random import derive, integer
-from ..core.vectors import add_entry, entry, length
+from ..core.vectors import entry, length
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
+from .kernels.coo import add_entries
 from .registry import register
 from .sparsifiers import KEY_BITS
 
@@ -89,8 +91,7 @@ class PermK(NamedTuple):
         symbols.index[-3] = np.uint32(np.uint64(stream) & np.uint64(0xFFFFFFFF))
 
     def accumulate(c, symbols, weight, out):
-        for p in range(symbols.count[0]):
-            add_entry(out, symbols.index[p], weight * symbols.value[p])
+        add_entries(symbols, weight, out)
 
     def shares_stream(c):
         return True
@@ -124,10 +125,8 @@ class PermK(NamedTuple):
         return read_floats(buffer, cursor, symbols.value[: last - first])
 
     def omega(c, d: int) -> float:
-        from ..bounds import rand_k_variance
-
         c.check(d)
-        return rand_k_variance(d=c.workers, k=1)
+        return bounds.rand_k_variance(d=c.workers, k=1)
 
     def mean_error(c, d: int, workers: float) -> float:
         return c.workers / workers if c.workers > 1 else 0.0

@@ -18,39 +18,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import kernel, no_refcount, require, setting, uncounted
+from .. import bounds
+from ..core import inherits, kernel, no_refcount, require, setting, uncounted
 from ..core.random import fill_bits, uniform
-from ..core.vectors import add_entry
-from ..wire.bits import bits_to_float, fetch_early, float_to_bits, read_float, write_float
-from .base import pack, quantize, restore, unpack
-from .checks import check_dimension
+from ..wire.bits import bits_to_float, fetch_early, float_to_bits
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to, random_bits, uniforms
-from .level_codes import (
-    PACKED,
-    Elias,
-    LevelCode,
-    check_code,
-    code_bits,
-    expected_code_bits,
-    in_pieces,
-    longest_levels,
-    read_levels,
-    write_levels,
-)
+from .level_codes import PACKED, Elias, LevelCode, check_code, expected_code_bits
 from .registry import register
+from .scaled_levels import TILE, Quantizer, ScaleAndLevels
 
 __all__ = ["QSGD", "qsgd_bits"]
 
 f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels float() keeps float32
 
-TILE = 1024  # coordinates whose random bits are drawn together, four per draw
 PIECE = 32  # coordinates that are rechecked together, if one of them may need it
-BLOCK = 5 * TILE  # levels that are written or read together and fit in cache; whole bytes, also for trits
 FAST_LEVELS = 2**14  # below, 65536 (s + 1) fits in an int32, and floats are fine enough
 TIES = u64(1 << 63)  # the U are draws of the same stream, far from the others
 
 
+@inherits(Quantizer, ScaleAndLevels)
 @setting
 class QSGD(NamedTuple):
     """Random rounding to s levels of the vector's norm.
@@ -106,97 +93,23 @@ class QSGD(NamedTuple):
         u = np.clip(v.astype(float) / scale, -c.s, c.s)
         return scale * round_at_random(u, stream)
 
-    def capacity(c, d):
-        return 0, 1, d, TILE // 2
+    def level_range(c):
+        return c.s, c.s
 
-    def quantize(c, state, v, stream, symbols):
-        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-        draw_levels(v, 0, f64(symbols.value[0]), c.s, stream, symbols.scratch, i32(1), symbols.level[: v.size])
-        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
+    def code_of(c):
+        return c.code
 
-    def quantize_rest(c, state, v, stream, symbols):
-        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-        scale = f64(symbols.value[0])
-        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-        for start in range(0, v.size, BLOCK):
-            piece = v[start : min(start + BLOCK, v.size)]
-            level = symbols.level[start : start + piece.size]
-            draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-            for j in range(piece.size):  # while both are in cache
-                piece[j] = piece.dtype.type(f64(piece[j]) - scale * level[j])
+    def sent_scale(c, state, v, wire):
+        return scale_for(v, c.norm, c.s, wire)
 
-    def compress_into(c, state, v, stream, symbols, out):
-        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-        scale = f64(symbols.value[0])
-        draw_levels(v, 0, scale, c.s, stream, symbols.scratch, out.dtype.type(scale), out)
-
-    def accumulate(c, symbols, weight, out):
-        scale = f64(symbols.value[0])
-        for j in range(symbols.count[2]):
-            add_entry(out, j, weight * (scale * symbols.level[j]))
-
-    def restore(c, symbols, out):
-        multiples(symbols.level, f64(symbols.value[0]), out)
-
-    def payload_bits(c, symbols, d):
-        return 8 * symbols.value.itemsize + code_bits(c.code, symbols.level[:d], c.s, c.s)
-
-    def max_payload_bits(c, d, float_bits):
-        return float_bits + longest_levels(c.code, d, c.s, c.s)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_levels(c.code, buffer, write_float(buffer, cursor, symbols.value, 0), symbols.level[:d], c.s, c.s)
-
-    def encode_into(c, state, v, stream, symbols, buffer, cursor):
-        if not in_pieces(c.code):
-            quantize(c, state, v, stream, symbols)
-            return pack(c, symbols, v.size, buffer, cursor)
-        symbols.value[0] = scale_for(v, c.norm, c.s, symbols.value)
-        scale, cursor = f64(symbols.value[0]), write_float(buffer, cursor, symbols.value, 0)
-        for start in range(0, v.size, BLOCK):
-            piece = v[start : min(start + BLOCK, v.size)]
-            level = symbols.level[: piece.size]
-            draw_levels(piece, start, scale, c.s, stream, symbols.scratch, i32(1), level)
-            cursor = write_levels(c.code, buffer, cursor, level, c.s, c.s)
-        return cursor
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + 8 * symbols.value.itemsize > end:
-            return -1
-        cursor = read_float(buffer, cursor, symbols.value, 0)
-        symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-        return read_levels(c.code, buffer, cursor, end, symbols.level[:d], c.s, c.s)
-
-    def decode_into(c, buffer, cursor, end, symbols, out):
-        if not in_pieces(c.code):
-            cursor = unpack(c, buffer, cursor, end, out.size, symbols)
-            if cursor >= 0:
-                restore(c, symbols, out)
-            return cursor
-        if cursor + 8 * symbols.value.itemsize > end:
-            return -1
-        cursor = read_float(buffer, cursor, symbols.value, 0)
-        for start in range(0, out.size, BLOCK):
-            piece = out[start : min(start + BLOCK, out.size)]
-            level = symbols.level[: piece.size]
-            cursor = read_levels(c.code, buffer, cursor, end, level, c.s, c.s)
-            if cursor < 0:
-                return -1
-            multiples(level, f64(symbols.value[0]), piece)
-        return cursor
-
-    def check(c, d: int) -> None:
-        check_dimension(d)
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
+        draw_levels(v, start, scale, c.s, stream, words, unit, out)
 
     def omega(c, d: int) -> float:
-        from .. import bounds
-
         return bounds.qsgd_variance(d=d, s=c.s) if c.norm == 2.0 else bounds.qsgd_inf_variance(d=d, s=c.s)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
-        from ..bounds import qsgd_nonzeros_exact
-
-        return qsgd_nonzeros_exact(v, c.s, norm=c.norm)
+        return bounds.qsgd_nonzeros_exact(v, c.s, norm=c.norm)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         u = np.abs(np.asarray(v, float))
@@ -304,14 +217,6 @@ def draw_levels(v, begin, scale, s, stream, words, unit, out):
                     if fast and (i32(v[j] * factor) + r + slack + 1) & 0xFFFF > 2 * slack:
                         continue
                     out[j] = out.dtype.type(_exact_level(v[j], scale, s, r, stream, begin + j)) * unit
-
-
-@no_refcount
-@kernel
-def multiples(level, scale, out):
-    """``out[j] = scale * level[j]``."""
-    for j in range(out.size):
-        out[j] = out.dtype.type(scale * level[j])
 
 
 # --- construction from a number of bits -------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import bounds
 from ..core import require, setting
 from ..core.random import integer
 from ..core.vectors import add_entry, entry, length
 from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .checks import check_kept
+from .kernels.coo import pack_positions, unpack_positions
 from .registry import register
 
 __all__ = ["RandomBlock"]
@@ -79,48 +81,53 @@ class RandomBlock(NamedTuple):
     def summed(c, d):
         return 0, c.k
 
-    def payload_bits(c, symbols, d):
-        return bits_for(d) + c.k * 8 * symbols.value.itemsize
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return bits_for(d) + c.k * float_bits
 
     def pack(c, symbols, d, buffer, cursor):
-        cursor = write(buffer, cursor, symbols.index[0], bits_for(d))
+        cursor = pack_positions(c, symbols, d, buffer, cursor)
         return write_floats(buffer, cursor, symbols.value[: c.k])
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        if c.k > d or cursor + bits_for(d) + c.k * 8 * symbols.value.itemsize > end:
+        cursor = unpack_positions(c, buffer, cursor, end, d, symbols)
+        if cursor < 0 or cursor + c.k * 8 * symbols.value.itemsize > end:
+            return -1
+        return read_floats(buffer, cursor, symbols.value[: c.k])
+
+    def positions_bits(c, symbols, d):
+        return bits_for(d)
+
+    def pack_positions(c, symbols, d, buffer, cursor):
+        return write(buffer, cursor, symbols.index[0], bits_for(d))
+
+    def unpack_positions(c, buffer, cursor, end, d, symbols):
+        if c.k > d or cursor + bits_for(d) > end:
             return -1
         start = np.int64(read(buffer, cursor, bits_for(d)))
         if start >= d:
             return -1
         symbols.index[0], symbols.index[1] = start, d
         symbols.count[0], symbols.count[1] = 2, c.k
-        return read_floats(buffer, cursor + bits_for(d), symbols.value[: c.k])
+        return cursor + bits_for(d)
+
+    def fewest_values(c, d: int) -> int:
+        return c.k
 
     def check(c, d: int) -> None:
         check_kept(c, d)
 
     def delta(c, d: int) -> float:
-        from ..bounds import rand_k_contraction
-
         if c.unbiased:
             raise TypeError("RandomBlock(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-        return rand_k_contraction(d=d, k=c.k)
+        return bounds.rand_k_contraction(d=d, k=c.k)
 
     def omega(c, d: int) -> float:
-        from ..bounds import rand_k_variance
-
         if not c.unbiased:
             raise TypeError("RandomBlock is not unbiased: omega is not defined, see delta (or unbiased=True)")
-        return rand_k_variance(d=d, k=c.k)
+        return bounds.rand_k_variance(d=d, k=c.k)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(bits_for(len(v)) + 32 * c.k)
 
 
 register(RandomBlock, 6, lambda d: [RandomBlock(max(1, d // 3)), RandomBlock(max(1, d // 3), unbiased=True)])

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import kernel, require, setting
+from .. import bounds
+from ..core import generic, inherits, kernel, require, setting
 from ..wire.bits import fetch_early, read_float, write_float
 from ..wire.signs import add_signs, fill_signs, read_signs, restore_signs, write_signs
-from .checks import check_dimension
-from .closed_forms import check, delta, omega
+from .base import fixed_bits
 from .kernels.norms import AHEAD, norm_of
 from .registry import register
 
@@ -26,6 +26,53 @@ f64 = np.float64  # in kernels float() keeps float32
 LANES = 32  # partial sums of absolute values
 
 
+NEITHER = (
+    "Sign is neither unbiased nor a contraction, since it keeps nothing of the size of v; ScaledSign() is a "
+    "contraction, see delta(ScaledSign(), d)"
+)
+
+scales = generic("scales", "scales(c) -> int: how many floats precede the signs.", lambda c: 0, interpreted=True)
+
+
+@kernel
+def count_signs(symbols, d, floats):
+    """The counts of a message of d signs and so many floats."""
+    symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, floats, 0
+
+
+@kernel
+def choose(v, plus, minus, out):
+    """One of the two numbers for each coordinate of v."""
+    for j in range(v.size):
+        out[j] = minus if v[j] < 0 else plus
+
+
+class Signs:
+    """The message of a compressor that sends ``scales`` floats, at least 0, and a bit for each coordinate."""
+
+    def capacity(c, d):
+        return (d + 31) // 32, scales(c), 0, 0
+
+    def fixed_bits(c, d, float_bits):
+        return d + scales(c) * float_bits
+
+    def pack(c, symbols, d, buffer, cursor):
+        for p in range(scales(c)):
+            cursor = write_float(buffer, cursor, symbols.value, p)
+        return write_signs(buffer, cursor, symbols.index, d)
+
+    def unpack(c, buffer, cursor, end, d, symbols):
+        if cursor + fixed_bits(c, d, 8 * symbols.value.itemsize) > end:
+            return -1
+        for p in range(scales(c)):
+            cursor = read_float(buffer, cursor, symbols.value, p)
+            if symbols.value[p] < 0:  # NaN is valid: whoever reads it sees that the sender diverged
+                return -1
+        count_signs(symbols, d, scales(c))
+        return read_signs(buffer, cursor, symbols.index, d)
+
+
+@inherits(Signs)
 @setting
 class Sign(NamedTuple):
     """The sign of every coordinate, +1 or -1: biased and not a contraction; the sign of 0 is +1.
@@ -44,17 +91,12 @@ class Sign(NamedTuple):
     def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         return np.where(v < 0.0, -1.0, 1.0)
 
-    def capacity(c, d):
-        return (d + 31) // 32, 0, 0, 0
-
     def quantize(c, state, v, stream, symbols):
         fill_signs(v, symbols.index)
-        _count(symbols, v.size, 0)
+        count_signs(symbols, v.size, 0)
 
     def compress_into(c, state, v, stream, symbols, out):
-        plus, minus = out.dtype.type(1), out.dtype.type(-1)
-        for j in range(v.size):
-            out[j] = minus if v[j] < 0 else plus
+        choose(v, out.dtype.type(1), out.dtype.type(-1), out)
 
     def accumulate(c, symbols, weight, out):
         add_signs(symbols.index, out.size, weight, out)
@@ -62,28 +104,17 @@ class Sign(NamedTuple):
     def restore(c, symbols, out):
         restore_signs(symbols.index, 1.0, out)
 
-    def payload_bits(c, symbols, d):
-        return d
-
-    def max_payload_bits(c, d, float_bits):
-        return d
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_signs(buffer, cursor, symbols.index, d)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + d > end:
-            return -1
-        _count(symbols, d, 0)
-        return read_signs(buffer, cursor, symbols.index, d)
-
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v))
 
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(len(v))
+    def delta(c, d: int) -> float:
+        raise TypeError(NEITHER)
+
+    def omega(c, d: int) -> float:
+        raise TypeError(NEITHER)
 
 
+@inherits(Signs)
 @setting
 class ScaledSign(NamedTuple):
     """The sign of every coordinate times one number, the mean of ``|v_j|`` or the root of the mean of v_j**2.
@@ -116,20 +147,18 @@ class ScaledSign(NamedTuple):
         size = float(np.dtype(wire).type(sign_scale(v, c.norm)))  # ||v||_1 / d or ||v||_2 / sqrt(d)
         return np.where(v < 0.0, -size, size)
 
-    def capacity(c, d):
-        return (d + 31) // 32, 1, 0, 0
+    def scales(c):
+        return 1
 
     def quantize(c, state, v, stream, symbols):
         symbols.value[0] = sign_scale(v, c.norm)
         fill_signs(v, symbols.index)
-        _count(symbols, v.size, 1)
+        count_signs(symbols, v.size, 1)
 
     def compress_into(c, state, v, stream, symbols, out):
         symbols.value[0] = sign_scale(v, c.norm)
         plus = out.dtype.type(symbols.value[0])
-        minus = out.dtype.type(0) - plus  # 0 and not -0.0 where the scale is 0, as in accumulate
-        for j in range(v.size):
-            out[j] = minus if v[j] < 0 else plus
+        choose(v, plus, out.dtype.type(0) - plus, out)  # 0 and not -0.0 where the scale is 0, as in accumulate
 
     def accumulate(c, symbols, weight, out):
         add_signs(symbols.index, out.size, weight * f64(symbols.value[0]), out)
@@ -137,40 +166,17 @@ class ScaledSign(NamedTuple):
     def restore(c, symbols, out):
         restore_signs(symbols.index, symbols.value[0], out)
 
-    def payload_bits(c, symbols, d):
-        return d + 8 * symbols.value.itemsize
-
-    def max_payload_bits(c, d, float_bits):
-        return d + float_bits
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_signs(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.index, d)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + d + 8 * symbols.value.itemsize > end:
-            return -1
-        cursor = read_float(buffer, cursor, symbols.value, 0)
-        if symbols.value[0] < 0:  # NaN is valid: whoever reads it sees that the sender diverged
-            return -1
-        _count(symbols, d, 1)
-        return read_signs(buffer, cursor, symbols.index, d)
-
     def delta(c, d: int) -> float:
-        from ..bounds import scaled_sign_contraction
-
         if c.norm == 2:
             raise TypeError(
                 "ScaledSign(norm=2) is not a contraction: its error is 2 (1 - ||v||_1/(sqrt(d) ||v||_2)) ||v||^2, "
                 "above "
                 "||v||^2 where v has few large entries; see ScaledSign(norm=1) and bounds.l2_sign_error"
             )
-        return scaled_sign_contraction(d=d)
+        return bounds.scaled_sign_contraction(d=d)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(len(v) if np.any(v) else 0)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(len(v) + 32)
 
 
 # --- what they do, plainly --------------------------------------------------------------------------------------------
@@ -254,32 +260,6 @@ def norm_of_shrunk(v):
     for j in range(v.size):
         total += (v[j] / top) ** 2
     return math.sqrt(total)
-
-
-# --- the fast path: symbols -------------------------------------------------------------------------------------------
-
-
-@kernel
-def _count(symbols, d, floats):
-    symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, floats, 0
-
-
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register(Sign)
-@check.register(ScaledSign)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
-
-
-@delta.register
-@omega.register
-def _(c: Sign, d: int) -> float:
-    raise TypeError(
-        "Sign is neither unbiased nor a contraction, since it keeps nothing of the size of v; ScaledSign() is a "
-        "contraction, see delta(ScaledSign(), d)"
-    )
 
 
 register(Sign, 20, lambda d: [Sign()])

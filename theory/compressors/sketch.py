@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..core import kernel, no_refcount, require, setting
 from ..core.random import derive, fill_bits, integer
 from ..core.vectors import add_entry
 from ..wire.bits import read, read_floats, write, write_floats
-from .base import (
-    accumulate,
-)
+from .base import accumulate, fixed_bits
 from .checks import check_dimension
 from .kernels.reference import random_bits
 from .registry import register
@@ -162,11 +161,8 @@ class CountSketch(NamedTuple):
     def summed(c, d):
         return 0, c.rows * c.width
 
-    def payload_bits(c, symbols, d):
-        return _bits(c, 8 * symbols.value.itemsize)
-
-    def max_payload_bits(c, d, float_bits):
-        return _bits(c, float_bits)
+    def fixed_bits(c, d, float_bits):
+        return (0 if c.hash == FIXED else KEY_BITS) + c.rows * c.width * float_bits
 
     def pack(c, symbols, d, buffer, cursor):
         if c.hash != FIXED:
@@ -175,7 +171,7 @@ class CountSketch(NamedTuple):
         return write_floats(buffer, cursor, symbols.value[: c.rows * c.width])
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + _bits(c, 8 * symbols.value.itemsize) > end:
+        if cursor + fixed_bits(c, d, 8 * symbols.value.itemsize) > end:
             return -1
         symbols.index[:] = u32(0)
         if c.hash != FIXED:
@@ -191,8 +187,6 @@ class CountSketch(NamedTuple):
         require(c.rows * c.width <= LONGEST * d, "rows * width", c.rows * c.width, allowed)
 
     def omega(c, d: int) -> float:
-        from .. import bounds
-
         if c.hash == FIXED:
             raise TypeError(
                 "CountSketch(hash=FIXED) is one linear operator, unbiased only over its seeds: see hash=FRESH"
@@ -204,9 +198,6 @@ class CountSketch(NamedTuple):
         if c.hash == BALANCED:
             return bounds.balanced_sketch_variance(d=d, width=c.width, rows=c.rows)
         return bounds.count_sketch_variance(d=d, width=c.width, rows=c.rows)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(_bits(c, 32))
 
 
 # --- what it does, plainly --------------------------------------------------------------------------------------------
@@ -327,14 +318,6 @@ def _look_up(row, codes, out):
     for p in range(out.size):
         x = out.dtype.type(row[codes[p] >> u32(1)])
         out[p] = zero - x if codes[p] & u32(1) else zero + x
-
-
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _bits(c, float_bits):
-    return (0 if c.hash == FIXED else KEY_BITS) + c.rows * c.width * float_bits
 
 
 register(

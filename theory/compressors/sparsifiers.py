@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import kernel, require, setting
-from ..core.vectors import add_entry, entry, length
-from ..wire.bits import bits_for, read, read_float, read_floats, write, write_float, write_floats
-from .base import accumulate, restore
+from .. import bounds
+from ..core import inherits, require, setting
+from ..core.vectors import entry, length
+from ..wire.bits import bits_for, read, read_floats, write, write_floats
 from .checks import check_kept
-from .closed_forms import check
+from .kernels.coo import add_entries, read_pairs, read_positions, write_pairs, write_positions
 from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
 from .kernels.selection import largest
 from .registry import register
@@ -21,6 +21,41 @@ __all__ = ["RandK", "TopK", "draw_subset", "sort_indices"]
 KEY_BITS = 64
 
 
+class Kept:
+    """What is done with k entries in the order of their positions."""
+
+    k: int
+
+    def accumulate(c, symbols, weight, out):
+        add_entries(symbols, weight, out)
+
+    def restore(c, symbols, out):
+        begin = 0
+        for p in range(symbols.count[0]):  # zeros up to an entry, then the entry: its cache line is loaded
+            j = np.int64(symbols.index[p])
+            out[begin:j] = 0.0
+            out[j] = symbols.value[p] + 0.0
+            begin = j + 1  # type: ignore[assignment]
+        out[begin:] = 0.0
+
+    def positions_bits(c, symbols, d):
+        return c.k * bits_for(d)
+
+    def pack_positions(c, symbols, d, buffer, cursor):
+        return write_positions(buffer, cursor, c.k, d, symbols.index)
+
+    def unpack_positions(c, buffer, cursor, end, d, symbols):
+        symbols.count[0] = symbols.count[1] = c.k
+        return read_positions(buffer, cursor, end, c.k, d, symbols.index)
+
+    def fewest_values(c, d: int) -> int:
+        return c.k
+
+    def check(c, d: int) -> None:
+        check_kept(c, d)
+
+
+@inherits(Kept)
 @setting
 class TopK(NamedTuple):
     """The k entries with the largest absolute values; ties go to the lowest index.
@@ -59,30 +94,24 @@ class TopK(NamedTuple):
             symbols.value[p] = entry(v, symbols.index[p])
         symbols.count[0] = symbols.count[1] = c.k
 
-    def payload_bits(c, symbols, d):
-        return c.k * (bits_for(d) + 8 * symbols.value.itemsize)
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return c.k * (bits_for(d) + float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
-        return _pack_entries(c.k, symbols, d, buffer, cursor)
+        return write_pairs(buffer, cursor, c.k, d, symbols.index, symbols.value)
 
     def unpack(c, buffer, cursor, end, d, symbols):
-        return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+        symbols.count[0] = symbols.count[1] = c.k
+        return read_pairs(buffer, cursor, end, c.k, d, symbols.index, symbols.value)
 
     def delta(c, d: int) -> float:
-        from ..bounds import top_k_contraction
-
-        return top_k_contraction(d=d, k=c.k)
+        return bounds.top_k_contraction(d=d, k=c.k)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(min(c.k, int(np.count_nonzero(v))))
 
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(c.k * (bits_for(len(v)) + 32))
 
-
+@inherits(Kept)
 @setting
 class RandK(NamedTuple):
     """k coordinates drawn uniformly without replacement.
@@ -142,99 +171,39 @@ class RandK(NamedTuple):
     def summed(c, d):
         return (0, c.k) if c.shared else (0, 0)
 
-    def payload_bits(c, symbols, d):
-        return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * 8 * symbols.value.itemsize
-
-    def max_payload_bits(c, d, float_bits):
+    def fixed_bits(c, d, float_bits):
         return (KEY_BITS if c.shared else c.k * bits_for(d)) + c.k * float_bits
 
     def pack(c, symbols, d, buffer, cursor):
         if not c.shared:
-            return _pack_entries(c.k, symbols, d, buffer, cursor)
+            return write_pairs(buffer, cursor, c.k, d, symbols.index, symbols.value)
         cursor = write(buffer, cursor, symbols.index[2 * c.k], 32)
         cursor = write(buffer, cursor, symbols.index[2 * c.k + 1], 32)
         return write_floats(buffer, cursor, symbols.value[: c.k])
 
     def unpack(c, buffer, cursor, end, d, symbols):
+        symbols.count[0] = symbols.count[1] = c.k
         if not c.shared:
-            return _unpack_entries(c.k, buffer, cursor, end, d, symbols)
+            return read_pairs(buffer, cursor, end, c.k, d, symbols.index, symbols.value)
         if c.k > d or cursor + KEY_BITS + c.k * 8 * symbols.value.itemsize > end:
             return -1
         high, low = read(buffer, cursor, 32), read(buffer, cursor + 32, 32)
         draw_subset((high << np.uint64(32)) | low, d, symbols.index[: c.k], symbols.index[c.k : 2 * c.k])
         symbols.index[2 * c.k], symbols.index[2 * c.k + 1] = high, low
-        symbols.count[0] = symbols.count[1] = c.k
         return read_floats(buffer, cursor + KEY_BITS, symbols.value[: c.k])
 
     def delta(c, d: int) -> float:
-        from ..bounds import rand_k_contraction
-
         if c.unbiased:
             raise TypeError("RandK(unbiased=True) multiplies by d/k and is not meant to contract: see omega")
-        return rand_k_contraction(d=d, k=c.k)
+        return bounds.rand_k_contraction(d=d, k=c.k)
 
     def omega(c, d: int) -> float:
-        from ..bounds import rand_k_variance
-
         if not c.unbiased:
             raise TypeError("RandK is not unbiased: omega is not defined, see delta (or RandK(k, unbiased=True))")
-        return rand_k_variance(d=d, k=c.k)
+        return bounds.rand_k_variance(d=d, k=c.k)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return c.k / len(v) * np.count_nonzero(v)
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float((KEY_BITS if c.shared else c.k * bits_for(len(v))) + 32 * c.k)
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@accumulate.register(TopK, RandK)
-def _(c, symbols, weight, out):
-    for p in range(symbols.count[0]):
-        add_entry(out, symbols.index[p], weight * symbols.value[p])
-
-
-@restore.register(TopK, RandK)
-def _(c, symbols, out):
-    begin = 0
-    for p in range(symbols.count[0]):  # zeros up to an entry, then the entry: its cache line is loaded
-        j = np.int64(symbols.index[p])
-        out[begin:j] = 0.0
-        out[j] = symbols.value[p] + 0.0
-        begin = j + 1  # type: ignore[assignment]
-    out[begin:] = 0.0
-
-
-@kernel
-def _pack_entries(k, symbols, d, buffer, cursor):
-    width = bits_for(d)
-    for p in range(k):
-        cursor = write(buffer, cursor, symbols.index[p], width)
-        cursor = write_float(buffer, cursor, symbols.value, p)
-    return cursor
-
-
-@kernel
-def _unpack_entries(k, buffer, cursor, end, d, symbols):
-    width, last = bits_for(d), np.int64(-1)
-    if k > d or cursor + k * (width + 8 * symbols.value.itemsize) > end:
-        return -1
-    for p in range(k):
-        j = np.int64(read(buffer, cursor, width))
-        if j <= last or j >= d:
-            return -1
-        symbols.index[p] = last = j
-        cursor = read_float(buffer, cursor + width, symbols.value, p)
-    symbols.count[0] = symbols.count[1] = k
-    return cursor
-
-
-@check.register(TopK)
-@check.register(RandK)
-def _(c: Any, d: int) -> None:
-    check_kept(c, d)
 
 
 register(TopK, 2, lambda d: [TopK(max(1, d // 10))])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import bounds
 from ..core import require, setting
 from ..core.random import uniform
 from ..core.vectors import add_entry
@@ -80,10 +81,8 @@ class SpectralAtomo(NamedTuple):
         require(0.0 < self.budget <= q, "budget", self.budget, f"a number above 0, at most min(rows, columns) = {q}")
 
     def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
-        from ..bounds import atomo_probabilities
-
         U, s, Vt = triplets(c, v)
-        p = atomo_probabilities(s, c.budget)  # min(1, factor * s), of sum c.budget
+        p = bounds.atomo_probabilities(s, c.budget)  # min(1, factor * s), of sum c.budget
         weights = np.divide(s, p, out=np.zeros(s.size), where=uniforms(stream, s.size) < p)
         return (U * weights @ Vt).ravel()
 
@@ -104,14 +103,10 @@ class SpectralAtomo(NamedTuple):
         put_weighted(c.rows, c.columns, vectors, turned, values, exponent, weights, kept, symbols)
 
     def omega(c, d: int) -> float:
-        from ..bounds import spectral_atomo_variance
-
-        return spectral_atomo_variance(rows=c.rows, columns=c.columns, budget=c.budget)
+        return bounds.spectral_atomo_variance(rows=c.rows, columns=c.columns, budget=c.budget)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
-        from ..bounds import atomo_probabilities
-
-        atoms = float(atomo_probabilities(singular_values(c, v), c.budget).sum())
+        atoms = float(bounds.atomo_probabilities(singular_values(c, v), c.budget).sum())
         return bits_for(min(c.rows, c.columns) + 1) + 32.0 * (c.rows + c.columns) * atoms
 
 
@@ -159,9 +154,7 @@ class BestRank(NamedTuple):
         return c.rank
 
     def delta(c, d: int) -> float:
-        from ..bounds import best_rank_contraction
-
-        return best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
+        return bounds.best_rank_contraction(rows=c.rows, columns=c.columns, rank=c.rank)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         atoms = min(c.rank, int(np.count_nonzero(singular_values(c, v))))
@@ -249,14 +242,10 @@ class QuantizedSpectrum(NamedTuple):
         return unpack_atoms(c, buffer, cursor, end, symbols, 1, c.s)
 
     def omega(c, d: int) -> float:
-        from ..bounds import qsgd_variance
-
-        return qsgd_variance(d=min(c.rows, c.columns), s=c.s)
+        return bounds.qsgd_variance(d=min(c.rows, c.columns), s=c.s)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
-        from ..bounds import qsgd_nonzeros_exact
-
-        atoms = qsgd_nonzeros_exact(singular_values(c, v), c.s)
+        atoms = bounds.qsgd_nonzeros_exact(singular_values(c, v), c.s)
         return 32.0 + bits_for(min(c.rows, c.columns) + 1) + (bits_for(c.s) + 32.0 * (c.rows + c.columns)) * atoms
 
 

@@ -13,21 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import generic, kernel, require, setting
-from ..core.vectors import add_entry
-from ..wire.bits import read_float, write_float
+from .. import bounds
+from ..core import generic, inherits, kernel, require, setting
 from ..wire.trits import read_trits, trits_bits, write_trits
-from . import base
-from .checks import check_dimension
-from .closed_forms import check, expected_nonzeros, expected_payload_bits
 from .kernels.norms import norm_of
 from .kernels.reference import ceil_to
-from .qsgd import BLOCK, TILE, draw_levels, multiples, round_at_random, round_up
+from .qsgd import draw_levels, round_at_random, round_up
 from .registry import register
+from .scaled_levels import Quantizer, ScaleAndLevels
 
 __all__ = ["ClippedTernGrad", "TernGrad", "Ternary"]
-
-f64, i32 = np.float64, np.int32
 
 wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the scale C before it is rounded up.")
 
@@ -44,13 +39,33 @@ def round_to_three(v: np.ndarray, size: float, stream: Any, wire: DTypeLike) -> 
     return scale * round_at_random(u, stream)
 
 
-# --- the fast path: common to all -------------------------------------------------------------------------------------
+# --- common to all ----------------------------------------------------------------------------------------------------
 
 
-@kernel
-def _scale(c, state, v, wire):
-    """The scale as sent: rounded up to a float that both v and the wire can represent."""
-    return round_up(round_up(wanted_scale(c, state, v), v), wire)
+@setting
+class Trits(NamedTuple):
+    """The code of levels -1, 0, 1: five per byte."""
+
+    def code_bits(code, level, low, high):
+        return trits_bits(level.size)
+
+    def longest_levels(code, n, low, high):
+        return trits_bits(n)
+
+    def write_levels(code, buffer, cursor, level, low, high):
+        return write_trits(buffer, cursor, level)
+
+    def read_levels(code, buffer, cursor, end, level, low, high):
+        return read_trits(buffer, cursor, level) if cursor + trits_bits(level.size) <= end else -1
+
+    def in_pieces(code):
+        return True
+
+    def expected_code_bits(code, position: Any, low: int, high: int) -> float:
+        return float(trits_bits(len(position)))
+
+
+TRITS = Trits()
 
 
 @kernel
@@ -61,102 +76,27 @@ def _cut(v, scale, unit, out):
             out[j] = unit if v[j] > 0 else -unit
 
 
-def _capacity(c, d):
-    return 0, 1, d, TILE // 2
+class ThreeLevels:
+    """All but the scale."""
 
+    def level_range(c):
+        return 1, 1
 
-def _quantize(c, state, v, stream, symbols):
-    symbols.value[0] = _scale(c, state, v, symbols.value)
-    scale, level = f64(symbols.value[0]), symbols.level[: v.size]
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-    draw_levels(v, 0, scale, 1, stream, symbols.scratch, i32(1), level)
-    if clips(c):
-        _cut(v, scale, i32(1), level)
+    def code_of(c):
+        return TRITS
 
+    def sent_scale(c, state, v, wire):
+        return round_up(round_up(wanted_scale(c, state, v), v), wire)
 
-def _compress_into(c, state, v, stream, symbols, out):
-    symbols.value[0] = _scale(c, state, v, symbols.value)
-    scale = f64(symbols.value[0])
-    draw_levels(v, 0, scale, 1, stream, symbols.scratch, out.dtype.type(scale), out)
-    if clips(c):
-        _cut(v, scale, out.dtype.type(scale), out)
-
-
-def _accumulate(c, symbols, weight, out):
-    amount = weight * f64(symbols.value[0])
-    for j in range(symbols.count[2]):
-        add_entry(out, j, amount * symbols.level[j])
-
-
-def _restore(c, symbols, out):
-    multiples(symbols.level, f64(symbols.value[0]), out)
-
-
-def _payload_bits(c, symbols, d):
-    return 8 * symbols.value.itemsize + trits_bits(d)
-
-
-def _max_payload_bits(c, d, float_bits):
-    return float_bits + trits_bits(d)
-
-
-def _pack(c, symbols, d, buffer, cursor):
-    return write_trits(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.level[:d])
-
-
-def _unpack(c, buffer, cursor, end, d, symbols):
-    if cursor + 8 * symbols.value.itemsize + trits_bits(d) > end:
-        return -1
-    cursor = read_trits(buffer, read_float(buffer, cursor, symbols.value, 0), symbols.level[:d])
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    return cursor
-
-
-def _encode_into(c, state, v, stream, symbols, buffer, cursor):
-    symbols.value[0] = _scale(c, state, v, symbols.value)
-    scale = f64(symbols.value[0])
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    for start in range(0, v.size, BLOCK):
-        piece = v[start : min(start + BLOCK, v.size)]
-        level = symbols.level[: piece.size]
-        draw_levels(piece, start, scale, 1, stream, symbols.scratch, i32(1), level)
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
+        draw_levels(v, start, scale, 1, stream, words, unit, out)
         if clips(c):
-            _cut(piece, scale, i32(1), level)
-        cursor = write_trits(buffer, cursor, level)
-    return cursor
+            _cut(v, scale, unit, out)
 
-
-def _decode_into(c, buffer, cursor, end, symbols, out):
-    if cursor + 8 * symbols.value.itemsize + trits_bits(out.size) > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    for start in range(0, out.size, BLOCK):
-        piece = out[start : min(start + BLOCK, out.size)]
-        level = symbols.level[: piece.size]
-        cursor = read_trits(buffer, cursor, level)
-        if cursor < 0:
-            return -1
-        multiples(level, f64(symbols.value[0]), piece)
-    return cursor
-
-
-def _ternary(cls):
-    """Class decorator: everything but the scale."""
-    for function, implementation in (
-        (base.capacity, _capacity),
-        (base.quantize, _quantize),
-        (base.compress_into, _compress_into),
-        (base.accumulate, _accumulate),
-        (base.payload_bits, _payload_bits),
-        (base.max_payload_bits, _max_payload_bits),
-        (base.pack, _pack),
-        (base.unpack, _unpack),
-        (base.restore, _restore),
-        (base.encode_into, _encode_into),
-        (base.decode_into, _decode_into),
-    ):
-        function.register(cls)(implementation)
-    return cls
+    def expected_nonzeros(c, v: Any) -> float:
+        v = np.asarray(v, float)
+        scale = wanted_scale(c, np.zeros(2), v)
+        return bounds.ternary_nonzeros_exact(np.minimum(np.abs(v), scale), scale) if scale > 0.0 else 0.0
 
 
 clips = generic("clips", "clips(c) -> bool: whether coordinates may exceed the scale.", lambda c: False)
@@ -165,7 +105,7 @@ clips = generic("clips", "clips(c) -> bool: whether coordinates may exceed the s
 # --- a fixed scale ----------------------------------------------------------------------------------------------------
 
 
-@_ternary
+@inherits(ThreeLevels, Quantizer, ScaleAndLevels)
 @setting
 class Ternary(NamedTuple):
     """Unbiased ternary quantization with a fixed scale.
@@ -199,7 +139,7 @@ class Ternary(NamedTuple):
 # --- the largest magnitude --------------------------------------------------------------------------------------------
 
 
-@_ternary
+@inherits(ThreeLevels, Quantizer, ScaleAndLevels)
 @setting
 class TernGrad(NamedTuple):
     """Unbiased ternary quantization with the smallest possible scale: the largest magnitude.
@@ -254,15 +194,13 @@ class TernGrad(NamedTuple):
         state[0], state[1] = 1.0, numbers[0]
 
     def omega(c, d: int) -> float:
-        from ..bounds import ternary_inf_variance
-
-        return ternary_inf_variance(d)
+        return bounds.ternary_inf_variance(d)
 
 
 # --- clipping ---------------------------------------------------------------------------------------------------------
 
 
-@_ternary
+@inherits(ThreeLevels, Quantizer, ScaleAndLevels)
 @setting
 class ClippedTernGrad(NamedTuple):
     """TernGrad after clipping, which is biased: entries beyond ``clip`` standard deviations are clipped first.
@@ -311,32 +249,6 @@ def deviation(v):
         total += x * x
     return math.sqrt(total / v.size) / factor
 
-
-# --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-@check.register(Ternary)
-@check.register(TernGrad)
-@check.register(ClippedTernGrad)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
-
-
-def _expected_nonzeros(c: Any, v: Any) -> float:
-    from ..bounds import ternary_nonzeros_exact
-
-    v = np.asarray(v, float)
-    scale = wanted_scale(c, np.zeros(2), v)
-    return ternary_nonzeros_exact(np.minimum(np.abs(v), scale), scale) if scale > 0.0 else 0.0
-
-
-def _expected_payload_bits(c: Any, v: Any) -> float:
-    return 32.0 + trits_bits(len(v))
-
-
-for _cls in (Ternary, TernGrad, ClippedTernGrad):
-    expected_nonzeros.register(_cls)(_expected_nonzeros)
-    expected_payload_bits.register(_cls)(_expected_payload_bits)
 
 register(Ternary, 11, lambda d: [Ternary(3.0)])
 register(TernGrad, 12, lambda d: [TernGrad(), TernGrad(shared=True)])

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import require, setting
-from ..core.vectors import add_entry
-from .checks import check_dimension
-from .kernels.coo import entries_bits, read_entries, write_entries
+from .. import bounds
+from ..core import inherits, require, setting
+from .kernels.coo import CountedPositions, Entries, entries_bits
 from .kernels.norms import norm_of
 from .kernels.selection import list_at_least
 from .registry import register
@@ -18,6 +17,7 @@ from .registry import register
 __all__ = ["Threshold"]
 
 
+@inherits(Entries, CountedPositions)
 @setting
 class Threshold(NamedTuple):
     """The non-zero entries of at least a given size.
@@ -59,36 +59,13 @@ class Threshold(NamedTuple):
             symbols.value[p] = v[symbols.index[p]]
         symbols.count[0] = symbols.count[1] = count
 
-    def accumulate(c, symbols, weight, out):
-        for p in range(symbols.count[0]):
-            add_entry(out, symbols.index[p], weight * symbols.value[p])
-
-    def payload_bits(c, symbols, d):
-        return entries_bits(symbols.count[0], d, d, 8 * symbols.value.itemsize)
-
-    def max_payload_bits(c, d, float_bits):
-        return entries_bits(d, d, d, float_bits)
-
-    def pack(c, symbols, d, buffer, cursor):
-        return write_entries(buffer, cursor, symbols.count[0], d, d, symbols.index, symbols.value)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        count, cursor = read_entries(buffer, cursor, end, d, d, symbols.index, symbols.value)
-        symbols.count[0] = symbols.count[1] = count
-        return cursor
-
-    def check(c, d: int) -> None:
-        check_dimension(d)
-
     def delta(c, d: int) -> float:
-        from ..bounds import threshold_contraction
-
         if not c.relative:
             raise TypeError(
                 "Threshold with an absolute size is no contraction, as it may send nothing: delta is not defined, see "
                 "Threshold(size, relative=True) or TopK"
             )
-        return threshold_contraction(d=d, size=c.size)
+        return bounds.threshold_contraction(d=d, size=c.size)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         return float(_kept(c, v))

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..core import kernel, setting
+from .. import bounds
+from ..core import inherits, kernel, setting
 from ..core.vectors import add_entry
-from ..wire.bits import read_float, write_float
-from ..wire.signs import fill_signs, read_signs, write_signs
-from .checks import check_dimension
-from .closed_forms import check
+from ..wire.signs import fill_signs
 from .registry import register
+from .sign import Signs, choose, count_signs
 
 __all__ = ["TwoScaleSign"]
 
@@ -22,6 +21,7 @@ f64, u32 = np.float64, np.uint32  # in kernels float() keeps float32
 LANES = 16  # partial sums of each sign
 
 
+@inherits(Signs)
 @setting
 class TwoScaleSign(NamedTuple):
     """Entries below 0 become their mean, and the others theirs: one bit a coordinate and two numbers.
@@ -46,20 +46,19 @@ class TwoScaleSign(NamedTuple):
         plus, minus = np.array(side_means(v)).astype(wire).astype(float)  # mean magnitudes of the two sides
         return np.where(v < 0.0, 0.0 - minus, plus)
 
-    def capacity(c, d):
-        return (d + 31) // 32, 2, 0, 0
+    def scales(c):
+        return 2
 
     def quantize(c, state, v, stream, symbols):
         symbols.value[0], symbols.value[1] = side_means(v)
         fill_signs(v, symbols.index)
-        _count(symbols, v.size)
+        count_signs(symbols, v.size, 2)
 
     def compress_into(c, state, v, stream, symbols, out):
         symbols.value[0], symbols.value[1] = side_means(v)
         plus = out.dtype.type(symbols.value[0])
         minus = out.dtype.type(0) - out.dtype.type(symbols.value[1])  # 0 and not -0.0 where the scale is 0
-        for j in range(v.size):
-            out[j] = minus if v[j] < 0 else plus
+        choose(v, plus, minus, out)
 
     def accumulate(c, symbols, weight, out):
         plus, minus = weight * f64(symbols.value[0]), -weight * f64(symbols.value[1])
@@ -67,36 +66,12 @@ class TwoScaleSign(NamedTuple):
             negative = (symbols.index[j >> 5] >> u32(j & 31)) & u32(1)
             add_entry(out, j, minus if negative else plus)
 
-    def payload_bits(c, symbols, d):
-        return d + 16 * symbols.value.itemsize
-
-    def max_payload_bits(c, d, float_bits):
-        return d + 2 * float_bits
-
-    def pack(c, symbols, d, buffer, cursor):
-        cursor = write_float(buffer, write_float(buffer, cursor, symbols.value, 0), symbols.value, 1)
-        return write_signs(buffer, cursor, symbols.index, d)
-
-    def unpack(c, buffer, cursor, end, d, symbols):
-        if cursor + d + 16 * symbols.value.itemsize > end:
-            return -1
-        cursor = read_float(buffer, read_float(buffer, cursor, symbols.value, 0), symbols.value, 1)
-        if symbols.value[0] < 0 or symbols.value[1] < 0:  # NaN is valid: whoever reads it sees that the sender diverged
-            return -1
-        _count(symbols, d)
-        return read_signs(buffer, cursor, symbols.index, d)
-
     def delta(c, d: int) -> float:
-        from ..bounds import two_scale_sign_contraction
-
-        return two_scale_sign_contraction(d=d)
+        return bounds.two_scale_sign_contraction(d=d)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:
         plus, minus = v[v >= 0.0], v[v < 0.0]
         return float(minus.size + (plus.size if np.any(plus) else 0))
-
-    def expected_payload_bits(c, v: np.ndarray) -> float:
-        return float(len(v) + 64)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -132,16 +107,6 @@ def _sums(v, factor):
         else:
             lane[0] += entry
     return lane.sum(), other.sum(), count.sum()
-
-
-@kernel
-def _count(symbols, d):
-    symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, 2, 0
-
-
-@check.register(TwoScaleSign)
-def _(c: Any, d: int) -> None:
-    check_dimension(d)
 
 
 register(TwoScaleSign, 23, lambda d: [TwoScaleSign()])

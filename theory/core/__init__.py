@@ -1,12 +1,13 @@
 """Foundations: generic functions, compiled kernels and their cache, settings, random streams."""
 
 from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
-from .generics import generic, python_generic, registers
+from .generics import generic, inherits, python_generic, registers
 from .settings import require, setting, traits
 
 __all__ = [
     "force_inline",
     "generic",
+    "inherits",
     "kernel",
     "no_refcount",
     "python_generic",

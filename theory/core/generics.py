@@ -32,7 +32,7 @@ from .fingerprints import file_of, generics, name_of
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "python_generic", "registers"]
+__all__ = ["GenericFunction", "generic", "inherits", "python_generic", "registers"]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
@@ -69,7 +69,13 @@ class GenericFunction(Protocol):
 
 
 def generic(
-    name: str, doc: str, default: Callable[..., Any] | None = None, *, inline: bool = True, interpreted: bool = False
+    name: str,
+    doc: str,
+    default: Callable[..., Any] | None = None,
+    *,
+    inline: bool = True,
+    interpreted: bool = False,
+    counted: bool = True,
 ) -> GenericFunction:
     """Make a generic function.
 
@@ -87,6 +93,9 @@ def generic(
     interpreted : bool
         Whether calls from Python run the implementation uncompiled: for short sums that take longer to compile than to
         run.
+    counted : bool
+        False for what creates, stores and returns no array: then it is compiled without reference counts, as with
+        :func:`uncounted`.
 
     Returns
     -------
@@ -150,6 +159,8 @@ def generic(
     options = {"error_model": "numpy", "forceinline": inline} | OPTIONS
     if not inline:  # else a caller without reference counts would pass that on, also to what allocates
         options["_nrt"] = True
+    if not counted:
+        options["_nrt"] = False
     overload(call, strict=False, jit_options=options)(typed)
     made.options = sorted((name, str(value)) for name, value in options.items())
     made.identity = f"{sys._getframe(1).f_globals.get('__name__')}:{name}"
@@ -220,3 +231,44 @@ def registers(cls: Class) -> Class:
             else:
                 _waiting.setdefault(name, []).append((cls, function))
     return cls
+
+
+def inherits(*bodies: type) -> Callable[[Class], Class]:
+    """Class decorator: the functions in these bodies are this class's implementations of generics, too.
+
+    A NamedTuple has no base classes; this is how several share functions.  What the class itself defines, or a body
+    before, stays.
+
+    Parameters
+    ----------
+    *bodies : type
+        Classes of nothing but functions that are named like generics.
+
+    Returns
+    -------
+    callable
+        Returns the class that it is given.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> area = generic("area", "area(c) -> int: how large it is.")
+    >>> class Square:
+    ...     def area(c):
+    ...         return c.side * c.side
+    >>> @inherits(Square)
+    ... class Tile(NamedTuple):
+    ...     side: int
+    >>> area(Tile(3))
+    9
+    """
+
+    def decorate(cls: Class) -> Class:
+        for body in bodies:
+            for name, function in vars(body).items():
+                if not name.startswith("_") and name not in vars(cls):
+                    setattr(cls, name, function)
+                    GENERICS[name](cls, function)
+        return cls
+
+    return decorate

@@ -10,9 +10,8 @@ import numpy as np
 from ...compressors.base import (
     accumulate,
     capacity,
-    max_payload_bits,
+    fixed_bits,
     pack,
-    payload_bits,
     quantize,
     unpack,
 )
@@ -171,12 +170,7 @@ def _(c, symbols, weight, out):
         add_entry(out, j, weight * symbols.value[j])
 
 
-@payload_bits.register(Scaling, Lopsided, WrongQSGD)
-def _(c, symbols, d):
-    return 8 * symbols.value.itemsize * d
-
-
-@max_payload_bits.register(Scaling, Lopsided, WrongQSGD)
+@fixed_bits.register(Scaling, Lopsided, WrongQSGD)
 def _(c, d, float_bits):
     return d * float_bits
 

@@ -13,23 +13,17 @@ change an index, it is recomputed in double precision.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
-from ...core.vectors import add_entry
-from ...wire.bits import bits_to_float, fetch_early, float_to_bits, read_float, write_float
-from .. import base
-from ..base import pack, quantize, restore, unpack
-from ..level_codes import PACKED, code_bits, in_pieces, longest_levels, read_levels, write_levels
-from ..qsgd import BLOCK, PIECE, TIES, TILE, scale_for
+from ...wire.bits import bits_to_float, fetch_early, float_to_bits
+from ..qsgd import PIECE, TIES, scale_for
+from ..scaled_levels import TILE, grid_of, level_value, sent_scale, table_of
 
-T = TypeVar("T")
-
-
-__all__ = ["AsFloats", "AsLevels", "Levels", "code_of", "draw_tile", "geometric", "level_shape"]
+__all__ = ["AsFloats", "AsLevels", "GeometricLevels", "Levels", "draw_tile", "level_shape"]
 
 f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
 
@@ -49,20 +43,7 @@ class Levels(NamedTuple):
     most: float  # the largest
 
 
-level_shape = generic("level_shape", "level_shape(c) -> (s, ratio, norm, zero): its levels.")
-code_of = generic("code_of", "code_of(c) -> code: how its levels are sent.", lambda c: PACKED)
-
-
-@kernel
-def levels_of(c):
-    """The levels of a compressor."""
-    s, ratio, _, zero = level_shape(c)
-    grid, x = np.empty(s + 2), 1.0
-    for j in range(s + 1, 0, -1):
-        grid[j] = x
-        x *= ratio
-    grid[0] = 0.0 if zero else -grid[1]
-    return Levels(grid, ratio == 0.5, -s, grid[1], zero, 1.0)
+level_shape = generic("level_shape", "level_shape(c) -> (s, ratio, norm, zero): its levels.", interpreted=True)
 
 
 # --- drawing ----------------------------------------------------------------------------------------------------------
@@ -218,159 +199,56 @@ def values(levels, scale, table):
         table[top] = 0.0
 
 
-def _capacity(c, d):
-    return 0, 1, d, TILE // 2
+class GeometricLevels:
+    """What compressors that have a ``level_shape`` share, besides what quantizers do."""
 
+    def level_range(c):
+        s, _, _, zero = level_shape(c)
+        return s + 1, s + 1 if zero else s
 
-def _quantize(c, state, v, stream, symbols):
-    s, _, norm, _ = level_shape(c)
-    symbols.value[0] = scale_for(v, norm, 1, symbols.value)
-    scale, levels = f64(symbols.value[0]), levels_of(c)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, v.size
-    if not 0.0 < scale < np.inf:
-        symbols.level[: v.size] = 0
-        return
-    for start in range(0, v.size, TILE):
-        end = min(start + TILE, v.size)
-        level = symbols.level[start:end]
-        draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
+    def sent_scale(c, state, v, wire):
+        _, _, norm, _ = level_shape(c)
+        return scale_for(v, norm, 1, wire)
 
+    def grid_of(c):
+        s, ratio, _, zero = level_shape(c)
+        grid, x = np.empty(s + 2), 1.0
+        for j in range(s + 1, 0, -1):
+            grid[j] = x
+            x *= ratio
+        grid[0] = 0.0 if zero else -grid[1]
+        return Levels(grid, ratio == 0.5, -s, grid[1], zero, 1.0)
 
-def _compress_into(c, state, v, stream, symbols, out):
-    s, _, norm, _ = level_shape(c)
-    symbols.value[0] = scale_for(v, norm, 1, symbols.value)
-    scale, levels = f64(symbols.value[0]), levels_of(c)
-    if not 0.0 < scale < np.inf:
-        out[:] = 0.0
-        return
-    if levels.binary:
-        form = AsFloats(out.dtype.type(scale))
+    def fill_levels(c, grid, v, start, scale, stream, words, unit, out):
+        if not 0.0 < scale < np.inf:
+            out[:] = 0
+            return
+        for begin in range(0, v.size, TILE):
+            end = min(begin + TILE, v.size)
+            draw_tile(AsLevels(), v[begin:end], start + begin, scale, grid, stream, words, out[begin:end])
+
+    def compress_into(c, state, v, stream, symbols, out):
+        symbols.value[0] = sent_scale(c, state, v, symbols.value)
+        scale, levels = f64(symbols.value[0]), grid_of(c)
+        if not 0.0 < scale < np.inf:
+            out[:] = 0.0
+            return
+        form, table = AsFloats(out.dtype.type(scale)), table_of(c, scale, out.dtype)
+        level = symbols.level[: min(v.size, TILE)]  # one tile, which stays in cache
         for start in range(0, v.size, TILE):
             end = min(start + TILE, v.size)
-            draw_tile(form, v[start:end], start, scale, levels, stream, symbols.scratch, out[start:end])
-        return
-    table = np.empty(2 * s + 3, out.dtype)
-    values(levels, scale, table)
-    level = symbols.level[: min(v.size, TILE)]  # one tile, which stays in cache
-    for start in range(0, v.size, TILE):
-        end = min(start + TILE, v.size)
-        draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
-        for p in range(end - start):
-            out[start + p] = table[level[p] + (s + 1)]
+            if levels.binary:
+                draw_tile(form, v[start:end], start, scale, levels, stream, symbols.scratch, out[start:end])
+                continue
+            draw_tile(AsLevels(), v[start:end], start, scale, levels, stream, symbols.scratch, level)
+            for p in range(end - start):
+                out[start + p] = level_value(c, table, scale, level[p])
 
+    def table_of(c, scale, kind):
+        s, _, _, _ = level_shape(c)
+        table = np.empty(2 * s + 3, kind)
+        values(grid_of(c), scale, table)
+        return table
 
-def _accumulate(c, symbols, weight, out):
-    s, _, _, _ = level_shape(c)
-    table = np.empty(2 * s + 3)
-    values(levels_of(c), f64(symbols.value[0]), table)
-    for j in range(symbols.count[2]):
-        add_entry(out, j, weight * table[symbols.level[j] + (s + 1)])
-
-
-@kernel
-def _look_up(table, level, out):
-    top = table.size // 2
-    for j in range(out.size):
-        out[j] = table[level[j] + top]
-
-
-def _restore(c, symbols, out):
-    s, _, _, _ = level_shape(c)
-    table = np.empty(2 * s + 3, out.dtype)
-    values(levels_of(c), f64(symbols.value[0]), table)
-    _look_up(table, symbols.level, out)
-
-
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _ends(c):
-    """The levels are the integers from minus the first to the second."""
-    s, _, _, zero = level_shape(c)
-    return s + 1, s + 1 if zero else s
-
-
-def _payload_bits(c, symbols, d):
-    low, high = _ends(c)
-    return 8 * symbols.value.itemsize + code_bits(code_of(c), symbols.level[:d], low, high)
-
-
-def _max_payload_bits(c, d, float_bits):
-    low, high = _ends(c)
-    return float_bits + longest_levels(code_of(c), d, low, high)
-
-
-def _pack(c, symbols, d, buffer, cursor):
-    low, high = _ends(c)
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    return write_levels(code_of(c), buffer, cursor, symbols.level[:d], low, high)
-
-
-def _unpack(c, buffer, cursor, end, d, symbols):
-    low, high = _ends(c)
-    if cursor + 8 * symbols.value.itemsize > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    symbols.count[0], symbols.count[1], symbols.count[2] = 0, 1, d
-    return read_levels(code_of(c), buffer, cursor, end, symbols.level[:d], low, high)
-
-
-def _encode_into(c, state, v, stream, symbols, buffer, cursor):
-    _, _, norm, _ = level_shape(c)
-    low, high = _ends(c)
-    scale = f64(scale_for(v, norm, 1, symbols.value))
-    if not in_pieces(code_of(c)) or not 0.0 < scale < np.inf:
-        quantize(c, state, v, stream, symbols)
-        return pack(c, symbols, v.size, buffer, cursor)
-    symbols.value[0] = scale
-    levels = levels_of(c)
-    cursor = write_float(buffer, cursor, symbols.value, 0)
-    for start in range(0, v.size, TILE):
-        piece = v[start : min(start + TILE, v.size)]
-        level = symbols.level[: piece.size]
-        draw_tile(AsLevels(), piece, start, scale, levels, stream, symbols.scratch, level)
-        cursor = write_levels(code_of(c), buffer, cursor, level, low, high)
-    return cursor
-
-
-def _decode_into(c, buffer, cursor, end, symbols, out):
-    s, _, _, _ = level_shape(c)
-    low, high = _ends(c)
-    if not in_pieces(code_of(c)):
-        cursor = unpack(c, buffer, cursor, end, out.size, symbols)
-        if cursor >= 0:
-            restore(c, symbols, out)
-        return cursor
-    if cursor + 8 * symbols.value.itemsize > end:
-        return -1
-    cursor = read_float(buffer, cursor, symbols.value, 0)
-    table = np.empty(2 * s + 3, out.dtype)
-    values(levels_of(c), f64(symbols.value[0]), table)
-    for start in range(0, out.size, BLOCK):
-        piece = out[start : min(start + BLOCK, out.size)]
-        level = symbols.level[: piece.size]
-        cursor = read_levels(code_of(c), buffer, cursor, end, level, low, high)
-        if cursor < 0:
-            return -1
-        _look_up(table, level, piece)
-    return cursor
-
-
-def geometric(cls: type[T]) -> type[T]:
-    """Class decorator of a compressor that has a ``level_shape``: adds everything that such compressors share."""
-    for function, implementation in (
-        (base.capacity, _capacity),
-        (base.quantize, _quantize),
-        (base.compress_into, _compress_into),
-        (base.accumulate, _accumulate),
-        (base.payload_bits, _payload_bits),
-        (base.max_payload_bits, _max_payload_bits),
-        (base.pack, _pack),
-        (base.unpack, _unpack),
-        (base.restore, _restore),
-        (base.encode_into, _encode_into),
-        (base.decode_into, _decode_into),
-    ):
-        function.register(cls)(implementation)
-    return cls
+    def level_value(c, table, scale, level):
+        return table[level + table.size // 2]

@@ -87,20 +87,8 @@ def put_weighted(rows, columns, vectors, turned, values, exponent, weights, kept
     place = 0
     for i in range(values.size):
         if weights[i] > 0.0:
-            put_factors(
-                rows,
-                columns,
-                vectors,
-                turned,
-                values,
-                i,
-                kept,
-                place,
-                math.sqrt(weights[i]),
-                left,
-                right,
-                symbols.value,
-            )
+            size = math.sqrt(weights[i])
+            put_factors(rows, columns, vectors, turned, values, i, kept, place, size, left, right, symbols.value)
             place += 1
     symbols.count[0], symbols.count[1], symbols.count[2] = 0, kept * (rows + columns), 0
 

@@ -9,27 +9,8 @@ from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting, uncounted
 from ...core.random import derive
-from ..base import (
-    Symbols,
-    accumulate,
-    capacity,
-    compress_into,
-    max_payload_bits,
-    opening,
-    opening_is_maximum,
-    pack,
-    parts,
-    payload_bits,
-    propose,
-    quantize,
-    settle,
-    shares_stream,
-    state_size,
-    summed,
-    unpack,
-    update_state,
-)
-from ..checks import LARGEST_D, check_dimension
+from .. import base
+from ..checks import LARGEST_D, check_compressor, check_dimension
 from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..qsgd import QSGD
 from ..registry import register
@@ -62,7 +43,7 @@ class Bucketed(NamedTuple):
     def domain(self) -> None:
         """Reject values outside the domain."""
         require(1 <= self.size <= LARGEST_D, "size", self.size, f"an integer from 1 to {LARGEST_D}")
-        require(quantize.implements(type(self.inner)), "inner", self.inner, "a compressor, such as QSGD(7)", TypeError)
+        check_compressor("inner", self.inner)
 
     def reference(c, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
         buckets = [v[begin : begin + c.size] for begin in range(0, v.size, c.size)]
@@ -70,21 +51,21 @@ class Bucketed(NamedTuple):
 
     def capacity(c, d):
         n = bucket_count(c, d)
-        indices, values, levels, scratch = capacity(c.inner, min(c.size, d))
+        indices, values, levels, scratch = base.capacity(c.inner, min(c.size, d))
         return n * indices, n * values, n * levels, scratch
 
     def parts(c, d):
-        return bucket_count(c, d) * parts(c.inner, min(c.size, d))
+        return bucket_count(c, d) * base.parts(c.inner, min(c.size, d))
 
     def state_size(c, d):
-        return bucket_count(c, d) * state_size(c.inner, min(c.size, d))
+        return bucket_count(c, d) * base.state_size(c.inner, min(c.size, d))
 
     def quantize(c, state, v, stream, symbols):
-        room = state_size(c.inner, min(c.size, v.size))
+        room = base.state_size(c.inner, min(c.size, v.size))
         for b in range(bucket_count(c, v.size)):
             piece = v[b * c.size : min((b + 1) * c.size, v.size)]
-            kept = state[b * room : b * room + state_size(c.inner, piece.size)]
-            quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
+            kept = state[b * room : b * room + base.state_size(c.inner, piece.size)]
+            base.quantize(c.inner, kept, piece, derive(stream, b), bucket(c, symbols, b, piece.size, v.size))
 
     def compress_into(c, state, v, stream, symbols, out):
         _compress_buckets(c, state, v, stream, symbols, out)
@@ -92,50 +73,50 @@ class Bucketed(NamedTuple):
     def accumulate(c, symbols, weight, out):
         for b in range(bucket_count(c, out.size)):
             piece = out[b * c.size : min((b + 1) * c.size, out.size)]
-            accumulate(c.inner, bucket(c, symbols, b, piece.size, out.size), weight, piece)
+            base.accumulate(c.inner, bucket(c, symbols, b, piece.size, out.size), weight, piece)
 
     def shares_stream(c):
-        return shares_stream(c.inner)
+        return base.shares_stream(c.inner)
 
     def summed(c, d):
         size, n = min(c.size, d), bucket_count(c, d)
-        low, high = summed(c.inner, size)
-        _, last = summed(c.inner, d - (n - 1) * c.size)
-        _, values, _, _ = capacity(c.inner, size)
+        low, high = base.summed(c.inner, size)
+        _, last = base.summed(c.inner, d - (n - 1) * c.size)
+        _, values, _, _ = base.capacity(c.inner, size)
         return 0, (n - 1) * values + last if low == 0 and high == values else 0
 
     def opening(c, d):
-        return bucket_count(c, d) * opening(c.inner, min(c.size, d))
+        return bucket_count(c, d) * base.opening(c.inner, min(c.size, d))
 
     def opening_is_maximum(c):
-        return opening_is_maximum(c.inner)
+        return base.opening_is_maximum(c.inner)
 
     def propose(c, state, v, stream, numbers):
         for b in range(bucket_count(c, v.size)):
             kept, own = _own(c, state, numbers, b, v.size)
-            propose(c.inner, kept, v[b * c.size : min((b + 1) * c.size, v.size)], derive(stream, b), own)
+            base.propose(c.inner, kept, v[b * c.size : min((b + 1) * c.size, v.size)], derive(stream, b), own)
 
     def settle(c, d, state, numbers):
         for b in range(bucket_count(c, d)):
             kept, own = _own(c, state, numbers, b, d)
-            settle(c.inner, min(c.size, d - b * c.size), kept, own)
+            base.settle(c.inner, min(c.size, d - b * c.size), kept, own)
 
     def update_state(c, d, state, symbols):
-        room = state_size(c.inner, min(c.size, d))
+        room = base.state_size(c.inner, min(c.size, d))
         for b in range(bucket_count(c, d)):
             length = min(c.size, d - b * c.size)
-            kept = state[b * room : b * room + state_size(c.inner, length)]
-            update_state(c.inner, length, kept, bucket(c, symbols, b, length, d))
+            kept = state[b * room : b * room + base.state_size(c.inner, length)]
+            base.update_state(c.inner, length, kept, bucket(c, symbols, b, length, d))
 
     def payload_bits(c, symbols, d):
         bits = 0
         for b in range(bucket_count(c, d)):
             length = min(c.size, d - b * c.size)
-            bits += payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
+            bits += base.payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
         return bits
 
     def max_payload_bits(c, d, float_bits):
-        return bucket_count(c, d) * max_payload_bits(c.inner, min(c.size, d), float_bits)
+        return bucket_count(c, d) * base.max_payload_bits(c.inner, min(c.size, d), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         return _pack_buckets(c, symbols, d, buffer, cursor)
@@ -177,16 +158,15 @@ def bucket_count(c, d):
 def _room(c, length, d):
     """How many counts, indices, values and levels a bucket has in a vector of length d, and scratch for ``length``."""
     size = min(c.size, d)  # the size depends on d, not on what a foreign message claims
-    indices, values, levels, _ = capacity(c.inner, size)
-    _, _, _, scratch = capacity(c.inner, length)
-    return 3 * parts(c.inner, size), indices, values, levels, scratch
+    indices, values, levels, _ = base.capacity(c.inner, size)
+    _, _, _, scratch = base.capacity(c.inner, length)
+    return 3 * base.parts(c.inner, size), indices, values, levels, scratch
 
 
-@kernel
-def bucket(c, symbols, b, length, d):
+def _bucket(c, symbols, b, length, d):
     """The symbols of bucket number b, for ``length`` coordinates, within those of a vector of length d."""
     n, indices, values, levels, scratch = _room(c, length, d)
-    return Symbols(
+    return base.Symbols(
         symbols.count[n * b : n * (b + 1)],
         symbols.index[indices * b : indices * (b + 1)],
         symbols.value[values * b : values * (b + 1)],
@@ -195,29 +175,19 @@ def bucket(c, symbols, b, length, d):
     )
 
 
-@uncounted
-@kernel
-def _views(c, symbols, b, length, d):
-    """The same as `bucket`, for callers that do not count references either."""
-    n, indices, values, levels, scratch = _room(c, length, d)
-    return Symbols(
-        symbols.count[n * b : n * (b + 1)],
-        symbols.index[indices * b : indices * (b + 1)],
-        symbols.value[values * b : values * (b + 1)],
-        symbols.level[levels * b : levels * (b + 1)],
-        symbols.scratch[:scratch],
-    )
+bucket = kernel(_bucket)
+_views = uncounted(kernel(_bucket))  # for callers that do not count references either
 
 
 @uncounted
 @kernel
 def _compress_buckets(c, state, v, stream, symbols, out):
-    room = state_size(c.inner, min(c.size, v.size))
+    room = base.state_size(c.inner, min(c.size, v.size))
     for b in range(bucket_count(c, v.size)):
         begin, end = b * c.size, min((b + 1) * c.size, v.size)
-        kept = state[b * room : b * room + state_size(c.inner, end - begin)]
+        kept = state[b * room : b * room + base.state_size(c.inner, end - begin)]
         here = _views(c, symbols, 0, end - begin, v.size)  # reused by all buckets: it stays in cache
-        compress_into(c.inner, kept, v[begin:end], derive(stream, b), here, out[begin:end])
+        base.compress_into(c.inner, kept, v[begin:end], derive(stream, b), here, out[begin:end])
 
 
 @uncounted
@@ -225,7 +195,7 @@ def _compress_buckets(c, state, v, stream, symbols, out):
 def _pack_buckets(c, symbols, d, buffer, cursor):
     for b in range(bucket_count(c, d)):
         length = min(c.size, d - b * c.size)
-        cursor = pack(c.inner, _views(c, symbols, b, length, d), length, buffer, cursor)
+        cursor = base.pack(c.inner, _views(c, symbols, b, length, d), length, buffer, cursor)
     return cursor
 
 
@@ -234,7 +204,7 @@ def _pack_buckets(c, symbols, d, buffer, cursor):
 def _unpack_buckets(c, buffer, cursor, end, d, symbols):
     for b in range(bucket_count(c, d)):
         length = min(c.size, d - b * c.size)
-        cursor = unpack(c.inner, buffer, cursor, end, length, _views(c, symbols, b, length, d))
+        cursor = base.unpack(c.inner, buffer, cursor, end, length, _views(c, symbols, b, length, d))
         if cursor < 0:
             return -1
     return cursor
@@ -243,10 +213,10 @@ def _unpack_buckets(c, buffer, cursor, end, d, symbols):
 @kernel
 def _own(c, state, numbers, b, d):
     """Bucket number b's part of a state and of the numbers of an opening."""
-    room, several = state_size(c.inner, min(c.size, d)), opening(c.inner, min(c.size, d))
+    room, several = base.state_size(c.inner, min(c.size, d)), base.opening(c.inner, min(c.size, d))
     length = min(c.size, d - b * c.size)
-    kept = state[b * room : b * room + state_size(c.inner, length)]
-    return kept, numbers[b * several : b * several + opening(c.inner, length)]
+    kept = state[b * room : b * room + base.state_size(c.inner, length)]
+    return kept, numbers[b * several : b * several + base.opening(c.inner, length)]
 
 
 # --- closed forms -----------------------------------------------------------------------------------------------------

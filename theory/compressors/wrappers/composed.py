@@ -7,25 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ... import bounds
 from ...core import kernel, require, setting
 from ...core.random import derive
-from ..base import (
-    Symbols,
-    accumulate,
-    capacity,
-    max_payload_bits,
-    pack,
-    parts,
-    payload_bits,
-    quantize,
-    restore,
-    state_size,
-    unpack,
-)
+from .. import base
 from ..checks import check_compressor, check_dimension
 from ..closed_forms import check, delta, omega, reference, sent_entries
 from ..identity import Identity
-from ..kernels.index_coding import fewest_values, pack_positions, positions_bits, unpack_positions
+from ..kernels.coo import fewest_values, pack_positions, positions_bits, unpack_positions
 from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK
@@ -79,43 +68,43 @@ class Composed(NamedTuple):
         return out
 
     def capacity(c, d):
-        indices, values, levels, scratch = capacity(c.inner, d)
-        more_indices, more_values, more_levels, more_scratch = capacity(c.outer, values)
+        indices, values, levels, scratch = base.capacity(c.inner, d)
+        more_indices, more_values, more_levels, more_scratch = base.capacity(c.outer, values)
         return indices + more_indices, values + more_values, levels + more_levels, scratch + more_scratch
 
     def parts(c, d):
-        return parts(c.inner, d) + parts(c.outer, _values(c, d))
+        return base.parts(c.inner, d) + base.parts(c.outer, _values(c, d))
 
     def state_size(c, d):
-        return state_size(c.inner, d) + state_size(c.outer, _values(c, d))
+        return base.state_size(c.inner, d) + base.state_size(c.outer, _values(c, d))
 
     def quantize(c, state, v, stream, symbols):
         d = v.size
-        inside, kept = _inside(c, symbols, d), state_size(c.inner, d)
-        quantize(c.inner, state[:kept], v, derive(stream, 0), inside)
+        inside, kept = _inside(c, symbols, d), base.state_size(c.inner, d)
+        base.quantize(c.inner, state[:kept], v, derive(stream, 0), inside)
         n = inside.count[1]
         if n > 0:
             outside, short = _outside(c, symbols, d, n), inside.value[:n]
-            quantize(c.outer, state[kept : kept + state_size(c.outer, n)], short, derive(stream, 1), outside)
-            restore(c.outer, outside, short)  # from here on the inner message has what the receiver will know
+            base.quantize(c.outer, state[kept : kept + base.state_size(c.outer, n)], short, derive(stream, 1), outside)
+            base.restore(c.outer, outside, short)  # from here on the inner message has what the receiver will know
 
     def accumulate(c, symbols, weight, out):
-        accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
+        base.accumulate(c.inner, _inside(c, symbols, out.size), weight, out)
 
     def payload_bits(c, symbols, d):
         inside = _inside(c, symbols, d)
         n = inside.count[1]
         bits = positions_bits(c.inner, inside, d)
-        return bits + payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
+        return bits + base.payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
 
     def max_payload_bits(c, d, float_bits):
-        return max_payload_bits(c.inner, d, float_bits) + max_payload_bits(c.outer, _values(c, d), float_bits)
+        return base.max_payload_bits(c.inner, d, float_bits) + base.max_payload_bits(c.outer, _values(c, d), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         inside = _inside(c, symbols, d)
         n = inside.count[1]
         cursor = pack_positions(c.inner, inside, d, buffer, cursor)
-        return pack(c.outer, _outside(c, symbols, d, n), n, buffer, cursor) if n > 0 else cursor
+        return base.pack(c.outer, _outside(c, symbols, d, n), n, buffer, cursor) if n > 0 else cursor
 
     def unpack(c, buffer, cursor, end, d, symbols):
         inside = _inside(c, symbols, d)
@@ -125,9 +114,9 @@ class Composed(NamedTuple):
         n = inside.count[1]
         if n > 0:
             outside = _outside(c, symbols, d, n)
-            cursor = unpack(c.outer, buffer, cursor, end, n, outside)
+            cursor = base.unpack(c.outer, buffer, cursor, end, n, outside)
             if cursor >= 0:
-                restore(c.outer, outside, inside.value[:n])
+                base.restore(c.outer, outside, inside.value[:n])
         return cursor
 
     def check(c, d: int) -> None:
@@ -140,13 +129,9 @@ class Composed(NamedTuple):
                 raise ValueError(f"Composed: its inner compressor may send {n} values: {error}") from None
 
     def omega(c, d: int) -> float:
-        from ...bounds import composed_variance
-
-        return composed_variance(omega(c.outer, _most_values(c, d)), omega(c.inner, d))
+        return bounds.composed_variance(omega(c.outer, _most_values(c, d)), omega(c.inner, d))
 
     def delta(c, d: int) -> float:
-        from ...bounds import composed_contraction
-
         kept, n = delta(c.inner, d), _most_values(c, d)
         try:
             outer = delta(c.outer, n)
@@ -156,7 +141,7 @@ class Composed(NamedTuple):
             raise TypeError(
                 f"{c!r} is not a contraction for d = {d}: the variance factor of its outer compressor is not below 1"
             )
-        return composed_contraction(outer, kept)
+        return bounds.composed_contraction(outer, kept)
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
@@ -165,39 +150,23 @@ class Composed(NamedTuple):
 @kernel
 def _values(c, d):
     """Maximum number of values in the inner message: the maximum length of the short vector."""
-    _, values, _, _ = capacity(c.inner, d)
+    _, values, _, _ = base.capacity(c.inner, d)
     return values
 
 
 @kernel
 def _inside(c, symbols, d):
-    indices, values, levels, scratch = capacity(c.inner, d)
-    return Symbols(
-        symbols.count[: 3 * parts(c.inner, d)],
-        symbols.index[:indices],
-        symbols.value[:values],
-        symbols.level[:levels],
-        symbols.scratch[:scratch],
-    )
+    return base.section(symbols, (0, 0, 0, 0, 0), base.room_of(c.inner, d))
 
 
 @kernel
 def _outside(c, symbols, d, n):
     """The symbols of the outer message, for a short vector of length n."""
-    indices, values, levels, scratch = capacity(c.inner, d)
-    more_indices, more_values, more_levels, more_scratch = capacity(c.outer, n)
-    begin = 3 * parts(c.inner, d)
-    return Symbols(
-        symbols.count[begin : begin + 3 * parts(c.outer, n)],
-        symbols.index[indices : indices + more_indices],
-        symbols.value[values : values + more_values],
-        symbols.level[levels : levels + more_levels],
-        symbols.scratch[scratch : scratch + more_scratch],
-    )
+    return base.section(symbols, base.room_of(c.inner, d), base.room_of(c.outer, n))
 
 
 def _most_values(c: Composed, d: int) -> int:
-    return int(capacity(c.inner, d)[1])
+    return int(base.capacity(c.inner, d)[1])
 
 
 register(

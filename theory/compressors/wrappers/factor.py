@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ... import bounds
 from ...core import require, setting
 from ..base import accumulate, summed
 from ..checks import check_compressor
@@ -58,9 +59,7 @@ class Scaled(NamedTuple):
         return summed(c.inner, d)
 
     def delta(c, d: int) -> float:
-        from ...bounds import scaled_contraction
-
-        found = scaled_contraction(omega(c.inner, d), c.factor)
+        found = bounds.scaled_contraction(omega(c.inner, d), c.factor)
         if found <= 0.0:
             raise TypeError(f"{c!r} is not a contraction for d = {d}: its factor is too large, see th.scaled(inner, d)")
         return found
@@ -99,11 +98,9 @@ def scaled(inner: Any, d: int) -> Scaled:
     >>> scaled(QSGD(1), 100)
     Scaled(inner=QSGD(s=1, norm=2.0, code=Packed()), factor=0.1)
     """
-    from ...bounds import scaled_contraction
-
     check_compressor("inner", inner)
     check(inner, d)
-    return Scaled(inner, scaled_contraction(omega(inner, d)))
+    return Scaled(inner, bounds.scaled_contraction(omega(inner, d)))
 
 
 register(Scaled, 50, lambda d: [scaled(QSGD(3), d)])

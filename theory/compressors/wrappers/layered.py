@@ -12,25 +12,7 @@ from ...core import kernel, require, setting
 from ...core.random import derive
 from ...problems.layer_slices import layer_shapes
 from ...wire.descriptor import nests_too_deeply
-from ..base import (
-    Symbols,
-    accumulate,
-    capacity,
-    max_payload_bits,
-    opening,
-    opening_is_maximum,
-    pack,
-    parts,
-    payload_bits,
-    propose,
-    quantize,
-    settle,
-    shares_stream,
-    state_size,
-    summed,
-    unpack,
-    update_state,
-)
+from .. import base
 from ..checks import LARGEST_D, check_compressor, check_dimension
 from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..identity import Identity
@@ -78,80 +60,81 @@ class ByLayer(NamedTuple):
         return np.concatenate([first, reference(c.rest, v[c.size :], derive(stream, 1), wire)])
 
     def capacity(c, d):
-        indices, values, levels, scratch = capacity(c.first, c.size)
-        more_indices, more_values, more_levels, more_scratch = capacity(c.rest, d - c.size)
-        _, added = summed(c, d)
+        indices, values, levels, scratch = base.capacity(c.first, c.size)
+        more_indices, more_values, more_levels, more_scratch = base.capacity(c.rest, d - c.size)
+        _, added = base.summed(c, d)
         return indices + more_indices, added + values + more_values, levels + more_levels, max(scratch, more_scratch)
 
     def parts(c, d):
-        return parts(c.first, c.size) + parts(c.rest, d - c.size)
+        return base.parts(c.first, c.size) + base.parts(c.rest, d - c.size)
 
     def state_size(c, d):
-        return state_size(c.first, c.size) + state_size(c.rest, d - c.size)
+        return base.state_size(c.first, c.size) + base.state_size(c.rest, d - c.size)
 
     def quantize(c, state, v, stream, symbols):
         first, rest = _both(c, symbols, v.size)
-        kept = state_size(c.first, c.size)
-        quantize(c.first, state[:kept], v[: c.size], derive(stream, 0), first)
-        quantize(c.rest, state[kept:], v[c.size :], derive(stream, 1), rest)
+        kept = base.state_size(c.first, c.size)
+        base.quantize(c.first, state[:kept], v[: c.size], derive(stream, 0), first)
+        base.quantize(c.rest, state[kept:], v[c.size :], derive(stream, 1), rest)
         _copy_added(c, v.size, symbols, first, rest, False)
 
     def accumulate(c, symbols, weight, out):
         first, rest = _both(c, symbols, out.size)
         _copy_added(c, out.size, symbols, first, rest, True)
-        accumulate(c.first, first, weight, out[: c.size])
-        accumulate(c.rest, rest, weight, out[c.size :])
+        base.accumulate(c.first, first, weight, out[: c.size])
+        base.accumulate(c.rest, rest, weight, out[c.size :])
 
     def shares_stream(c):
-        return shares_stream(c.first) or shares_stream(c.rest)
+        return base.shares_stream(c.first) or base.shares_stream(c.rest)
 
     def summed(c, d):
-        low, high = summed(c.first, c.size)
-        low_rest, high_rest = summed(c.rest, d - c.size)
+        low, high = base.summed(c.first, c.size)
+        low_rest, high_rest = base.summed(c.rest, d - c.size)
         both = high > low and high_rest > low_rest
         return 0, (high - low) + (high_rest - low_rest) if both else 0
 
     def opening(c, d):
-        return opening(c.first, c.size) + opening(c.rest, d - c.size)
+        return base.opening(c.first, c.size) + base.opening(c.rest, d - c.size)
 
     def opening_is_maximum(c):
-        return opening_is_maximum(c.first) or opening_is_maximum(c.rest)
+        return base.opening_is_maximum(c.first) or base.opening_is_maximum(c.rest)
 
     def propose(c, state, v, stream, numbers):
-        kept, own = state_size(c.first, c.size), opening(c.first, c.size)
-        propose(c.first, state[:kept], v[: c.size], derive(stream, 0), numbers[:own])
-        propose(c.rest, state[kept:], v[c.size :], derive(stream, 1), numbers[own:])
+        kept, own = base.state_size(c.first, c.size), base.opening(c.first, c.size)
+        base.propose(c.first, state[:kept], v[: c.size], derive(stream, 0), numbers[:own])
+        base.propose(c.rest, state[kept:], v[c.size :], derive(stream, 1), numbers[own:])
 
     def settle(c, d, state, numbers):
-        kept, own = state_size(c.first, c.size), opening(c.first, c.size)
+        kept, own = base.state_size(c.first, c.size), base.opening(c.first, c.size)
         if own > 0:
-            settle(c.first, c.size, state[:kept], numbers[:own])
-        if opening(c.rest, d - c.size) > 0:
-            settle(c.rest, d - c.size, state[kept:], numbers[own:])
+            base.settle(c.first, c.size, state[:kept], numbers[:own])
+        if base.opening(c.rest, d - c.size) > 0:
+            base.settle(c.rest, d - c.size, state[kept:], numbers[own:])
 
     def update_state(c, d, state, symbols):
         first, rest = _both(c, symbols, d)
         _copy_added(c, d, symbols, first, rest, True)
-        kept = state_size(c.first, c.size)
-        update_state(c.first, c.size, state[:kept], first)
-        update_state(c.rest, d - c.size, state[kept:], rest)
+        kept = base.state_size(c.first, c.size)
+        base.update_state(c.first, c.size, state[:kept], first)
+        base.update_state(c.rest, d - c.size, state[kept:], rest)
 
     def payload_bits(c, symbols, d):
         first, rest = _both(c, symbols, d)
-        return payload_bits(c.first, first, c.size) + payload_bits(c.rest, rest, d - c.size)
+        return base.payload_bits(c.first, first, c.size) + base.payload_bits(c.rest, rest, d - c.size)
 
     def max_payload_bits(c, d, float_bits):
-        return max_payload_bits(c.first, c.size, float_bits) + max_payload_bits(c.rest, d - c.size, float_bits)
+        first = base.max_payload_bits(c.first, c.size, float_bits)
+        return first + base.max_payload_bits(c.rest, d - c.size, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         first, rest = _both(c, symbols, d)
-        return pack(c.rest, rest, d - c.size, buffer, pack(c.first, first, c.size, buffer, cursor))
+        return base.pack(c.rest, rest, d - c.size, buffer, base.pack(c.first, first, c.size, buffer, cursor))
 
     def unpack(c, buffer, cursor, end, d, symbols):
         first, rest = _both(c, symbols, d)
-        cursor = unpack(c.first, buffer, cursor, end, c.size, first)
+        cursor = base.unpack(c.first, buffer, cursor, end, c.size, first)
         if cursor >= 0:
-            cursor = unpack(c.rest, buffer, cursor, end, d - c.size, rest)
+            cursor = base.unpack(c.rest, buffer, cursor, end, d - c.size, rest)
         if cursor >= 0:
             _copy_added(c, d, symbols, first, rest, False)
         return cursor
@@ -164,8 +147,8 @@ class ByLayer(NamedTuple):
                 check(inner, length)
             except ValueError as error:
                 raise ValueError(f"ByLayer: {name}, on {length} coordinates: {error}") from None
-        several = opening(c.first, c.size) > 0 and opening(c.rest, d - c.size) > 0
-        alike = opening_is_maximum(c.first) == opening_is_maximum(c.rest)
+        several = base.opening(c.first, c.size) > 0 and base.opening(c.rest, d - c.size) > 0
+        alike = base.opening_is_maximum(c.first) == base.opening_is_maximum(c.rest)
         require(
             alike or not several,
             "rest",
@@ -236,28 +219,18 @@ def _nested(sizes, made, split):
 @kernel
 def _both(c, symbols, d):
     """The symbols of both messages."""
-    _, added = summed(c, d)
-    indices, values, levels, _ = capacity(c.first, c.size)
-    more_indices, more_values, more_levels, _ = capacity(c.rest, d - c.size)
-    n, more, begin = 3 * parts(c.first, c.size), 3 * parts(c.rest, d - c.size), added + values
-    first = Symbols(
-        symbols.count[:n], symbols.index[:indices], symbols.value[added:begin], symbols.level[:levels], symbols.scratch
-    )
-    return first, Symbols(
-        symbols.count[n : n + more],
-        symbols.index[indices : indices + more_indices],
-        symbols.value[begin : begin + more_values],
-        symbols.level[levels : levels + more_levels],
-        symbols.scratch,
-    )
+    _, added = base.summed(c, d)
+    n, indices, values, levels, scratch = base.room_of(c.first, c.size)
+    first = base.section(symbols, (0, 0, added, 0, 0), (n, indices, values, levels, scratch))
+    return first, base.section(symbols, (n, indices, added + values, levels, 0), base.room_of(c.rest, d - c.size))
 
 
 @kernel
 def _copy_added(c, d, symbols, first, rest, back):
     """Copy the numbers that are added up to their range, or ``back``."""
-    _, added = summed(c, d)
-    low, high = summed(c.first, c.size)
-    low_rest, _ = summed(c.rest, d - c.size)
+    _, added = base.summed(c, d)
+    low, high = base.summed(c.first, c.size)
+    low_rest, _ = base.summed(c.rest, d - c.size)
     for j in range(added):
         inner, k = (first.value, low + j) if j < high - low else (rest.value, low_rest + j - (high - low))
         if back:

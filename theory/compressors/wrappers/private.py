@@ -12,8 +12,8 @@ from ...core import kernel, require, setting
 from ...core.normals import normal
 from ...core.random import derive
 from ..base import capacity, quantize
-from ..checks import check_compressor, check_dimension, check_stateless
-from ..closed_forms import check, reference
+from ..checks import check_compressor
+from ..closed_forms import check_stateless, reference
 from ..identity import Identity
 from ..kernels.norms import norm_of
 from ..qsgd import QSGD
@@ -84,8 +84,6 @@ class Private(NamedTuple):
         quantize(c.inner, state, x, derive(stream, u64(1)), symbols)
 
     def check(c, d: int) -> None:
-        check_dimension(d)
-        check(c.inner, d)
         check_stateless("Private: inner", c.inner, d)
 
     def expected_nonzeros(c, v: np.ndarray) -> float:

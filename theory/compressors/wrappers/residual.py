@@ -9,19 +9,9 @@ from numpy.typing import DTypeLike
 
 from ...core import kernel, setting
 from ...core.random import derive
-from ..base import (
-    Symbols,
-    accumulate,
-    capacity,
-    max_payload_bits,
-    pack,
-    parts,
-    payload_bits,
-    quantize,
-    unpack,
-)
-from ..checks import check_compressor, check_dimension, check_stateless
-from ..closed_forms import check, delta, omega, reference
+from .. import base
+from ..checks import check_compressor
+from ..closed_forms import check_stateless, delta, omega, reference
 from ..natural import Natural
 from ..registry import register
 from ..sparsifiers import TopK
@@ -66,49 +56,46 @@ class Residual(NamedTuple):
         return first.astype(v.dtype) + reference(c.second, rest, derive(stream, 1), wire)
 
     def capacity(c, d):
-        indices, values, levels, scratch = capacity(c.first, d)
-        more_indices, more_values, more_levels, more_scratch = capacity(c.second, d)
+        indices, values, levels, scratch = base.capacity(c.first, d)
+        more_indices, more_values, more_levels, more_scratch = base.capacity(c.second, d)
         room = 2 * d + max(scratch, more_scratch)  # the rest is stored before the scratch that both use
         return indices + more_indices, values + more_values, levels + more_levels, room
 
     def parts(c, d):
-        return parts(c.first, d) + parts(c.second, d)
+        return base.parts(c.first, d) + base.parts(c.second, d)
 
     def quantize(c, state, v, stream, symbols):
         first, second = _halves(c, symbols, v.size)
         rest = symbols.scratch[: v.size * v.itemsize // 4].view(v.dtype)
         rest[:] = v
-        quantize(c.first, state, v, derive(stream, 0), first)
-        accumulate(c.first, first, -1.0, rest)
-        quantize(c.second, state, rest, derive(stream, 1), second)
+        base.quantize(c.first, state, v, derive(stream, 0), first)
+        base.accumulate(c.first, first, -1.0, rest)
+        base.quantize(c.second, state, rest, derive(stream, 1), second)
 
     def accumulate(c, symbols, weight, out):
         first, second = _halves(c, symbols, out.size)
-        accumulate(c.first, first, weight, out)
-        accumulate(c.second, second, weight, out)
+        base.accumulate(c.first, first, weight, out)
+        base.accumulate(c.second, second, weight, out)
 
     def payload_bits(c, symbols, d):
         first, second = _halves(c, symbols, d)
-        return payload_bits(c.first, first, d) + payload_bits(c.second, second, d)
+        return base.payload_bits(c.first, first, d) + base.payload_bits(c.second, second, d)
 
     def max_payload_bits(c, d, float_bits):
-        return max_payload_bits(c.first, d, float_bits) + max_payload_bits(c.second, d, float_bits)
+        return base.max_payload_bits(c.first, d, float_bits) + base.max_payload_bits(c.second, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         first, second = _halves(c, symbols, d)
-        return pack(c.second, second, d, buffer, pack(c.first, first, d, buffer, cursor))
+        return base.pack(c.second, second, d, buffer, base.pack(c.first, first, d, buffer, cursor))
 
     def unpack(c, buffer, cursor, end, d, symbols):
         first, second = _halves(c, symbols, d)
-        cursor = unpack(c.first, buffer, cursor, end, d, first)
-        return unpack(c.second, buffer, cursor, end, d, second) if cursor >= 0 else -1
+        cursor = base.unpack(c.first, buffer, cursor, end, d, first)
+        return base.unpack(c.second, buffer, cursor, end, d, second) if cursor >= 0 else -1
 
     def check(c, d: int) -> None:
-        check_dimension(d)
-        for name in c._fields:
-            inner = getattr(c, name)
-            check(inner, d)
-            check_stateless(f"Residual: {name}", inner, d)
+        check_stateless("Residual: first", c.first, d)
+        check_stateless("Residual: second", c.second, d)
 
     def omega(c, d: int) -> float:
         try:
@@ -124,12 +111,9 @@ class Residual(NamedTuple):
 @kernel
 def _halves(c, symbols, d):
     """The symbols of both messages."""
-    indices, values, levels, _ = capacity(c.first, d)
-    n, scratch = 3 * parts(c.first, d), symbols.scratch[2 * d :]
-    first = Symbols(symbols.count[:n], symbols.index[:indices], symbols.value[:values], symbols.level[:levels], scratch)
-    return first, Symbols(
-        symbols.count[n:], symbols.index[indices:], symbols.value[values:], symbols.level[levels:], scratch
-    )
+    n, indices, values, levels, scratch = base.room_of(c.first, d)
+    first = base.section(symbols, (0, 0, 0, 0, 2 * d), (n, indices, values, levels, scratch))
+    return first, base.section(symbols, (n, indices, values, levels, 2 * d), base.room_of(c.second, d))
 
 
 register(Residual, 53, lambda d: [Residual(TopK(max(1, d // 10)), Natural()), Residual(Natural(), Natural())])

@@ -12,26 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ... import bounds
 from ...core import kernel, require, setting
 from ...core.normals import normal
 from ...core.random import bits, derive
 from ...core.vectors import add_entry
 from ...wire.bits import read, write
-from ..base import (
-    Symbols,
-    accumulate,
-    capacity,
-    max_payload_bits,
-    opening,
-    pack,
-    parts,
-    payload_bits,
-    quantize,
-    state_size,
-    unpack,
-)
+from .. import base
 from ..checks import check_compressor, check_dimension
-from ..closed_forms import check, delta, expected_payload_bits, omega, reference
+from ..closed_forms import check_stateless, delta, expected_payload_bits, omega, reference
 from ..kernels.rotation import padded, rotate, rotate_back
 from ..lloyd_max import LloydMax
 from ..qsgd import QSGD
@@ -92,11 +81,11 @@ class Rotated(NamedTuple):
 
     def capacity(c, d):
         n = padded(d, c.uniform)
-        indices, values, levels, scratch = capacity(c.inner, n)
+        indices, values, levels, scratch = base.capacity(c.inner, n)
         return indices + 2, values, levels, scratch + 2 * n  # the key; the rotated vector in double precision
 
     def parts(c, d):
-        return 1 + parts(c.inner, padded(d, c.uniform))
+        return 1 + base.parts(c.inner, padded(d, c.uniform))
 
     def quantize(c, state, v, stream, symbols):
         key = derive(stream, u64(0))
@@ -107,27 +96,27 @@ class Rotated(NamedTuple):
             x[j] = v[j]
         x[v.size :] = 0.0
         rotate(key, c.uniform, x)
-        quantize(c.inner, state, x, derive(stream, u64(1)), _inside(symbols, x.size))
+        base.quantize(c.inner, state, x, derive(stream, u64(1)), _inside(symbols, x.size))
 
     def accumulate(c, symbols, weight, out):
         x = _rotated(c, symbols, out.size)
         x[:] = 0.0
-        accumulate(c.inner, _inside(symbols, x.size), 1.0, x)
+        base.accumulate(c.inner, _inside(symbols, x.size), 1.0, x)
         rotate_back(_key(symbols), c.uniform, x)
         for j in range(out.size):
             add_entry(out, j, weight * x[j])
 
     def payload_bits(c, symbols, d):
         n = padded(d, c.uniform)
-        return KEY_BITS + payload_bits(c.inner, _inside(symbols, n), n)
+        return KEY_BITS + base.payload_bits(c.inner, _inside(symbols, n), n)
 
     def max_payload_bits(c, d, float_bits):
-        return KEY_BITS + max_payload_bits(c.inner, padded(d, c.uniform), float_bits)
+        return KEY_BITS + base.max_payload_bits(c.inner, padded(d, c.uniform), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         n = padded(d, c.uniform)
         cursor = write(buffer, cursor, _key(symbols), KEY_BITS)
-        return pack(c.inner, _inside(symbols, n), n, buffer, cursor)
+        return base.pack(c.inner, _inside(symbols, n), n, buffer, cursor)
 
     def unpack(c, buffer, cursor, end, d, symbols):
         if cursor + KEY_BITS > end:
@@ -135,39 +124,29 @@ class Rotated(NamedTuple):
         key, n = read(buffer, cursor, KEY_BITS), padded(d, c.uniform)
         symbols.index[0], symbols.index[1] = u32(key), u32(key >> u64(32))
         symbols.count[0], symbols.count[1], symbols.count[2] = 2, 0, 0
-        return unpack(c.inner, buffer, cursor + KEY_BITS, end, n, _inside(symbols, n))
+        return base.unpack(c.inner, buffer, cursor + KEY_BITS, end, n, _inside(symbols, n))
 
     def check(c, d: int) -> None:
         check_dimension(d)
         if c.uniform:
             allowed = f"at most {LARGEST_UNIFORM} with uniform=True, which takes d^2 operations (see uniform=False)"
             require(d <= LARGEST_UNIFORM, "d", d, allowed)
-        n = padded(d, c.uniform)
-        check(c.inner, n)
-        if state_size(c.inner, n) or opening(c.inner, n):
-            raise ValueError(
-                f"Rotated: inner: got {c.inner!r}, allowed: a compressor without a state of its own and without "
-                "numbers that workers share"
-            )
+        check_stateless("Rotated: inner", c.inner, padded(d, c.uniform))
 
     def omega(c, d: int) -> float:
-        from ...bounds import rotated_sign_variance
-
         if not isinstance(c.inner, LloydMax) or not c.inner.unbiased:
             return omega(c.inner, padded(d, c.uniform))
         if not c.uniform:
             raise TypeError(f"{c!r} is biased, by bounds.hadamard_sign_bias at least: unbiased is uniform=True")
         if c.inner.bits > 1:
             raise TypeError(f"{c!r} is unbiased, but omega has no closed form: bounds.eden_variance is its limit")
-        return rotated_sign_variance(d)
+        return bounds.rotated_sign_variance(d)
 
     def delta(c, d: int) -> float:
-        from ...bounds import hadamard_sign_contraction, rotated_sign_error
-
         n = padded(d, c.uniform)
         if c.inner not in (ScaledSign(), LloydMax(1)):
             return delta(c.inner, n)
-        return 1.0 - rotated_sign_error(d) if c.uniform else hadamard_sign_contraction(n)
+        return 1.0 - bounds.rotated_sign_error(d) if c.uniform else bounds.hadamard_sign_contraction(n)
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         if not isinstance(c.inner, SAME_LENGTH):
@@ -245,7 +224,7 @@ def _rotated(c, symbols, d):
 @kernel
 def _inside(symbols, n):
     """The symbols of the inner message, for a rotated vector of length n."""
-    return Symbols(symbols.count[3:], symbols.index[2:], symbols.value, symbols.level, symbols.scratch[2 * n :])
+    return base.Symbols(symbols.count[3:], symbols.index[2:], symbols.value, symbols.level, symbols.scratch[2 * n :])
 
 
 @kernel

@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike
 from ...core import kernel, setting
 from ...core.vectors import entry, length
 from ...wire.bits import read, write
-from ..base import Symbols, accumulate, capacity, max_payload_bits, pack, payload_bits, quantize, unpack
-from ..checks import check_compressor, check_dimension, check_stateless
-from ..closed_forms import check, delta, expected_nonzeros, omega, reference
+from .. import base
+from ..checks import check_compressor
+from ..closed_forms import check_stateless, delta, expected_nonzeros, omega, reference
 from ..registry import register
 from ..sparsifiers import TopK
 from .forward import forwards
@@ -52,7 +52,7 @@ class SkipZero(NamedTuple):
         return reference(c.inner, v, stream, wire) if v.any() else np.zeros(v.size)
 
     def capacity(c, d):
-        indices, values, levels, scratch = capacity(c.inner, d)
+        indices, values, levels, scratch = base.capacity(c.inner, d)
         return indices, values, levels + 1, scratch  # the last level is the bit
 
     def quantize(c, state, v, stream, symbols):
@@ -61,24 +61,24 @@ class SkipZero(NamedTuple):
         for j in range(length(v)):
             if entry(v, j) != 0.0:  # also where it is NaN
                 symbols.level[symbols.level.size - 1] = 1
-                quantize(c.inner, state, v, stream, _message(symbols))
+                base.quantize(c.inner, state, v, stream, _message(symbols))
                 break
 
     def accumulate(c, symbols, weight, out):
         if symbols.level[symbols.level.size - 1] == 1:
-            accumulate(c.inner, _message(symbols), weight, out)
+            base.accumulate(c.inner, _message(symbols), weight, out)
 
     def payload_bits(c, symbols, d):
         follows = symbols.level[symbols.level.size - 1] == 1
-        return 1 + payload_bits(c.inner, _message(symbols), d) if follows else 1
+        return 1 + base.payload_bits(c.inner, _message(symbols), d) if follows else 1
 
     def max_payload_bits(c, d, float_bits):
-        return 1 + max_payload_bits(c.inner, d, float_bits)
+        return 1 + base.max_payload_bits(c.inner, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
         follows = symbols.level[symbols.level.size - 1]
         cursor = write(buffer, cursor, follows, 1)
-        return pack(c.inner, _message(symbols), d, buffer, cursor) if follows == 1 else cursor
+        return base.pack(c.inner, _message(symbols), d, buffer, cursor) if follows == 1 else cursor
 
     def unpack(c, buffer, cursor, end, d, symbols):
         if cursor >= end:
@@ -86,11 +86,9 @@ class SkipZero(NamedTuple):
         symbols.count[:] = 0
         follows = np.int32(read(buffer, cursor, 1))
         symbols.level[symbols.level.size - 1] = follows
-        return unpack(c.inner, buffer, cursor + 1, end, d, _message(symbols)) if follows == 1 else cursor + 1
+        return base.unpack(c.inner, buffer, cursor + 1, end, d, _message(symbols)) if follows == 1 else cursor + 1
 
     def check(c, d: int) -> None:
-        check_dimension(d)
-        check(c.inner, d)
         check_stateless("SkipZero: inner", c.inner, d)
 
     def omega(c, d: int) -> float:
@@ -110,7 +108,7 @@ class SkipZero(NamedTuple):
 def _message(symbols):
     """The symbols of the message, without the bit."""
     level = symbols.level[: symbols.level.size - 1]
-    return Symbols(symbols.count, symbols.index, symbols.value, level, symbols.scratch)
+    return base.Symbols(symbols.count, symbols.index, symbols.value, level, symbols.scratch)
 
 
 register(SkipZero, 60, lambda d: [SkipZero(TopK(max(1, d // 10)))])
