@@ -281,14 +281,21 @@ def tells(member) -> bool:
 
 
 def module_entries(module) -> list[str]:
-    """A module and, for a package, each of its modules; names that it only passes on are documented where they are."""
+    """A module and, for a package, each of its modules; what it passes on is documented where it is."""
     lines = [f".. automodule:: {module.__name__}\n"]
     if not hasattr(module, "__path__"):
         return [f".. automodule:: {module.__name__}\n   :members:\n"]
     for info in pkgutil.iter_modules(module.__path__):
         if not info.name.startswith("_"):
             inner = importlib.import_module(f"{module.__name__}.{info.name}")
-            lines.append(f".. automodule:: {inner.__name__}\n   :members:\n")
+            passed_on = [
+                name
+                for name, thing in vars(inner).items()
+                if name in dir(module) and name[0] != "_" and getattr(module, name) is thing
+                if getattr(thing, "__module__", "") == inner.__name__
+            ]
+            members = f"   :members: {', '.join(passed_on)}\n" if passed_on else ""
+            lines.append(f".. automodule:: {inner.__name__}\n{members}")
     return lines
 
 

@@ -21,21 +21,6 @@ from .base import Claim
 from .checks import EFFORTS, Check, Context, Measurement
 from .judgement import overall
 
-__all__ = [
-    "FILE",
-    "Attempt",
-    "ClaimRecord",
-    "RecordDamaged",
-    "differences",
-    "from_line",
-    "measured",
-    "read_records",
-    "same_software",
-    "software",
-    "to_line",
-    "write_records",
-]
-
 FILE = Path(__file__).resolve().parents[2] / "docs" / "claims.jsonl"  # of a checkout
 LARGEST = 2**26  # bytes of a file of records
 EPS = sys.float_info.epsilon

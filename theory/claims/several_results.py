@@ -11,8 +11,6 @@ from .base import REGISTRY
 from .display import bar, table
 from .display import verdict as verdict_html
 
-__all__ = ["Verifications", "unclaimed"]
-
 
 def unclaimed(results: Sequence[Any]) -> list[str]:
     """The formulas of `theory.bounds` that none of these results is about.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..bounds.bibliography import KNOWLEDGE
 
-__all__ = ["CERTIFICATE", "KIND", "MEASURED_BY", "REFUTED", "VERDICT", "WORDS", "meaning"]
-
 VERDICT = {
     "holds": "the numbers agree with the statement, and a stated number that is wrong by more than 25 % would have "
     "been noticed",

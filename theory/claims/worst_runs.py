@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from ..worst import TOLERANCE, worst_case
 from .checks import Check, Context, identity, upper
 
-__all__ = ["worst_run"]
-
 
 def worst_run(context: Context, method: str, steps: int) -> Iterator[Check]:
     """Run the worst case of a method: it leaves what its semidefinite program says, and no more than the formula.

@@ -23,8 +23,6 @@ from .cost_model import Network, gather_seconds, gathering, reduce_seconds
 from .machines import oversubscribed
 from .mpi import Reduction
 
-__all__ = ["Calibration", "HeldOut", "Sample", "calibrate", "fit_network", "load_network", "save_calibration"]
-
 SIZES = (64, 512, 4096, 32_768, 262_144, 1_048_576)  # bytes
 TURNS = 5  # repetitions per kind and size; the median is used
 SPELL = 0.01  # target seconds of a turn: one call is too short to measure

@@ -16,8 +16,6 @@ from ..core.handles import Handle, inside
 from ..methods.messages import SymbolRows
 from ..methods.rates import Column, Rate, Rates
 
-__all__ = ["Calls", "identity", "in_round", "is_always", "list_calls", "named", "real", "trace_calls"]
-
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
 NUMBERS = (int, float, np.integer, np.floating)
 CHANGED = "an array whose shape, strides or dtype was changed in place"

@@ -44,18 +44,6 @@ from ..methods.types import Setup
 from .setup import UNKNOWN
 from .state import differences
 
-__all__ = [
-    "EXIT_CODE",
-    "Checkpoints",
-    "Interrupted",
-    "ResumeError",
-    "gathered_texts",
-    "interval",
-    "read_checkpoint",
-    "resumed",
-    "stored",
-]
-
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 FORMAT, KEPT = 1, 2  # of the manifest; checkpoints that are kept

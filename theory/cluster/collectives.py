@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from ..bounds.collectives import CollectiveCost
 from ..core import require
 
-__all__ = ["ALLGATHERS", "ALLREDUCES", "Machine", "simulate_allgather", "simulate_allreduce"]
-
 
 class Machine:
     """Counts start-ups, words and additions on the critical path, and rejects rounds that ranks cannot do at once."""

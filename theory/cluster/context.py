@@ -36,8 +36,6 @@ from .rows import check_apart
 from .shard import Shard
 from .state import fill_array
 
-__all__ = ["PURPOSES", "Run", "after_rounds", "consensus_of"]
-
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers
 ROUNDING, MEMORY, CLIENTS = 1, 3, 4  # in setup.purposes, which has one purpose more than the workers
 COIN = 2**32  # apart from the rounds, for which clients are chosen

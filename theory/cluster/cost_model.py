@@ -18,16 +18,6 @@ from ..bounds.collectives import CollectiveCost, allgather_cost, allreduce_cost
 from ..core import require, setting
 from ..methods.topology import reduced
 
-__all__ = [
-    "NETWORKS",
-    "Network",
-    "allreduce_seconds",
-    "gather_seconds",
-    "gathering",
-    "reduce_seconds",
-    "round_seconds",
-]
-
 SHORT, LONG = 81_920, 524_288  # total bytes from which MPICH's all-gather uses the ring (default settings)
 
 

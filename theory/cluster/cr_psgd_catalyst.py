@@ -29,8 +29,6 @@ from ..problems.evaluate import gradient, value
 from ..problems.proximal_point import proximal
 from .run import DIVERGED, DONE, ended, run
 
-__all__ = ["catalyst"]
-
 FULL = Identity()
 
 COSTS = (

@@ -17,8 +17,6 @@ from .calls import in_round, list_calls
 from .context import Run
 from .sparse_run import SparseRun
 
-__all__ = ["Driver", "make_run"]
-
 
 def make_run(setup: Setup, transport: Any, replicas: int = 1, replica: int = 0) -> Run:
     """Make the rows of a run, sparse if that is enough for a step."""

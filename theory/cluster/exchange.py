@@ -43,8 +43,6 @@ from .calls import is_always, named
 from .message_handles import Heard, Kept, Message, Messages, Phase, Stored
 from .rows import Rows, same_setting
 
-__all__ = ["Exchange"]
-
 
 class Exchange(Rows):
     """Operations on messages.  In a phase every worker has a message, or the model has one for all.

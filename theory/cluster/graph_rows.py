@@ -14,8 +14,6 @@ from .exchange import Exchange
 from .message_handles import Message, Messages
 from .rows import same_setting
 
-__all__ = ["GraphRows"]
-
 
 class GraphRows(Exchange):
     """Operations on a graph.

@@ -24,22 +24,6 @@ from ..methods.messages import (
 from ..methods.sampling import drawn
 from ..methods.types import Setup
 
-__all__ = [
-    "COMPRESSION_ERROR",
-    "DIVERGED",
-    "DONE",
-    "HISTORY",
-    "MISSED",
-    "REACHED",
-    "SPENT",
-    "STOPPED",
-    "WORSE",
-    "ended",
-    "line_of",
-    "row_of",
-    "verdict",
-]
-
 DONE, WORSE, DIVERGED, MISSED, STOPPED = 0, 1, 2, 3, 99  # status codes; 99 is SciPy's for a stop by the callback
 REACHED, SPENT = -1, -2  # while it runs: a target is reached, a budget spent
 HOPELESS = 1e9  # a run has diverged if f exceeds this many times 1 + |f(x_0)|

@@ -12,8 +12,6 @@ import numpy as np
 
 from ..core.waiting import wait
 
-__all__ = ["Place", "in_turn", "oversubscribed", "place_of"]
-
 NAME_BYTES = 64  # of a machine's name, of which this many are kept
 
 

@@ -10,8 +10,6 @@ from ..core.bound_calls import Owners
 from ..core.handles import Handle, inside, read_only
 from ..methods.messages import Packed, SymbolRows
 
-__all__ = ["Heard", "Kept", "Message", "Messages", "Phase", "Stored"]
-
 
 class Phase(NamedTuple):
     """One exchange in a round: the compressor, and buffers that are reused from round to round.

@@ -18,8 +18,6 @@ from ..methods.graphs import Mixing
 from ..methods.types import Phase, Run
 from .sealed import Sealed
 
-__all__ = ["Neighbourhood"]
-
 
 class Neighbourhood(Sealed):
     """The messages of one phase, for the neighbours of their senders.

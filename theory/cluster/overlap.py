@@ -16,8 +16,6 @@ from ..wire.descriptor import WireError
 from .mpi import Ranks
 from .sealed import Sealed
 
-__all__ = ["Travelling"]
-
 TAG = 71  # of the messages, on a communicator of their own
 # requests that are not complete: they keep their buffers, in which MPI may write also after a run has failed
 PENDING: list[Any] = []

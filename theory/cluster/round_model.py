@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from ..core import require
 from .cost_model import Network, round_seconds
 
-__all__ = ["RoundModel", "Work", "exchanged", "fit_rounds", "lateness"]
-
 COMPUTED = ("round", "entry", "own", "coordinate")
 SENT = ("start", "byte", "addition")
 APART = 1e-6  # singular values of the relative terms below this count as 0

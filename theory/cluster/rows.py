@@ -16,8 +16,6 @@ from ..problems.layer_slices import check_layers
 from ..problems.layer_slices import layers as layers_of
 from .calls import CHANGED, Calls, identity, is_always, named, real
 
-__all__ = ["Rows", "check_apart", "check_radius", "same_setting"]
-
 
 class Owned(NamedTuple):
     """An array of a run: what every run fills it with, and whose rows it has.

@@ -13,8 +13,6 @@ from ..methods.types import Phase, Run
 from ..wire.descriptor import WireError
 from ..wire.frame import header_template, verify
 
-__all__ = ["Sealed"]
-
 
 class Sealed:
     """The messages of one phase: packed and sealed by the sender, verified and unpacked by the receiver.

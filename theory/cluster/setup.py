@@ -47,8 +47,6 @@ from ..problems.layer_slices import initial_point
 from ..problems.margins import astype
 from .context import PURPOSES
 
-__all__ = ["Setup", "plan_batches", "prepare"]
-
 UNKNOWN = "what cannot be compared"
 RECORDS = 50  # default number of rows of a history
 

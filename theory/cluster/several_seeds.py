@@ -13,8 +13,6 @@ from ..core.arguments import is_whole
 from ..core.repetitions import SHOWN_LEVEL, Spread, spread
 from ..core.result import Result, collection, save_several
 
-__all__ = ["Runs", "run_seeds", "seeds_of"]
-
 
 def seeds_of(seed: Any) -> tuple[int, ...]:
     """One seed, or several different ones."""

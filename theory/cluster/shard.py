@@ -13,8 +13,6 @@ from ..methods.types import Run, Scale, Vector
 from .message_handles import Messages
 from .rows import Rows
 
-__all__ = ["Shard", "slice_edges"]
-
 
 def slice_edges(d: int, workers: int) -> np.ndarray:
     """Where the workers' slices of d coordinates begin, and the end of the last."""

@@ -19,8 +19,6 @@ from .mpi import Ranks
 from .setup import prepare
 from .simulator import Memory
 
-__all__ = ["show"]
-
 WIDTH = 84  # of a line, in front of its operations
 
 

@@ -21,9 +21,6 @@ from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
 from .state import OF_REPLICAS, ROWS, copies_of, resume_run
 
-__all__ = ["Memory", "replicate"]
-
-
 CACHE = 2**19  # maximum bytes of the rows of replicas that run together
 STEPS = np.dtype([("step", np.int64)])
 MOST = 256  # maximum number of replicas that run together

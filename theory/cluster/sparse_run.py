@@ -39,8 +39,6 @@ from .context import Run
 from .message_handles import Heard, Message, Phase
 from .rows import check_radius
 
-__all__ = ["SparseRun"]
-
 
 class SparseVector(Handle):
     """Sparse rows, which only the operations of a run change."""

@@ -18,8 +18,6 @@ from ..methods.messages import LINK_BITS
 from ..methods.types import Setup
 from .rows import Owned
 
-__all__ = ["CONSENSUS", "OF_REPLICAS", "ROWS", "continued", "copies_of", "differences", "owned", "resume_run"]
-
 ROWS, CONSENSUS = ".history", ".consensus"  # no arrays of a run have these names
 ACTING, TIMES, ERRORS = ".acting", ".nanoseconds", ".errors"
 OF_REPLICAS = (".values", ".last_values", ".sent", ".consensus")  # a column for each row of the history

@@ -28,8 +28,6 @@ from ..problems.base import add_loss_gradient, dimension
 from ..problems.layer_slices import initial_point
 from .run import run
 
-__all__ = ["FASTEST_HISTORY", "race", "run_fastest_k"]
-
 FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])
 CLOCK = 2  # purposes of the streams of a replica
 

@@ -14,8 +14,6 @@ from ..core import require
 from ..core.arguments import finite_number
 from .history import DONE, MISSED, REACHED, SPENT, ended
 
-__all__ = ["Targets", "read_targets"]
-
 GOALS = ("gap", "f", "gradient_norm")
 BUDGETS = {"bits": "payload_bits_up", "seconds": "seconds", "samples": "samples", "rounds": "rounds"}
 ALLOWED = f"a number, the gap f - f*, or a dict with some of {', '.join((*GOALS, *BUDGETS))}"

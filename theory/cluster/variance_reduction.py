@@ -21,8 +21,6 @@ from ..problems.constants import max_lipschitz, strong_convexity
 from .cr_psgd_catalyst import start_at
 from .run import run
 
-__all__ = ["qsvrg"]
-
 
 def qsvrg(
     problem: Any,

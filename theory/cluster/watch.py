@@ -24,8 +24,6 @@ from ..core.waiting import AT_RECORDS, PRESENT, wait
 from .checkpoints import Interrupted
 from .machines import place_of
 
-__all__ = ["PATIENCE", "Watch", "abort_on_error", "abort_unless_all_raise"]
-
 PATIENCE = 600.0  # seconds after which a job ends that waits for a rank
 ANNOUNCED, TOLD = 8.0, 10.0  # seconds of waiting after which a rank tells the others, and the user
 AGAIN = 5.0  # between two announcements, so that one that came late is heard

@@ -23,9 +23,6 @@ from ..problems.layer_slices import initial_point, layer_shapes, layers
 from ..problems.network import TANH, TwoLayer
 from .shard import slice_edges
 
-__all__ = ["ZeroRun", "run_zero"]
-
-
 ADAM = Adam()
 KEPT = ("parameters", "gradients", "optimizer", "memory")
 

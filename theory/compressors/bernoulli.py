@@ -14,8 +14,6 @@ from ..core.vectors import entry, length
 from .kernels.coo import CountedPositions, Entries, entries_bits
 from .registry import register
 
-__all__ = ["Bernoulli", "Ultra"]
-
 
 @inherits(Entries, CountedPositions)
 @setting

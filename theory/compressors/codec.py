@@ -17,8 +17,6 @@ from .checks import check_compressor
 from .closed_forms import check
 from .numpy_function import WIRE, FunctionCompressor, check_parts
 
-__all__ = ["compress", "decode", "encode"]
-
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 ROOM = 16  # numbers that a foreign message may allocate per coordinate that the receiver allows
 SPARE_ROOM = 2**20  # and in addition: a sketch does not shrink with its vector

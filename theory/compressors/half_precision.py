@@ -22,8 +22,6 @@ from .kernels.norms import norm_of
 from .kernels.reference import uniforms
 from .registry import register
 
-__all__ = ["HalfPrecision"]
-
 f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
 
 TOP = 14  # exponent that the largest entry gets

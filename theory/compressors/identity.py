@@ -13,8 +13,6 @@ from .kernels.coo import add_entries, read_pairs, read_positions, write_pairs, w
 from .kernels.selection import nonzeros
 from .registry import register
 
-__all__ = ["Identity"]
-
 COUNT_BITS = 32
 
 

@@ -22,21 +22,6 @@ from ..wire.bits import bits_for, read_array, write_array
 from ..wire.descriptor import register_code
 from ..wire.elias import omega_length
 
-__all__ = [
-    "PACKED",
-    "RANS",
-    "Elias",
-    "LevelCode",
-    "Packed",
-    "check_code",
-    "expected_code_bits",
-    "in_pieces",
-    "code_bits",
-    "longest_levels",
-    "read_levels",
-    "write_levels",
-]
-
 LevelCode: TypeAlias = Any  # the annotation tells frames that the field is a code
 PIECE = 5120  # levels that are read together and fit in cache: whole bytes in any width
 

@@ -20,8 +20,6 @@ from .base import fixed_bits
 from .kernels.norms import norm_of
 from .registry import register
 
-__all__ = ["LloydMax"]
-
 f64, i32 = np.float64, np.int32
 
 # the positive levels of 1, 2, 3, ... bits, one after the other: those of b bits begin at 2^(b - 1) - 1

@@ -14,8 +14,6 @@ from .closed_forms import delta, expected_nonzeros, expected_payload_bits, omega
 from .identity import COUNT_BITS, Identity
 from .registry import register
 
-__all__ = ["Lossless"]
-
 
 @setting
 class Lossless(NamedTuple):

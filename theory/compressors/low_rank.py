@@ -30,8 +30,6 @@ from .kernels.linear_algebra import orthonormalize, room
 from .kernels.spectral import check_shape, require_shape, squarest
 from .registry import register
 
-__all__ = ["PowerSGD"]
-
 
 @setting
 class PowerSGD(NamedTuple):

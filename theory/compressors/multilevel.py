@@ -19,8 +19,6 @@ from .kernels.coo import add_entries, read_positions, write_positions
 from .kernels.norms import norm_of
 from .registry import register
 
-__all__ = ["Multilevel"]
-
 f64, u32 = np.float64, np.uint32
 
 

@@ -25,8 +25,6 @@ from .qsgd import round_at_random
 from .registry import register
 from .scaled_levels import TILE, Quantizer, ScaleAndLevels
 
-__all__ = ["Natural", "NaturalDithering"]
-
 f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
 
 

@@ -15,8 +15,6 @@ from .base import accumulate, capacity, compress_into, max_payload_bits, pack, p
 from .closed_forms import delta, omega
 from .lossless import Lossless
 
-__all__ = ["FunctionCompressor", "compressor"]
-
 WIRE = Lossless()  # the encoding of its vectors
 
 

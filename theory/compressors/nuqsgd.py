@@ -18,8 +18,6 @@ from .qsgd import round_at_random
 from .registry import register
 from .scaled_levels import Quantizer, ScaleAndLevels
 
-__all__ = ["NUQSGD", "NUQSGDReleased"]
-
 
 @inherits(GeometricLevels, Quantizer, ScaleAndLevels)
 @setting

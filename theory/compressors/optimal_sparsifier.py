@@ -30,8 +30,6 @@ from .kernels.selection import list_at_least
 from .qsgd import round_up
 from .registry import register
 
-__all__ = ["OptimalSparsifier"]
-
 f64, i64, u32, u64 = np.float64, np.int64, np.uint32, np.uint64
 
 LANES = 32  # partial sums

@@ -16,8 +16,6 @@ from .kernels.coo import add_entries
 from .registry import register
 from .sparsifiers import KEY_BITS
 
-__all__ = ["PermK"]
-
 
 @setting
 class PermK(NamedTuple):

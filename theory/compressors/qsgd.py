@@ -28,8 +28,6 @@ from .level_codes import PACKED, Elias, LevelCode, check_code, expected_code_bit
 from .registry import register
 from .scaled_levels import TILE, Quantizer, ScaleAndLevels
 
-__all__ = ["QSGD", "qsgd_bits"]
-
 f64, i32, u32, u64 = np.float64, np.int32, np.uint32, np.uint64  # in kernels float() keeps float32
 
 PIECE = 32  # coordinates that are rechecked together, if one of them may need it

@@ -15,8 +15,6 @@ from .checks import check_kept
 from .kernels.coo import pack_positions, unpack_positions
 from .registry import register
 
-__all__ = ["RandomBlock"]
-
 
 @setting
 class RandomBlock(NamedTuple):

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from ..wire.descriptor import register_wire
 
-__all__ = ["compressor_examples", "register", "registered"]
-
 _examples: dict[type, Callable[[int], list]] = {}
 
 

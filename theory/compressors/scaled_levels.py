@@ -17,8 +17,6 @@ from ..wire.bits import read_float, write_float
 from . import base
 from . import level_codes as codes
 
-__all__ = ["BLOCK", "TILE", "Quantizer", "ScaleAndLevels"]
-
 f64, i32 = np.float64, np.int32  # in kernels float() keeps float32
 
 TILE = 1024  # coordinates whose random bits are drawn together, four per draw

@@ -19,8 +19,6 @@ from .base import fixed_bits
 from .kernels.norms import AHEAD, norm_of
 from .registry import register
 
-__all__ = ["ScaledSign", "Sign", "majority_vote"]
-
 f64 = np.float64  # in kernels float() keeps float32
 
 LANES = 32  # partial sums of absolute values

@@ -26,8 +26,6 @@ from .checks import check_dimension
 from .kernels.reference import random_bits
 from .registry import register
 
-__all__ = ["BALANCED", "FIXED", "FRESH", "CountSketch"]
-
 f64, i64, u32, u64 = np.float64, np.int64, np.uint32, np.uint64
 
 FRESH, FIXED, BALANCED = 0, 1, 2

@@ -42,8 +42,6 @@ from .kernels.spectral import (
 from .qsgd import scale_for
 from .registry import register
 
-__all__ = ["BestRank", "QuantizedSpectrum", "SpectralAtomo"]
-
 
 @setting
 class SpectralAtomo(NamedTuple):

@@ -22,8 +22,6 @@ from .qsgd import draw_levels, round_at_random, round_up
 from .registry import register
 from .scaled_levels import Quantizer, ScaleAndLevels
 
-__all__ = ["ClippedTernGrad", "TernGrad", "Ternary"]
-
 wanted_scale = generic("wanted_scale", "wanted_scale(c, state, v) -> float: the scale C before it is rounded up.")
 
 

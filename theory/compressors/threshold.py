@@ -14,8 +14,6 @@ from .kernels.norms import norm_of
 from .kernels.selection import list_at_least
 from .registry import register
 
-__all__ = ["Threshold"]
-
 
 @inherits(Entries, CountedPositions)
 @setting

@@ -14,8 +14,6 @@ from ..wire.signs import fill_signs
 from .registry import register
 from .sign import Signs, choose, count_signs
 
-__all__ = ["TwoScaleSign"]
-
 f64, u32 = np.float64, np.uint32  # in kernels float() keeps float32
 
 LANES = 16  # partial sums of each sign

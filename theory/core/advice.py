@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-__all__ = ["advise", "outside"]
-
 # modules between the caller and the check
 ON_THE_WAY = (
     ".core.settings",

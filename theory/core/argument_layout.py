@@ -20,8 +20,6 @@ from numba.extending import intrinsic
 
 from .compile_cache import kernel, no_refcount, uncounted
 
-__all__ = ["at", "check_layout", "compiled_for", "encode", "encoded", "encoder_of"]
-
 
 @functools.cache
 def encoder_of(tp: Any) -> tuple[Callable[[Any, list], None], str]:

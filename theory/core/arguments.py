@@ -12,19 +12,6 @@ from numpy.typing import DTypeLike
 
 from .settings import is_whole, require
 
-__all__ = [
-    "LARGEST_BATCH",
-    "MANY",
-    "MOST",
-    "finite_number",
-    "flag",
-    "float_type",
-    "is_whole",
-    "real_array",
-    "squarable",
-    "whole_number",
-]
-
 MOST = 2**53  # float64, in which costs are tallied, has every integer up to here
 LARGEST_BATCH = 10**8  # gradients of a worker in a step: more is a mistake
 MANY = 2**24  # workers, replicas, threads: each has arrays of its own

@@ -20,8 +20,6 @@ from numba import types
 from .fingerprints import generics, name_of
 from .numba_private import NEWEST, OLDEST, Compiler, JITCodeLibrary, compile_result, ir, llvm
 
-__all__ = ["OPTIONS", "Recorded", "callee_of", "choices_of", "rebuild_callee", "stand_in"]
-
 
 class Recorded(Compiler):
     """Numba's compiler; the library that it makes knows which implementations it called and what it was compiled from.

@@ -16,8 +16,6 @@ from numba import types
 from .fingerprints import NAME
 from .numba_private import Listener, register
 
-__all__ = ["SHARED", "tell", "when_compiling"]
-
 BETWEEN = 4.0  # seconds between two lines
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")  # what launchers tell a process
 SHARED = "what all methods share"

@@ -16,8 +16,6 @@ import numpy as np
 from .fingerprints import PACKAGE
 from .mapped import map_of
 
-__all__ = ["digest", "digest_and_unknown"]
-
 # the package's own code has a digest of its own in a run's description, and libraries have versions
 LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic, np.dtype, enum.Enum)

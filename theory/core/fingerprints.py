@@ -24,8 +24,6 @@ from numba import types
 
 from .numba_private import Dispatcher, Intrinsic
 
-__all__ = ["NAME", "PACKAGE", "Node", "code_text", "file_of", "generics", "name_of", "node", "reached", "state_of"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 NAME = __name__.partition(".")[0]
 LITERALS = (bool, int, float, complex, str, bytes, type(None), type(...))

@@ -32,8 +32,6 @@ from .fingerprints import file_of, generics, name_of
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
 
-__all__ = ["GenericFunction", "generic", "inherits", "python_generic", "registers"]
-
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Handle", "inside", "read_only", "writable"]
-
 
 class Handle:
     """Stands for something that the run keeps; it has no field that could be replaced.

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["Stopped", "Stretches", "in_threads", "uninterrupted"]
-
 PAUSE = 0.5  # seconds of a stretch
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["KnownRows", "Mapped", "known_rows", "map_file", "map_of"]
-
 
 class KnownRows(NamedTuple):
     """What is known of the rows whose entries are a checked map: that they are finite, and these.

@@ -7,8 +7,6 @@ import numpy as np
 from .compile_cache import kernel
 from .random import integer
 
-__all__ = ["shuffle"]
-
 
 @kernel
 def shuffle(order: np.ndarray, stream: np.uint64) -> None:

@@ -21,8 +21,6 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_root", "private_folder", "read", "say_once", "unsafe", "write"]
-
 MAGIC = b"theory file 1\n"
 PARTS = ("compiled", "data")  # folders of the root, checked with it
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 
-__all__ = ["spare_cores", "usable_cores"]
-
 
 def usable_cores() -> int:
     """Number of cores that this process may use."""

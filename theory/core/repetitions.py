@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["SHOWN_LEVEL", "Spread", "spread"]
-
 SHOWN_LEVEL = 0.95  # of the intervals in tables and figures
 
 

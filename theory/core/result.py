@@ -15,8 +15,6 @@ from .run_state import State, entries_of, manifest_of, state_from
 from .settings import require
 from .stored_arrays import MANIFEST, DamagedError, fetch, read_listed, store
 
-__all__ = ["History", "Result", "collection", "load_result", "save_several"]
-
 PLAIN = (bool, int, float, str, type(None))
 
 SHOWN = ("step", "samples", "rounds", "payload_bits_up", "payload_bits_down", "seconds", "f", "gradient_norm")

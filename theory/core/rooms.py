@@ -7,8 +7,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["lists_itself"]
-
 
 class ListedRoom(ModuleType):
     """A package that, when called, lists what it has."""

@@ -15,8 +15,6 @@ import numpy as np
 from .settings import require
 from .stored_arrays import fetch
 
-__all__ = ["Piece", "State", "entries_of", "manifest_of", "state_from"]
-
 
 class Piece(NamedTuple):
     """A part of a named array: rows ``first``, ``first + 1``, ... along ``axis``; ``shared``: all processes have it."""

@@ -22,8 +22,6 @@ import numpy as np
 
 from .settings import require
 
-__all__ = ["DamagedError", "add", "begin", "fetch", "foreign", "read_listed", "read_manifest", "seal", "store"]
-
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
 OWN = re.compile(rf"{re.escape(MANIFEST)}|(rank\d{{5}}-)?\d{{4,}}\.npy")  # names of files in one that is whole

@@ -31,8 +31,6 @@ from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, nod
 from .numba_private import NullCache, config, dumps, llvm, runtime
 from .private_files import cache_root, read, say_once, unsafe, write
 
-__all__ = ["Stored", "external", "loaded_files", "prune"]
-
 FORMAT = 2  # of a file
 DAY = 86_400.0
 KEPT_DAYS, KEPT_BYTES, KEPT_STATES = 60.0, 2**30, 8  # how long and how much is kept; states of one kernel's source

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from .generics import generic
 
-__all__ = ["add_entry", "dense_part", "entry", "length", "scale_of"]
-
 
 def _entry(v, j):
     return v[j]

@@ -6,8 +6,6 @@ import os
 import time
 from typing import Any, NamedTuple
 
-__all__ = ["AT_RECORDS", "IN_ROUNDS", "LONG", "PRESENT", "Patience", "collective", "wait"]
-
 
 class Patience(NamedTuple):
     """How to wait: so many polls, between which others may run, then naps of so many seconds between polls."""

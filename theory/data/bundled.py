@@ -9,8 +9,6 @@ import numpy as np
 
 from .dataset import DataError
 
-__all__ = ["breast_cancer", "diabetes", "digits", "digits_10", "rcv1", "two_classes"]
-
 POSITIVE_TOPICS, NEGATIVE_TOPICS = ("CCAT", "ECAT"), ("GCAT", "MCAT")
 
 

@@ -20,8 +20,6 @@ import scipy.sparse as sp
 
 from ..core.private_files import cache_root, private_folder, say_once, unsafe
 
-__all__ = ["data_folder", "entry_name", "load_entry", "state_of", "store_entry"]
-
 PART = 1 << 16  # bytes
 FORMAT = 1  # increase it when the files below or the result of the parser change
 

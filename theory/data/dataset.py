@@ -12,9 +12,6 @@ from ..core.arguments import is_whole, squarable
 from ..core.mapped import known_rows
 from .numbers import real_rows, text_labels
 
-__all__ = ["DataError", "Dataset", "make_dataset", "map_labels", "require_binary"]
-
-
 UNSCALED = 1e4  # ratio of the scales of two columns from which on there is a warning
 
 

@@ -9,8 +9,6 @@ import scipy.sparse as sp
 
 from .dataset import DataError, Dataset, require_binary
 
-__all__ = ["REAL", "Statistics", "describe", "outlines"]
-
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the non-zeros of a row
 VALUE_LEVELS = (0.05, 0.5, 0.95)  # of the values
 RANKS = (1, 10, 100, 1_000, 10_000)  # of the column frequencies

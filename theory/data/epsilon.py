@@ -22,8 +22,6 @@ from .dataset import DataError
 from .svmlight import in_order
 from .twin import draw_array, normals, order, uniforms
 
-__all__ = ["NAME", "SEED", "Correlated", "generate", "in_parts"]
-
 NAME = "epsilon-like (synthetic)"
 COLUMNS = 2_000
 SEED = 2008  # the year of the challenge

@@ -19,8 +19,6 @@ from .dataset import DataError, Dataset, make_dataset
 from .shard_files import is_shard_folder, open_shards
 from .svmlight import MAX_INDEX, read_svmlight
 
-__all__ = ["NAMES", "load_data"]
-
 log = logging.getLogger("theory.data")
 
 NAMES = ("rcv1-like", "rcv1", "epsilon-like", "breast_cancer", "digits", "digits-10", "diabetes")

@@ -12,8 +12,6 @@ from .dataset import DataError, Dataset
 from .load import cached
 from .svmlight import read_svmlight
 
-__all__ = ["rcv1_topics", "read_multilabel"]
-
 TOPICS = {
     "C": 34,
     "E": 26,

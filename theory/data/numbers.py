@@ -9,8 +9,6 @@ import scipy.sparse as sp
 
 from ..core.arguments import as_given, real_array
 
-__all__ = ["real_rows", "require_valid", "text_labels"]
-
 
 def real_rows(name: str, X: Any, error: type[Exception] = ValueError) -> Any:
     """A matrix of real numbers in float64, sparse or not; of a data frame, a column of something else is named."""

@@ -26,8 +26,6 @@ from ..core.private_files import unsafe
 from ..core.stored_arrays import MANIFEST, DamagedError, read_manifest
 from .dataset import DataError, Dataset
 
-__all__ = ["FORMAT", "VERSION", "ShardFolder", "digests", "is_shard_folder", "open_shards"]
-
 FORMAT, VERSION = "theory shards", 1  # increase the version when the files below change
 PIECE = 1 << 22  # bytes that are read at a time to be checked
 AGAIN = "make the shards again (th.shard, or python -m theory.experiment shard)"

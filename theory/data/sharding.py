@@ -20,8 +20,6 @@ from .load import NAMES, file_options, load_data, require_known, title_of
 from .shard_files import FORMAT, TYPES, VERSION, digests, open_shards
 from .svmlight import Rows, in_order, rows_of_file
 
-__all__ = ["FULL_SIZE", "shard"]
-
 FULL_SIZE = {"rcv1-like": 804_414, "epsilon-like": 400_000}  # rows of RCV1-v2 and of epsilon
 LABELS = 3  # different ones that are counted: with more than two they stay as they are
 CHUNK = 1 << 18  # labels that are changed at a time

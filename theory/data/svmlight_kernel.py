@@ -6,8 +6,6 @@ import numpy as np
 
 from ..core import kernel
 
-__all__ = ["BAD_LABEL", "BAD_PAIR", "BAD_VALUE", "FINE", "INDEX_BELOW", "INDEX_PAST", "NOT_FINITE", "number", "parse"]
-
 TAB, NEWLINE, RETURN, SPACE, HASH, PLUS, MINUS, DOT, COLON, ZERO, NINE = b"\t\n\r #+-.:09"
 LARGE_A, LARGE_E, LARGE_Z, SMALL_A, SMALL_E, SMALL_Z, Q, I, D = b"AEZaezqid"
 

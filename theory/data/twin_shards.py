@@ -16,8 +16,6 @@ from .load import load_data, on_all
 from .shard_files import is_shard_folder
 from .sharding import FULL_SIZE, shard
 
-__all__ = ["full_size"]
-
 NAME = "rcv1-like"
 
 

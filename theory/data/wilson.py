@@ -9,8 +9,6 @@ from ..core.arguments import is_whole
 from ..core.random import key
 from .dataset import DataError, Dataset, make_dataset
 
-__all__ = ["wilson_data"]
-
 
 def wilson_data(rows: int, seed: int = 0) -> tuple[Dataset, Dataset]:
     """Training and held-out data of ``rows`` points each in 12 ``rows`` dimensions, after Wilson et al. (2017).

@@ -13,8 +13,6 @@ from ..reporting.terminal import line_width
 from .records import Record
 from .theorems import Constants
 
-__all__ = ["goal_table", "repetitions"]
-
 
 def repetitions(record: Record) -> dict[str, list[str]]:
     """The labels of the runs that differ in their seed alone, by the label of the first."""

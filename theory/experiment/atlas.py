@@ -22,8 +22,6 @@ from ..reporting.files import write_whole
 from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
 from ..worst.cases import RECORDS
 
-__all__ = ["Entry", "atlas_rows", "show_atlas", "solve_cases", "table"]
-
 CLASSES = {  # what a theorem's setting says of the functions
     "Polyak-Łojasiewicz": r"PL\b|Polyak|\|\|grad f\|\|\^2 >= mu",
     "strongly convex": r"strongly[ -]convex",

@@ -13,8 +13,6 @@ from .configuration import Cell, Configuration
 from .records import Record
 from .theorems import Constants
 
-__all__ = ["Exchange", "calibration_text", "compare_exchange", "exchange_text"]
-
 UNITS = {"alpha": ("us a message", 1e6), "beta": ("ns a byte sent", 1e9), "gamma": ("ns a byte added", 1e9)}
 
 

@@ -19,8 +19,6 @@ from ..core.processors import usable_cores
 from ..reporting.progress import Progress
 from .processes import each
 
-__all__ = ["COMMON", "NoSuchJob", "chosen", "jobs", "warm"]
-
 COMMON = "common"
 FIRST = "EntropyCoded logistic-sparse Composed sparse-rows Residual Bucketed lock-free NUQSGD CountSketch QSGD".split()
 # the slowest jobs; the first one compiles what jobs on sparse rows share

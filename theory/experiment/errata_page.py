@@ -9,8 +9,6 @@ from ..claims import Verification, find_claim, list_claims
 from .claim_citation import checks_of, command, display, plain
 from .ledger_page import CARE, witness
 
-__all__ = ["NAMES", "PAGES", "errata", "refuted_claims"]
-
 COMMAND = "make claims"
 NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
 WORDS = {  # relation to the source, and how the statement and what holds instead are introduced

@@ -15,8 +15,6 @@ from .ranks import from_root
 from .records import Record
 from .records import read_record as read_run
 
-__all__ = ["Figure", "chosen", "draw_figures", "flagship_found", "known_figures", "own_records", "plan_text"]
-
 
 class Figure(NamedTuple):
     """One figure of the folder.

@@ -7,8 +7,6 @@ from typing import Any
 
 from .ledger_page import counted
 
-__all__ = ["badge"]
-
 HEIGHT, PAD, LETTER = 20, 7, 6.1  # pixels; the mean width of a letter, which `textLength` then enforces
 GOOD, BAD, HEAD = "#00614a", "#a8071a", "#3b434c"
 

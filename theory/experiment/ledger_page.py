@@ -23,8 +23,6 @@ from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
 from .claim_citation import SIGNS, Origin, as_link, bibtex_of, command, is_difference, markdown_of, record_of
 
-__all__ = ["CARE", "SOURCES", "alarms", "counted", "number", "page", "theorems", "witness"]
-
 TEMPLATE = Path(__file__).with_name("ledger_page.html")
 CARE = {  # how a refuted statement is known
     "in print": "",

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from ..core import require
 from ..reporting.terminal import line_width
 
-__all__ = ["Entry", "Listing", "graphs", "listing", "search", "servers"]
-
 INDENT = 22  # of what stands beside a name
 FOUND = 20  # entries that a search returns
 STEM = 5  # letters of a word that have to agree, so that "reduction" finds "reduced"

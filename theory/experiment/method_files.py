@@ -9,8 +9,6 @@ from typing import Any
 
 from ..reporting.files import ConfigurationError, FileRefused, run_file
 
-__all__ = ["file_methods", "is_file", "method_of_file", "named_in"]
-
 
 def is_file(name: str) -> bool:
     """Whether a name is the path of a Python file, with or without the name of one of its methods."""

@@ -20,8 +20,6 @@ from ..core import require
 from ..core.settings import field_types
 from ..reporting.files import ConfigurationError, nearest
 
-__all__ = ["Written", "class_names", "is_written", "split_names", "written_method"]
-
 ALIASES = {
     "memory": "ErrorFeedback",
     "partial": "PartialErrorFeedback",

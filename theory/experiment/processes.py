@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-__all__ = ["each"]
-
 LIFE = 16  # items per process: Numba's memory for loaded code accumulates
 
 

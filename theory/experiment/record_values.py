@@ -28,8 +28,6 @@ import numpy as np
 
 from ..studies.shared.entry_keys import slug
 
-__all__ = ["KeyRefused", "Records", "fill", "keys_of", "look_up"]
-
 KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=][a-z0-9-]+)*|bound:\w+\([^()]*\)"
 TEMPLATE = re.compile(r"\{([^{}]*\b(?:study|claim|bound):[^{}]*):([^{}:]*)\}")
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")

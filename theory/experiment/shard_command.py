@@ -9,8 +9,6 @@ from ..reporting.progress import Progress
 from .command_parser import PROGRAM, parser_of, say
 from .ranks import from_root
 
-__all__ = ["shard"]
-
 
 def shard(argv: list[str], comm: Any) -> int:
     """Run the command; return the exit code."""

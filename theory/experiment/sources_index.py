@@ -19,19 +19,6 @@ from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
 from .record_values import KeyRefused, Records, fill, keys_of, statement
 
-__all__ = [
-    "ORDER",
-    "RELATIONS",
-    "Entry",
-    "Judged",
-    "Piece",
-    "complaints",
-    "judge_index",
-    "judged",
-    "read_index",
-    "show_index",
-]
-
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
 # From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.

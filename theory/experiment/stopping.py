@@ -10,8 +10,6 @@ import numpy as np
 from ..reporting.files import ConfigurationError
 from .records import file_name
 
-__all__ = ["Stopping", "Watcher"]
-
 
 class Stopping(NamedTuple):
     """The flags ``--checkpoint``, ``--every``, ``--resume`` and ``--patience``.

@@ -8,8 +8,6 @@ from typing import Any
 
 from .ranks import from_root, shared_out
 
-__all__ = ["study_all"]
-
 
 def study_all(
     experiments: Any, quick: bool, figures: Any, markdown: Any, say: Callable[[str], object], comm: Any = None

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 from ..plots.text import number, text_table
 from ..reporting.terminal import line_width
 
-__all__ = ["compression_ratio", "gradient_numbers", "stated_ratio", "variance_text"]
-
 HEAD = (
     ("", "sigma^2", "B_D", "largest", "batch", "error of a message", "", ""),
     ("method", "at the end", "at the end", "batch", "used", "measured", "stated", ""),

@@ -10,8 +10,6 @@ import numpy as np
 from .audit_tables import law_table, lay_out, sheet, wire_table
 from .intervals import Interval
 
-__all__ = ["Audit", "AuditTable", "InputRow", "Timing", "Wire", "Worst"]
-
 ROUNDING = 1e-14  # a squared relative bias below this is rounding to float32, not bias
 
 

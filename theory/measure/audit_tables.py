@@ -14,8 +14,6 @@ NO_MESSAGES = (
 
 UNLIMITED = 10**6  # columns of a file
 
-__all__ = ["law_table", "lay_out", "name_of", "sheet", "wire_table"]
-
 
 def name_of(c: Any) -> str:
     """A setting as a string, without fields that have their default value.

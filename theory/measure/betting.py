@@ -10,8 +10,6 @@ import numpy as np
 from ..core import require
 from .intervals import LEVEL, Interval
 
-__all__ = ["betting_interval"]
-
 LARGEST = 0.5  # share of the capital that is bet at most: the factor of a step stays above 1/2
 HALVINGS = 60  # of the range, when the ends are searched
 

@@ -30,8 +30,6 @@ from .intervals import mean_interval
 from .monte_carlo import moments
 from .search import worst_vectors
 
-__all__ = ["audit"]
-
 CONFIRM = 4  # factor of the number of samples to confirm a fault
 LEAST, MOST = 128, 4096  # default samples for an input
 EFFORT = (100, 4000)  # default number of vectors that a search tries

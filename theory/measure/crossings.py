@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["common_goal", "reached"]
-
 
 def reached(position: Any, gap: Any, goal: float) -> float:
     """First position at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.

@@ -20,8 +20,6 @@ from ..core.random import bits as random_bits
 from ..core.random import key
 from ..wire.frame import open_frame
 
-__all__ = ["Damage", "fuzz"]
-
 GUARD = 64  # guard entries on each side of each array
 LONGER = 8  # bytes by which a message may grow
 MARK = 0x5A5A5A  # a float32, too

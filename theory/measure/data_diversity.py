@@ -12,8 +12,6 @@ from ..core import kernel, require
 from ..problems.constants import largest_eigenvalue, one_thread
 from ..problems.matrix import row_norm2, to_scipy
 
-__all__ = ["DiversityFloor", "conflict_degree", "diversity_floor"]
-
 
 class DiversityFloor(NamedTuple):
     """Lower bounds of B_D at every point, from the data alone.

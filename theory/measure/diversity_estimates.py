@@ -21,8 +21,6 @@ from ..problems.multinomial import Softmax, add_outer, residuals, scores
 from ..problems.row_blocks import check_same, mean_over_rows
 from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
 
-__all__ = ["Diversity", "DiversityAlong", "DiversityIntervals", "diversity", "diversity_along"]
-
 SYMBOLS = {"diversity": "Delta", "batch_bound": "B_D", "second_moment": "M^2", "gradient_squared": "||g||^2"}
 GROUPS = 64  # of samples: an interval is computed from their independent estimates
 

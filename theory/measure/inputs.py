@@ -19,8 +19,6 @@ import numpy as np
 from ..core import require
 from ..core.random import key
 
-__all__ = ["INPUTS", "input_vectors"]
-
 REAL = "rcv1_subsets_binary.svm.bz2"
 L2 = 1e-4
 NEAR = 1e-3  # the gap f - f* that defines "near x*", relative to f(0)

@@ -10,8 +10,6 @@ import numpy as np
 from ..compressors.codec import encode
 from ..wire.frame import open_frame
 
-__all__ = ["Deflated", "empirical_entropy", "zlib_bits"]
-
 
 class Deflated(NamedTuple):
     """Bits after zlib: of the packed payload, and of the vector as float32.

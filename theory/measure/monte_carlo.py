@@ -17,8 +17,6 @@ from ..core.processors import spare_cores
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
 
-__all__ = ["Moments", "moments"]
-
 COLUMNS = ("error", "second", "along", "cross", "nonzeros", "bits")
 
 

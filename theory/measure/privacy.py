@@ -5,8 +5,6 @@ from __future__ import annotations
 from ..core import require
 from ..core.arguments import finite_number, whole_number
 
-__all__ = ["sampled_privacy"]
-
 MISSING = "dp-accounting, which accounts for chance, is not installed (pip install 'theory[privacy]')"
 
 

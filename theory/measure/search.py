@@ -17,8 +17,6 @@ from ..compressors.numpy_function import FunctionCompressor
 from ..core.random import derive, key
 from .monte_carlo import COLUMNS, one_by_one, sample, sample_function
 
-__all__ = ["Found", "known_worst", "worst_vectors"]
-
 PARENTS = 3  # number of starts that are improved
 FRESH = 64  # turns after which the random numbers change, and the child has to beat the best one so far on new ones
 SURE = 8  # factor of the number of draws for that

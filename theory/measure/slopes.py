@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from ..core import require
 from .intervals import LEVEL, Interval, mean_interval
 
-__all__ = ["loglog_slope"]
-
 
 def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None, level: float = LEVEL) -> Interval:
     """Least-squares slope of log E y against log x.

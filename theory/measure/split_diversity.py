@@ -14,8 +14,6 @@ from ..problems.base import dimension, rows, value_and_gradient
 from ..problems.matrix import as_matrix, to_scipy
 from ..problems.row_blocks import rows_between
 
-__all__ = ["ClientDiversity", "client_diversity"]
-
 
 class ClientDiversity(NamedTuple):
     """How much the gradients of clients differ, weighted by their rows.

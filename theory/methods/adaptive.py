@@ -13,8 +13,6 @@ from ..core import require, setting, traits
 from ..problems.layer_slices import check_layers, layers
 from .types import Messages, Run, Vector
 
-__all__ = ["LAMB", "Adam", "check_moments"]
-
 
 def check_moments(rule: Any) -> None:
     """Reject factors of the moments and eps outside their domains."""

@@ -13,8 +13,6 @@ from .conef import ContractiveErrorFeedback
 from .feedback import ErrorFeedback
 from .sgd import ParallelSGD
 
-__all__ = ["conef_adam", "conef_lamb", "ef_adam", "ef_lamb"]
-
 
 def ef_adam(
     compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..core.bound_calls import at, operation
 
-__all__ = ["Adapt", "Moments", "Trust"]
-
 
 @operation
 class Moments(NamedTuple):

@@ -27,8 +27,6 @@ from .custom import check_method, method
 from .types import Run
 from .worker_times import Arrivals, FixedTime, ShiftedExponential, arrivals_of, draw_time, speeds_of
 
-__all__ = ["AsyncSGD", "arrivals"]
-
 CLOCKS = 2**33  # apart from the rounds, for which clients are chosen, and from coins
 LAWS = "ShiftedExponential(...), Pareto(...) or FixedTime(...)"
 

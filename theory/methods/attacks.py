@@ -24,8 +24,6 @@ from .robust import aggregate, decoded, move_robustly
 from .server import check_server, takes_the_step
 from .types import Messages, Run
 
-__all__ = ["ALIE", "Attack", "Attacked", "InnerProduct", "Mimic", "OneSided", "Scaling", "SignFlip"]
-
 forge = generic(
     "forge",
     "forge(attack, sent, weight, hostile): rewrite the rows of ``sent`` whose worker is ``hostile`` and acts (has a "

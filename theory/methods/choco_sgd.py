@@ -17,8 +17,6 @@ from .on_graphs import choco_step, on_graph
 from .sampling import Split
 from .types import Run
 
-__all__ = ["ChocoSGD"]
-
 
 @on_graph(copies=1)
 class ChocoSGD(NamedTuple):

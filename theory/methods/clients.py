@@ -32,8 +32,6 @@ from .server import Mean
 from .topology import ParameterServer
 from .types import Run, Vector
 
-__all__ = ["SCAFFOLD", "FedAvg", "FedProx"]
-
 
 def take_part(method: Any, run: Run) -> None:
     """Let the clients of this round act: all of them, or as many as the method says, drawn without replacement."""

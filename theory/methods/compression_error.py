@@ -12,8 +12,6 @@ from ..core.vectors import entry
 from .messages import SymbolRows, symbols_of
 from .rows import row_of
 
-__all__ = ["CompareMessages", "RestoreMessages"]
-
 
 @operation(kind=OTHER)
 class RestoreMessages(NamedTuple):

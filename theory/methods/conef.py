@@ -25,8 +25,6 @@ from .feedback import check_beta
 from .messages import payload_bytes
 from .types import Message, Run, Vector
 
-__all__ = ["ContractiveErrorFeedback", "check_error_compressor"]
-
 
 @setting
 class ContractiveErrorFeedback(NamedTuple):

@@ -11,8 +11,6 @@ from ..problems.matrix import as_matrix, to_scipy
 from ..problems.row_blocks import rows_between
 from .sampling import make_shards
 
-__all__ = ["WorkerConstants", "worker_constants"]
-
 
 class WorkerConstants(NamedTuple):
     """Constants of f, the weighted mean of the workers' f_i.

@@ -14,8 +14,6 @@ from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather
 from .types import Run
 
-__all__ = ["check_method", "check_share", "for_these_workers", "method"]
-
 T = TypeVar("T")
 PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
 DEFAULTS = {"server": Mean(), "topology": AllGather()}  # choices of ParallelSGD

@@ -23,8 +23,6 @@ from .theory_steps import covered
 from .types import Run
 from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
 
-__all__ = ["DASHA"]
-
 
 @traits(state=("g",), stores=(0, 2))
 @method

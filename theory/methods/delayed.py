@@ -27,8 +27,6 @@ from .schedules import Constant
 from .types import Message, Messages, Run
 from .under_way import travelling
 
-__all__ = ["DelayedSGD"]
-
 
 def longest_step(self: Any, problem: Any, workers: int) -> float:
     """Beyond it the steepest direction of a quadratic is unstable."""

@@ -10,8 +10,6 @@ from ..problems.base import support
 from ..problems.matrix import CSR
 from .feedback import has_memory
 
-__all__ = ["DenseStepWarning", "warn_of_dense_steps"]
-
 UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about as much as a sparse one
 
 

@@ -22,8 +22,6 @@ from .theory_steps import covered
 from .types import Run
 from .unbiased_steps import ROUNDING, step_of_theorem, theorem_constants
 
-__all__ = ["DCGD", "DIANA"]
-
 
 @method
 @traits(theorem=("dcgd_step", "1/(L + 2 omega L_max/N)"), theory_step=step_of_theorem)

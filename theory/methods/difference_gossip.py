@@ -23,8 +23,6 @@ from .sampling import Split
 from .schedules import InverseTime
 from .types import Run
 
-__all__ = ["DCDPSGD", "ECDPSGD"]
-
 
 @on_graph(copies=1)
 class DCDPSGD(NamedTuple):

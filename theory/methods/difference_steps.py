@@ -9,8 +9,6 @@ from ..problems.base import dimension, is_drawn, rows
 from .constants_of_workers import worker_constants
 from .schedules import Constant
 
-__all__ = ["Difference", "difference", "factors_of", "longest_step", "step_of_theorem"]
-
 
 class Difference(NamedTuple):
     """What the theorem of a method says on a problem.

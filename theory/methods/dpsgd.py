@@ -15,8 +15,6 @@ from .on_graphs import on_graph
 from .sampling import Split
 from .types import Run
 
-__all__ = ["DPSGD"]
-
 
 @on_graph()
 class DPSGD(NamedTuple):

@@ -22,8 +22,6 @@ from .difference_steps import Difference, difference, longest_step, step_of_theo
 from .sampling import Split
 from .types import Run
 
-__all__ = ["EF21", "EF21SGDM"]
-
 
 @traits(state=("g",), stores=(0, 1), listed=True, longest_step=longest_step)
 @method

@@ -25,8 +25,6 @@ from .difference_steps import Difference, difference, longest_step, step_of_theo
 from .sampling import Split
 from .types import Run
 
-__all__ = ["EF21BC", "EF21P"]
-
 
 @traits(state=("w",), stores=(0, 0), listed=True, longest_step=longest_step)
 @method

@@ -18,8 +18,6 @@ from .difference_steps import Difference, difference, factors_of, longest_step, 
 from .sampling import Split
 from .types import Run
 
-__all__ = ["EFBV"]
-
 
 @traits(state=("h",), stores=(0, 1), listed=True, longest_step=longest_step)
 @method

@@ -16,17 +16,6 @@ from ..core import require, setting, traits
 from .rates import Rate
 from .types import Message, Run, Vector
 
-__all__ = [
-    "ErrorFeedback",
-    "NoFeedback",
-    "check_beta",
-    "check_feedback",
-    "has_memory",
-    "keeps_the_rest",
-    "memory_bytes",
-    "step_factors",
-]
-
 
 @traits(sparse_rows=True)
 @setting

@@ -22,8 +22,6 @@ from .on_graphs import choco_step, on_graph
 from .schedules import Constant
 from .types import Run
 
-__all__ = ["ChocoGossip", "Gossip"]
-
 
 @on_graph(descends=False)
 class Gossip(NamedTuple):

@@ -18,8 +18,6 @@ from .on_graphs import on_graph
 from .sampling import Split
 from .types import Run
 
-__all__ = ["GradientTracking"]
-
 
 @on_graph(rows=2)
 class GradientTracking(NamedTuple):

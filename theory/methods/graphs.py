@@ -16,18 +16,6 @@ import numpy as np
 from ..core import require, setting
 from ..core.arguments import MANY, real_array, whole_number
 
-__all__ = [
-    "Complete",
-    "Edges",
-    "Hypercube",
-    "Mixing",
-    "MixingMatrix",
-    "Ring",
-    "Star",
-    "Torus",
-    "mixing",
-]
-
 CLOSE = 1e-12  # rounding errors of a matrix that somebody has computed
 
 

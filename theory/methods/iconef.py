@@ -22,8 +22,6 @@ from ..core import require, setting
 from .conef import ContractiveErrorFeedback, check_error_compressor
 from .messages import payload_bytes
 
-__all__ = ["ImprovedContractiveErrorFeedback"]
-
 
 @setting
 class ImprovedContractiveErrorFeedback(NamedTuple):

@@ -26,8 +26,6 @@ from .conef import check_error_compressor
 from .feedback import check_beta
 from .types import Message, Run, Vector
 
-__all__ = ["LinearSketchFeedback"]
-
 
 @setting
 class LinearSketchFeedback(NamedTuple):

@@ -30,8 +30,6 @@ from .sharded import Sharded
 from .topology import choose_topology
 from .types import Run, Vector
 
-__all__ = ["LocalSGD"]
-
 
 @traits(local_models=True)
 @setting

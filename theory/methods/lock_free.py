@@ -46,8 +46,6 @@ from .sampling import make_shards, new_order
 from .schedules import Last, as_step
 from .sgd import ParallelSGD, averaging
 
-__all__ = ["run_lock_free"]
-
 CLOCKS = ("thread", "shared")
 DONE, DIVERGED = 0, 2
 DEEPEST = 200.0  # -log of the scale of x at which x is rescaled

@@ -16,8 +16,6 @@ from .feedback import NoFeedback
 from .schedules import step_size
 from .server import Momentum, Projected, takes_the_step
 
-__all__ = ["LongStepWarning", "warn_of_long_steps"]
-
 GROWTH = 1e3  # a bound of the growth of E||x - x*||^2, up to which a decreasing step size may begin too long
 POINTS = 200  # at which a step size is looked at
 

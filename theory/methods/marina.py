@@ -24,8 +24,6 @@ from .sampling import Split
 from .types import Run
 from .unbiased_steps import step_of_theorem, theorem_constants
 
-__all__ = ["MARINA", "VRMARINA"]
-
 FULL = Identity()
 
 

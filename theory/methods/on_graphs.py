@@ -15,8 +15,6 @@ from ..problems.base import dimension
 from .custom import check_method, method
 from .graphs import Mixing, mixing
 
-__all__ = ["choco_step", "on_graph", "stored_bytes"]
-
 T = TypeVar("T")
 
 

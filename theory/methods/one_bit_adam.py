@@ -21,8 +21,6 @@ from .sampling import Split
 from .sgd import check_parts
 from .types import Run
 
-__all__ = ["OneBitAdam"]
-
 
 @method
 class OneBitAdam(NamedTuple):

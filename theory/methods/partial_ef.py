@@ -18,8 +18,6 @@ from ..core import setting
 from .feedback import check_beta
 from .types import Message, Run, Vector
 
-__all__ = ["PartialErrorFeedback"]
-
 
 @setting
 class PartialErrorFeedback(NamedTuple):

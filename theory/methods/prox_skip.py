@@ -24,8 +24,6 @@ from .schedules import step_size
 from .types import Run
 from .unbiased_steps import step_of_theorem
 
-__all__ = ["ProxSkip"]
-
 FULL = Identity()
 
 

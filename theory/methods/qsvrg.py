@@ -25,8 +25,6 @@ from .sampling import Split
 from .types import Run, Vector
 from .unbiased_steps import step_of_theorem
 
-__all__ = ["QSVRG"]
-
 FULL = Identity()
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from ..core import force_inline, kernel
 from .schedules import Constant, Last, averaging_weight, step_size
 
-__all__ = ["Column", "Rate", "Rates", "number_at", "rate_at"]
-
 KEPT = 4096  # number of cached constants: a round function may make a new one in every round
 STRETCH = 16384  # steps whose numbers are stored at a time, a power of two
 

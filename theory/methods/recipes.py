@@ -16,8 +16,6 @@ from .feedback import ErrorFeedback
 from .schedules import Constant, GrowingBatch, InverseTime
 from .sgd import ParallelSGD
 
-__all__ = ["cr_psgd", "mem_sgd"]
-
 ALPHA = 5.0  # Remark 2.5 of Mem-SGD
 CONDITION = "((alpha + 1) d/k + rho)/(rho + 1) <= shift, rho = 4 alpha/((alpha - 4) (alpha + 1)^2)"
 

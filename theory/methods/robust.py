@@ -23,8 +23,6 @@ from . import robust_kernels as kernels
 from .server import Mean, check_server, takes_the_step
 from .types import Messages, Run, Vector
 
-__all__ = ["Robust", "robust_mean"]
-
 aggregate = generic(
     "aggregate",
     "aggregate(rule, sent, n, t, out): out = the robust mean of the first n rows of ``sent``, which may be "

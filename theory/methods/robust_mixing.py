@@ -14,8 +14,6 @@ from . import robust_kernels as kernels
 from .robust import aggregate, check_bad, check_less_than_half, check_rule, decoded, move_robustly
 from .types import Messages, Run
 
-__all__ = ["NNM", "Bucketing", "CenteredClipping"]
-
 
 @setting
 class NNM(NamedTuple):

@@ -11,8 +11,6 @@ from . import robust_kernels as kernels
 from .robust import check_bad, check_less_than_half, decoded, move_robustly
 from .types import Messages, Run
 
-__all__ = ["GeometricMedian", "Krum", "Median", "MultiKrum", "TrimmedMean"]
-
 
 @setting
 class Median(NamedTuple):

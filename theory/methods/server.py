@@ -21,19 +21,6 @@ from typing import Any, NamedTuple
 from ..core import require, setting, traits
 from .types import Messages, Run
 
-__all__ = [
-    "Majority",
-    "Mean",
-    "Momentum",
-    "OuterStep",
-    "Projected",
-    "check_server",
-    "choose_server",
-    "server_bytes",
-    "server_state",
-    "takes_the_step",
-]
-
 
 @traits(sparse_rows=True, by_coordinate=True)
 @setting

@@ -20,8 +20,6 @@ from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
 from .types import Run, Vector
 
-__all__ = ["ParallelSGD", "averaging", "check_batch", "check_parts"]
-
 AVERAGES = ("last", "uniform", "quadratic")
 COMPRESS = ("full", "loss")
 EXCHANGES = ("auto", "gather", "reduce")

@@ -9,8 +9,6 @@ from .adaptive import Adam
 from .server import check_server, takes_the_step
 from .types import Messages, Run
 
-__all__ = ["Sharded"]
-
 
 @setting
 class Sharded(NamedTuple):

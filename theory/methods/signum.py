@@ -19,8 +19,6 @@ from .server import Majority, Mean
 from .sgd import AGGREGATIONS
 from .types import Run
 
-__all__ = ["Signum"]
-
 SIGN = Sign()
 
 

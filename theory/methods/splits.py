@@ -15,8 +15,6 @@ from ..data.twin import NAME as TWIN
 from ..data.twin import topics
 from .sampling import Split
 
-__all__ = ["split"]
-
 
 def split(
     data: Any,

@@ -20,8 +20,6 @@ from .conef import ContractiveErrorFeedback
 from .iconef import ImprovedContractiveErrorFeedback
 from .linear_sketch import LinearSketchFeedback
 
-__all__ = ["BiasedErrorCompressorWarning", "UnstableMemoryWarning", "frontier", "warn_if_unstable"]
-
 
 class UnstableMemoryWarning(UserWarning):
     """The memory of this run may grow without bound: kappa is not below 1."""

@@ -21,8 +21,6 @@ from .schedules import Constant, InverseTime, Last, as_step
 from .server import Mean, Projected
 from .sgd import ParallelSGD, averaging
 
-__all__ = ["NoTheoremError", "TheoryStep", "covered", "exact_gradients", "theory_step", "with_theory_step"]
-
 
 class NoTheoremError(ValueError):
     """No theorem of the package gives a step size for this method on this problem.

@@ -9,8 +9,6 @@ from ..compressors.base import opening, opening_is_maximum, quantize, summed
 from ..core import require, setting, traits
 from .types import Message, Messages, Run, Vector
 
-__all__ = ["AllGather", "AllReduce", "ParameterServer", "ReduceScatter", "choose_topology", "reduced"]
-
 
 @traits(sparse_rows=True)
 @setting

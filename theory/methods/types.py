@@ -16,7 +16,5 @@ if TYPE_CHECKING:
 else:
     Message = Messages = Phase = Run = Setup = Any
 
-__all__ = ["Message", "Messages", "Phase", "Run", "Scale", "Setup", "Vector"]
-
 Scale: TypeAlias = "Rate | float"
 Vector: TypeAlias = Any

@@ -10,8 +10,6 @@ from .constants_of_workers import WorkerConstants, worker_constants
 from .custom import for_these_workers
 from .schedules import Constant
 
-__all__ = ["ROUNDING", "step_of_theorem", "theorem_constants"]
-
 ROUNDING = 1e-9  # of a parameter that a theorem gives
 
 

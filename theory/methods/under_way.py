@@ -10,8 +10,6 @@ from typing import Any
 from ..core import require
 from .types import Message, Messages, Phase, Run
 
-__all__ = ["travelling"]
-
 
 @functools.singledispatch
 def way_of(transport: Any, run: Run, phase: Phase) -> Any:

@@ -11,8 +11,6 @@ from ..core import generic, kernel, require, setting
 from ..core.arguments import real_array
 from ..core.random import derive, uniform
 
-__all__ = ["Arrivals", "FixedTime", "Pareto", "ShiftedExponential", "arrivals_of", "draw_time", "speeds_of"]
-
 draw_time = generic(
     "draw_time",
     "draw_time(times, u, speed) -> float: seconds of a worker of this speed, for u uniform on [0, 1).",

@@ -32,9 +32,6 @@ from .figure_style import style
 from .step_choice import choose_steps
 from .text import bits, number, text_table
 
-__all__ = ["Comparison", "UnequalMethodsWarning", "compare"]
-
-
 TIE = " ≈"  # behind a value that is within noise of the lowest
 UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
 

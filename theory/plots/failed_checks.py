@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Came", "ExplainAsserts"]
-
 CLOSE = ("isclose", "allclose")
 SEEN_THROUGH = (*CLOSE, "abs", "len", "min", "max", "sum", "all", "any", "isnan", "isinf", "sorted", "type")
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from .figure_style import COLUMN, PAGE, colours, new_figure, style
 
-__all__ = ["draw_rows"]
-
 
 def draw_rows(edges: Any, shares: dict, ranks: Any, frequencies: dict) -> Any:
     """Density of the number of non-zeros per row, and column frequency against rank.

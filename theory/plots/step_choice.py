@@ -11,8 +11,6 @@ from ..core import require
 from ..methods.schedules import Constant
 from ..problems import lipschitz
 
-__all__ = ["Choice", "choose_steps"]
-
 LOW, HIGH = -12, 12  # exponents beyond which nobody looks
 
 

@@ -13,8 +13,6 @@ from ..data import DataError, Dataset, make_dataset
 from ..data.dataset import UNSCALED
 from .matrix import frozen
 
-__all__ = ["UnscaledDataWarning", "dataset", "label_of"]
-
 
 def label_of(data: Dataset) -> np.ndarray:
     """Name and notes of the data as bytes, which kernels can be given: a line each."""

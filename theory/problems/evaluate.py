@@ -11,8 +11,6 @@ from ..core import python_generic, require
 from ..core.random import derive, key
 from . import base
 
-__all__ = ["accuracy", "batch_gradient", "gradient", "sample_gradient", "value"]
-
 
 def point(problem: Any, x: ArrayLike) -> np.ndarray:
     """A checked copy of x, in the problem's type, or in float64 if x is float64."""

@@ -14,8 +14,6 @@ from .base import check_problem, dimension
 from .evaluate import gradient, value
 from .numpy_function import FunctionProblem
 
-__all__ = ["WrongGradientWarning", "check_gradient", "warn_of_wrong_gradient"]
-
 DIRECTIONS = ("all", "random")
 STEP = float(np.finfo(float).eps) ** (1.0 / 3.0)  # of central differences: errors of truncation and rounding are alike
 WRONG = 1e-3  # relative difference of two slopes above which a gradient is taken to be wrong

@@ -15,8 +15,6 @@ from .base import check_problem, dimension
 from .noisy_gradients import Diversified
 from .proximal_point import Proximal
 
-__all__ = ["check_layers", "initial_point", "layer_shapes", "layers", "slices_of"]
-
 
 @python_generic
 def layers(problem: Any) -> tuple[slice, ...]:

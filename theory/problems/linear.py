@@ -37,9 +37,6 @@ from .evaluate import point
 from .margins import check_l2, column_count, entry_type, linear_problem, name_of, notes_of, problem_repr, row_count
 from .matrix import CSR, as_matrix, frozen, matvec
 
-__all__ = ["Logistic", "Ridge", "logistic", "ridge"]
-
-
 # --- the two problems -----------------------------------------------------------------------------------------------
 
 

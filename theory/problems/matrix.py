@@ -18,21 +18,6 @@ from ..core.mapped import known_rows
 from ..core.vectors import add_entry
 from ..data.numbers import real_rows, require_valid
 
-__all__ = [
-    "CSR",
-    "add_row",
-    "as_matrix",
-    "gram_add",
-    "matvec",
-    "rmatvec_add",
-    "row_dot",
-    "row_norm2",
-    "shape",
-    "some_rows",
-    "squares_add",
-    "to_scipy",
-]
-
 
 @setting
 class CSR(NamedTuple):

@@ -30,8 +30,6 @@ from .matrix import shape as shape_of
 from .multinomial import MOST_CLASSES, add_outer, check_classes, log_sum, residuals, row_scores
 from .row_blocks import part_of_rows, rows_between
 
-__all__ = ["TwoLayer", "two_layer"]
-
 TANH, RELU = range(2)
 ACTIVATIONS = {"tanh": TANH, "relu": RELU}
 WIDEST = 65_536  # scratch of a gradient: two numbers per unit

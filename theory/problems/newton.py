@@ -16,8 +16,6 @@ from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
 from .row_blocks import blocks_of, check_same
 
-__all__ = ["solve"]
-
 SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
 ITERATIONS = 100  # maximum number of Newton steps; about ten are usual
 

@@ -38,17 +38,6 @@ from .constants import lipschitz, second_moment_and_norm2, strong_convexity
 from .margins import norm2
 from .row_blocks import rows_between
 
-__all__ = [
-    "Diversified",
-    "DropConnect",
-    "Langevin",
-    "QuantizedGradients",
-    "disturb",
-    "disturbed_moments",
-    "diversified",
-    "kept",
-]
-
 disturb = generic(
     "disturb",
     "disturb(mechanism, problem, i, stream, weight, x, out): out += weight * the disturbed gradient "

@@ -24,8 +24,6 @@ from .linear import Logistic, logistic
 from .margins import astype
 from .row_blocks import rows_between
 
-__all__ = ["NonconvexLogistic", "nonconvex_logistic"]
-
 
 @setting
 class NonconvexLogistic(NamedTuple):

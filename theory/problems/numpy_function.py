@@ -13,8 +13,6 @@ from ..core.random import generator
 from ..core.settings import wants_two
 from .base import add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 
-__all__ = ["FunctionProblem", "function"]
-
 EXACT, DRAWN, ROW, ALL_ROWS = range(4)  # what the gradient function returns
 
 

@@ -17,8 +17,6 @@ from ..core.arguments import finite_number, float_type
 from ..core.vectors import add_entry, entry
 from .quadratics import DrawnFields, add_noise, drawn, drawn_problem, noise_roots, trace
 
-__all__ = ["SineQuadratic", "SineValley", "sine_quadratic", "sine_valley"]
-
 
 @drawn_problem
 @setting

@@ -19,8 +19,6 @@ from .pl_examples import SineQuadratic, SineValley
 from .quadratics import Quadratic
 from .saturating import SaturatingQuadratic
 
-__all__ = ["PLConstant", "pl_constant"]
-
 ENTRIES = 2e7  # up to this many entries, the singular values of a matrix are computed
 GAP = 100.0  # a singular value must exceed its rounding error by this factor to count as non-zero
 

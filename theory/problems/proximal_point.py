@@ -26,8 +26,6 @@ from .margins import astype
 from .matrix import frozen
 from .row_blocks import rows_between
 
-__all__ = ["Proximal", "proximal"]
-
 
 @setting
 class Proximal(NamedTuple):

@@ -15,8 +15,6 @@ from .base import dimension, regularization, rows
 from .margins import astype
 from .matrix import frozen
 
-__all__ = ["DrawnFields", "Quadratic", "drawn_problem", "quadratic"]
-
 T = TypeVar("T")
 
 

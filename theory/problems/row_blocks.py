@@ -14,16 +14,6 @@ from ..core.waiting import IN_ROUNDS, wait
 from .base import rows
 from .matrix import CSR, some_rows
 
-__all__ = [
-    "RowBlocks",
-    "blocks_of",
-    "check_same",
-    "is_large",
-    "mean_over_rows",
-    "part_of_rows",
-    "rows_between",
-]
-
 BLOCK = 1024  # rows; more where there would be too many blocks
 MOST = 64  # blocks, and thus the number of ranks that share the work
 LARGE = 2**24  # entries of a matrix: from there on f is computed in blocks

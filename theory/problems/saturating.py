@@ -9,8 +9,6 @@ from ..core import setting
 from ..core.vectors import add_entry, entry
 from .quadratics import DrawnFields, add_noise, drawn, drawn_problem
 
-__all__ = ["SaturatingQuadratic", "saturating_quadratic"]
-
 
 @drawn_problem
 @setting

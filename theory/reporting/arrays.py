@@ -10,8 +10,6 @@ import numpy as np
 
 from .files import RecordError
 
-__all__ = ["inside", "load_arrays"]
-
 
 def inside(folder: Path, name: str) -> Path:
     """The file of this name in a folder; a link that leads out of it is refused.

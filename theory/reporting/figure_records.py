@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 from .files import FileRefused, RecordError, text_of, versions, write_whole
 from .json_values import from_json, to_json
 
-__all__ = ["FOLDER", "FORMAT", "FigureRecord", "hint", "read_record", "record_path", "write_record"]
-
 FORMAT = 1
 FOLDER = "records"  # beside the figures
 LARGEST = 2**28  # bytes of a record

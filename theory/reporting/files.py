@@ -18,23 +18,6 @@ from typing import Any
 
 from ..core import require
 
-__all__ = [
-    "ConfigurationError",
-    "FileRefused",
-    "RecordError",
-    "UnreadableError",
-    "commit",
-    "find_toml",
-    "nearest",
-    "read_toml",
-    "rendered",
-    "run_file",
-    "shipped",
-    "text_of",
-    "versions",
-    "write_whole",
-]
-
 SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
 LARGEST_TOML = 2**20  # bytes
 PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")

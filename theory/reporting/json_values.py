@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["class_at", "from_json", "path_of", "schema_class", "schema_of", "to_json"]
-
 PACKAGE = __name__.partition(".")[0]
 SCHEMAS = Path(__file__).with_name("schemas.toml")
 PLAIN = "biuf"  # the kinds of arrays: booleans, integers, floats

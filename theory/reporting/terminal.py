@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["WIDTH", "at_width", "columns_that_fit", "line_width"]
-
 WIDTH = 120
 
 

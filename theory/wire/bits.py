@@ -21,26 +21,6 @@ from numba.extending import intrinsic
 from ..core import kernel, no_refcount, uncounted
 from ..core.numba_private import cgutils
 
-__all__ = [
-    "bit_length",
-    "bits_for",
-    "bits_to_float",
-    "fetch_early",
-    "float_to_bits",
-    "load_signs",
-    "load_word",
-    "on_stack",
-    "read",
-    "read_array",
-    "read_float",
-    "read_floats",
-    "store_word",
-    "write",
-    "write_array",
-    "write_float",
-    "write_floats",
-]
-
 i32, i64, u8, u64 = np.int32, np.int64, np.uint8, np.uint64
 
 _BIG = sys.byteorder == "big"

@@ -17,8 +17,6 @@ from numba.extending import intrinsic
 from ..core import kernel
 from ..core.numba_private import cgutils
 
-__all__ = ["xxh3"]
-
 i64, u64 = np.int64, np.uint64
 
 SECRET = bytes.fromhex(

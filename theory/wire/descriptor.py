@@ -8,17 +8,6 @@ from typing import Any
 
 from ..core.settings import field_types
 
-__all__ = [
-    "NESTING",
-    "WireError",
-    "depth_of",
-    "describe",
-    "nests_too_deeply",
-    "parse",
-    "register_code",
-    "register_wire",
-]
-
 NESTING = 8  # maximum nesting depth of compressors: a receiver compiles what a foreign message describes
 FOREIGN = 128  # codes from here on are for users
 LEVEL_CODE = (

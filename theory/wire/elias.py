@@ -16,20 +16,6 @@ import numpy as np
 from ..core import kernel
 from .bits import bit_length, read, write
 
-__all__ = [
-    "LARGEST",
-    "delta_length",
-    "gamma_length",
-    "omega_code",
-    "omega_length",
-    "read_delta",
-    "read_gamma",
-    "read_omega",
-    "write_delta",
-    "write_gamma",
-    "write_omega",
-]
-
 LARGEST = 2**40 - 1  # code words of numbers up to this one fit in one 64-bit write (gamma: in two)
 
 u64 = np.uint64

@@ -33,8 +33,6 @@ from .rans import (
 )
 from .unary import read_unary, write_unary
 
-__all__ = ["levels_bits", "longest_levels", "read_levels", "write_levels"]
-
 f64, i64 = np.float64, np.int64
 
 FOUR_WAYS = 2**14  # number of symbols from which four states pay off

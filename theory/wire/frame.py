@@ -33,18 +33,6 @@ from ..core import kernel
 from .checksum import xxh3
 from .descriptor import NESTING, WireError, depth_of, describe, nests_too_deeply, parse
 
-__all__ = [
-    "MARK",
-    "check_frame",
-    "header_template",
-    "message_size",
-    "open_frame",
-    "overhead",
-    "seal",
-    "verify",
-    "write_frame",
-]
-
 MARK, VERSION = b"th", 2
 FIXED = 9  # bytes of the header before the descriptor
 TAIL = 9  # bytes between the header and the payload

@@ -17,8 +17,6 @@ from ..core import kernel
 from .bits import read, write
 from .unary import read_unary, write_unary
 
-__all__ = ["gap_bits", "longest_gaps", "read_gaps", "rice_bits", "write_gaps"]
-
 i64 = np.int64
 
 GOLDEN = 0.6180339887498949  # (sqrt(5) - 1) / 2: where q + q^2 = 1

@@ -8,8 +8,6 @@ from ..core import kernel
 from .bits import load_word, read, store_word, write
 from .elias import omega_code, omega_length, read_omega, write_omega
 
-__all__ = ["levels_bits", "read_levels", "write_levels"]
-
 i64, u8, u64 = np.int64, np.uint8, np.uint64
 
 SHORT = 64  # numbers below have omega codes of up to 12 bits

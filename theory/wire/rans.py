@@ -24,22 +24,6 @@ from ..core import force_inline, kernel
 from .bits import read, write
 from .elias import delta_length, read_delta, write_delta
 
-__all__ = [
-    "ESCAPE",
-    "SYMBOLS",
-    "TOTAL",
-    "count_words",
-    "decode_symbols",
-    "encode_symbols",
-    "fold",
-    "frequencies",
-    "histogram",
-    "model_bits",
-    "read_model",
-    "unfold",
-    "write_model",
-]
-
 i64, u8, u32, u64 = np.int64, np.uint8, np.uint32, np.uint64
 
 TOTAL_BITS = 14

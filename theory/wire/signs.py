@@ -8,8 +8,6 @@ from ..core import kernel
 from ..core.vectors import add_entry
 from .bits import load_signs, read, write
 
-__all__ = ["add_signs", "fill_signs", "read_signs", "restore_signs", "write_signs"]
-
 u32, u64 = np.uint32, np.uint64
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from ..core import kernel
 from .bits import bits_for, read, write
 
-__all__ = ["read_trits", "trits_bits", "write_trits"]
-
 i32, i64, u32, u64 = np.int32, np.int64, np.uint32, np.uint64
 
 

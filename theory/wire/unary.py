@@ -7,8 +7,6 @@ import numpy as np
 from ..core import kernel, no_refcount
 from .bits import bit_length, read, write
 
-__all__ = ["read_unary", "write_unary"]
-
 u64 = np.uint64
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from .. import bounds
 from .cases import Case
 
-__all__ = ["CASES"]
-
 SMOOTH, COMMON = "smooth, strongly convex", "smooth, strongly convex, one minimum for all workers"
 MU, TOP, S = 1.0, 4.0, 0.3
 DELTA, KAPPA = 1.0 - S**2, TOP / MU

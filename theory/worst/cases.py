@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 from .lemmas import LEMMAS
 from .programs import MEASURES, PROGRAMS
 
-__all__ = ["RECORDS", "Case", "Solution", "kept_solutions", "solution_of"]
-
 RECORDS = Path(__file__).with_name("solutions.jsonl")
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from .cases import Case, Solution
 
-__all__ = ["ATTAINED", "Comparison", "compared", "gap_between"]
-
 ATTAINED = 1e-3  # relative distance of a formula from the worst case, below which it is attained
 
 

@@ -24,8 +24,6 @@ from .cases import Case, Solution, solution_of
 from .interpolation import Interpolant, RecordedMessages, interpolant
 from .programs import MEASURES, PROGRAMS, State, World
 
-__all__ = ["TOLERANCE", "WorstCase", "instance", "worst_case"]
-
 TOLERANCE = 1e-5  # relative: how near a run comes to the value of its semidefinite program
 NO_VECTOR = 1e-14  # eigenvalues of a Gram matrix that are 0, relative to the largest
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from ..core import require
 
-__all__ = ["Interpolant", "RecordedMessages", "interpolant"]
-
 SETTLED = 1e-13  # of a slope on the simplex, relative to the numbers that it is made of
 SAME = 1e-9  # relative distance below which two points are one
 NEAR = 1e-2  # relative distance within which a vector is one that the worst case sends

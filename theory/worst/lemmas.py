@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LEMMAS"]
-
 
 def _two_draws(w: Any, g: Any) -> tuple[list, Any]:
     noise = w.unknown()

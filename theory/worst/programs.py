@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["MEASURES", "PROGRAMS", "State", "World", "mean"]
-
 
 class State(NamedTuple):
     """Where a program ended: the model, and the memories that it fed back."""

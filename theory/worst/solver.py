@@ -13,8 +13,6 @@ from .cases import Case, Solution
 from .lemmas import LEMMAS
 from .programs import MEASURES, PROGRAMS, State, World
 
-__all__ = ["Unknowns", "solve"]
-
 SOLVER = "CLARABEL"
 INSIDE = 1e-7  # so that the points of an instance are those of a function of the class, in spite of rounding
 PRECISION = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

@@ -17,8 +17,6 @@ from .proof_list import find_proof
 from .symbol import Symbol
 from .symbols import Symbols
 
-__all__ = ["EXPORTED", "coq"]
-
 EXPORTED = ("ef.exact", "ef.exact.certificate")  # the claims whose file a test gives to Coq
 
 HEAD = """(* {states}.

@@ -20,8 +20,6 @@ import numpy as np
 
 from ...bounds.closed_form import count
 
-__all__ = ["Change", "Formulas", "Surd", "Unproved", "evaluate", "smallest"]
-
 
 class Unproved(ArithmeticError):
     """What cannot be computed exactly, or is not true."""

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Decrease", "between", "completed_squares", "dot", "is_zero", "pivots", "square", "unit_forms"]
-
 
 def unit_forms(n: int) -> list[np.ndarray]:
     """Vectors x_1, ..., x_n, whose sums and multiples are linear combinations."""

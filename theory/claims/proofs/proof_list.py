@@ -30,22 +30,6 @@ from .forms import Decrease, pivots
 from .region import Region
 from .symbols import Symbols
 
-__all__ = [
-    "Checked",
-    "Obligation",
-    "Proof",
-    "certificate",
-    "check",
-    "find_proof",
-    "list_proofs",
-    "nonnegative",
-    "positive",
-    "proof",
-    "secured",
-    "squares",
-    "zero",
-]
-
 INSTALL = "pip install 'theory[proofs]'"
 
 

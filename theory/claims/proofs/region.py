@@ -8,8 +8,6 @@ from typing import Any
 
 from .execute import evaluate
 
-__all__ = ["SAMPLES", "Region"]
-
 SAMPLES = tuple(Fraction(n, n + 4 - n % 7) for n in range(3, 20))  # parameters of the point at which is compared
 
 

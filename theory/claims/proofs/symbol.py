@@ -12,8 +12,6 @@ from .execute import Surd, Unproved
 if TYPE_CHECKING:
     from .symbols import Symbols
 
-__all__ = ["OPERATIONS", "Symbol"]
-
 
 class Symbol:
     """A rational function of the symbols, with its value at a point inside the region, by which it is compared."""

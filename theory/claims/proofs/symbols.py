@@ -18,8 +18,6 @@ from .execute import Change, Formulas, Unproved, evaluate
 from .region import SAMPLES, Region
 from .symbol import Symbol
 
-__all__ = ["Definition", "Symbols"]
-
 
 class Definition(NamedTuple):
     """A name for a value: how it is written out, and the formula or the square that it comes from."""

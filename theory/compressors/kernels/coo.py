@@ -10,8 +10,6 @@ from ...core import generic, kernel, python_generic
 from ...core.vectors import add_entry
 from ...wire.bits import bits_for, read, read_float, write, write_float
 
-__all__ = ["fewest_values", "pack_positions", "positions_bits", "unpack_positions"]
-
 
 @kernel
 def entries_bits(count, most, d, float_bits):

@@ -23,8 +23,6 @@ from ...wire.bits import bits_to_float, fetch_early, float_to_bits
 from ..qsgd import PIECE, TIES, scale_for
 from ..scaled_levels import TILE, grid_of, level_value, sent_scale, table_of
 
-__all__ = ["AsFloats", "AsLevels", "GeometricLevels", "Levels", "draw_tile", "level_shape"]
-
 f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
 
 SIGN = u32(1 << 31)

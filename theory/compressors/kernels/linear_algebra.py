@@ -13,8 +13,6 @@ import numpy as np
 from ...core import kernel
 from ...core.vectors import entry
 
-__all__ = ["load_scaled", "orthonormalize", "room", "svd"]
-
 EPSILON = 2.0**-52
 SWEEPS = 40  # far more than needed: 6 to 10 are usual
 

@@ -9,8 +9,6 @@ import numpy as np
 from ...core import kernel, uncounted
 from ...wire.bits import bits_to_float, fetch_early, float_to_bits, on_stack
 
-__all__ = ["norm_of"]
-
 f64 = np.float64  # in kernels float() keeps float32
 
 AHEAD = 2048  # prefetch distance

@@ -8,8 +8,6 @@ import numpy as np
 
 from ...core.random import fill_bits, uniform
 
-__all__ = ["ceil_to", "random_bits", "uniforms"]
-
 TILE = 1024  # coordinates whose random bits are drawn together, in all kernels
 
 

@@ -15,8 +15,6 @@ from ...core import kernel
 from ...core.normals import normal
 from ...core.random import bits, derive
 
-__all__ = ["flip", "padded", "reflect", "rotate", "rotate_back", "walsh_hadamard"]
-
 u64 = np.uint64
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from ...core import kernel
 from ...core.random import fill_bits
 
-__all__ = ["draw_subset", "plain_subset", "sort_indices"]
-
 u32, u64 = np.uint32, np.uint64
 
 INSERTED = 32  # up to this length, insertion sort is faster than radix sort

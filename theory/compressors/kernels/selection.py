@@ -17,8 +17,6 @@ import numpy as np
 from ...core import generic, kernel
 from ...wire.bits import bit_length, bits_to_float, float_to_bits
 
-__all__ = ["largest", "list_at_least", "nonzeros"]
-
 i64, u32, u64 = np.int64, np.uint32, np.uint64
 
 SAMPLE = 16384

@@ -12,8 +12,6 @@ from ...wire.bits import bits_for, read, read_floats
 from ..checks import check_dimension
 from .linear_algebra import load_scaled, room, svd
 
-__all__ = ["squarest"]
-
 
 def check_shape(c: Any, d: int) -> None:
     """Raise ValueError unless the vector is a matrix of the compressor's shape."""

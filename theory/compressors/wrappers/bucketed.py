@@ -16,8 +16,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK
 
-__all__ = ["Bucketed"]
-
 
 @setting
 class Bucketed(NamedTuple):

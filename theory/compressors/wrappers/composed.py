@@ -19,8 +19,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK
 
-__all__ = ["Composed"]
-
 
 @setting
 class Composed(NamedTuple):

@@ -29,9 +29,6 @@ from ..ternary import ClippedTernGrad, Ternary, TernGrad
 from .bucketed import Bucketed, bucket, bucket_count
 from .forward import forwards
 
-__all__ = ["EntropyCoded", "coded"]
-
-
 coded = generic(
     "coded",
     "coded(c, d) -> (positions, values, largest): its symbols' contents.  positions: how many increasing positions "

@@ -16,8 +16,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from .forward import forwards
 
-__all__ = ["Scaled", "scaled"]
-
 
 @forwards
 @setting

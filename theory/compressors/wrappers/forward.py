@@ -8,8 +8,6 @@ from ...core import inherits
 from .. import base
 from ..closed_forms import check, expected_nonzeros
 
-__all__ = ["forwards"]
-
 
 class Forwarding:
     """What a wrapper with a field ``inner`` does where it does not say otherwise."""

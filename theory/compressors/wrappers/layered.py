@@ -20,8 +20,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from ..sparsifiers import RandK, TopK
 
-__all__ = ["ByLayer", "by_layer"]
-
 
 @setting
 class ByLayer(NamedTuple):

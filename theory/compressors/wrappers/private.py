@@ -20,8 +20,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from .forward import forwards
 
-__all__ = ["Private"]
-
 f64, u64 = np.float64, np.uint64
 
 

@@ -16,8 +16,6 @@ from ..natural import Natural
 from ..registry import register
 from ..sparsifiers import TopK
 
-__all__ = ["Residual"]
-
 
 @setting
 class Residual(NamedTuple):

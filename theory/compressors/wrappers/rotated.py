@@ -27,8 +27,6 @@ from ..qsgd import QSGD
 from ..registry import register
 from ..sign import ScaledSign, Sign
 
-__all__ = ["Rotated", "eden"]
-
 f64, u32, u64 = np.float64, np.uint32, np.uint64
 
 KEY_BITS = 64

@@ -17,8 +17,6 @@ from ..registry import register
 from ..sparsifiers import TopK
 from .forward import forwards
 
-__all__ = ["SkipZero"]
-
 
 @forwards
 @setting

@@ -20,8 +20,6 @@ from ..sgd import ParallelSGD
 from ..topology import AllReduce
 from ..types import Run
 
-__all__ = ["FEW", "DrawnLoop"]
-
 FEW = 256  # the loop is used up to this length of x; longer vectors need no help
 TOGETHER = 64  # maximum number of steps whose noise is drawn together
 NUMBERS = 2**15  # approximate number of normal numbers stored at a time: they stay in cache

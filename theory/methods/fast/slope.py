@@ -12,8 +12,6 @@ from ...core import kernel
 from ...core.argument_layout import at, compiled_for
 from ...problems.margins import slope
 
-__all__ = ["slope_address", "slope_at"]
-
 
 def _slope_entry(pointer, i, margin):
     return slope(at(pointer), i, margin)

@@ -25,8 +25,6 @@ from ..sparse.model import COEFFICIENT, INVERSE, SCALE, TOTAL, shrink
 from ..topology import AllGather
 from ..types import Run
 
-__all__ = ["PlainLoop"]
-
 AHEAD = 6  # prefetch distance in rows: from 2 to 16 it makes little difference
 DRAWN = 512  # rows drawn together
 PIECE = 8  # entries added between two prefetches: a cache line of float64

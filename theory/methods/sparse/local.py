@@ -18,8 +18,6 @@ from ..rates import Column, rate_at
 from .memory import GradientRows, grow_rows
 from .model import SparseModel
 
-__all__ = ["AddDifference", "LocalRows", "LocalStep"]
-
 
 @registers
 class LocalRows(NamedTuple):

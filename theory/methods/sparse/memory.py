@@ -23,8 +23,6 @@ from ..rows import row_of
 from .model import BLOCK, SparseModel
 from .moving import XA, XB, MovingModel
 
-__all__ = ["GradientRows", "MemoryRows", "Touched"]
-
 SLACK = 1e-9  # safety factor of the upper bounds, far above the rounding error of 10**6 additions
 ROUNDED_64, ROUNDED_32 = (
     2.0**-44,

@@ -15,8 +15,6 @@ from ...core.vectors import entry
 from ..rates import Column, rate_at
 from ..rows import row_of
 
-__all__ = ["BLOCK", "GROUP", "SparseModel", "blocks_of"]
-
 BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are checked together
 SMALLEST_SCALE = 1e-3  # below it, x is rescaled: the average loses the digits that the scale has lost
 FRESH = 4096  # projections between recomputations of ||v||^2

@@ -20,8 +20,6 @@ from ..rates import Column, rate_at
 from ..rows import row_of
 from .model import BLOCK, FRESH, TOTAL
 
-__all__ = ["MovingModel", "Velocity"]
-
 XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE, RATE = range(TOTAL + 1, TOTAL + 12)  # columns of scalars, after TOTAL
 CONDITION = 1e-3  # determinant of the matrix with unit columns, below which a and b are chosen again
 SMALLEST = 1e-2  # lower limit of the second column: b, and sums with it, grow as it shrinks

@@ -13,8 +13,6 @@ from ...problems.margins import is_slope_times_row
 from ...problems.matrix import CSR
 from ..feedback import has_memory, keeps_the_rest
 
-__all__ = ["SparseRows", "sends_entries", "sparse_rows"]
-
 
 class SparseRows(NamedTuple):
     """Requirements for the sparse rows of a run.
