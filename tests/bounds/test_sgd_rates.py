@@ -1,7 +1,5 @@
 """Bounds on SGD against independent recursions and numbers by hand, and the fused loop against the general one."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -19,67 +17,8 @@ from theory.problems.quadratics import add_mean_gradient
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 
 
-def worst_distance(step, steps, mu, second, distance):
-    """The recursion a <- (1 - 2 gamma mu) a + gamma^2 M^2, which SGD can follow with equality."""
-    for _ in range(steps):
-        distance = (1 - 2 * step * mu) * distance + step**2 * second
-    return distance
-
-
-@pytest.mark.parametrize("floor", [0.25, 0.5, 0.9])
-@pytest.mark.parametrize("eps", [0.3, 0.01])
-def test_the_recipe_for_an_accuracy_is_enough_and_not_much_more(floor, eps):
-    mu, second, distance = 0.5, 2.0, 3.0
-    step, steps = bounds.sgd_steps_for(eps, mu=mu, second_moment=second, distance=distance, floor_share=floor)
-    assert worst_distance(step, steps, mu, second, distance) <= eps
-    assert step * second / (2 * mu) == pytest.approx(floor * eps, rel=1e-12)
-    # the bound without the factor 1 - r^T on the floor, with exp instead of the power, is just met
-    left = math.exp(-2 * step * mu * (steps - 1)) * distance
-    assert left + floor * eps > eps
-
-
 def test_the_recipe_where_nothing_is_to_do():
     assert bounds.sgd_steps_for(0.1, mu=1.0, second_moment=1.0, distance=0.05)[1] == 0
-
-
-def test_the_convex_recipe_is_the_best_constant_step():
-    eps, second, distance = 0.05, 3.0, 2.0
-    step, steps = bounds.sgd_convex_steps_for(eps, second_moment=second, distance=distance)
-    promised = bounds.sgd_convex(steps, step=step, second_moment=second, distance=distance)
-    assert promised <= eps
-    others = [bounds.sgd_convex(steps, step=s * step, second_moment=second, distance=distance) for s in (0.8, 1.25)]
-    assert min(others) > promised
-
-
-def test_convex_bound_is_attained_by_a_kink():
-    # f = G|x|, noise +-sigma, one step gamma from 0 and back: E f = the bound less E x_T^2/(2 gamma T), exactly
-    G, sigma, gamma, T = 0.5, 1.0, 0.25, 7
-    law, total, visits = {0.0: 1.0}, 0.0, 0.0  # visits: at 0 the subgradient is 0, not of size G
-    for _ in range(T):
-        visits += law.get(0.0, 0.0)
-        total += sum(p * G * abs(x) for x, p in law.items()) / T
-        after = {}
-        for x, p in law.items():
-            for noise in (sigma, -sigma):
-                y = round(x - gamma * (G * np.sign(x) + noise), 12)
-                after[y] = after.get(y, 0.0) + p / 2
-        law = after
-    left = sum(p * x**2 for x, p in law.items()) / (2 * gamma * T)
-    bound = bounds.sgd_convex(T, step=gamma, second_moment=G**2 + sigma**2, distance=0.0)
-    assert total + left + gamma * G**2 / 2 * visits / T == pytest.approx(bound, rel=1e-12)
-
-
-@pytest.mark.parametrize("c", [0.51, 0.75, 1.0, 1.5, 2.0, 7.3])
-def test_scaled_inverse_time_covers_the_worst_case_of_its_recursion(c):
-    mu, second = 0.7, 1.3
-    Q, rng = c**2 * second / mu**2, np.random.default_rng(0)
-    for start in (0.0, 5.0, 1e3):
-        a = start
-        for t in range(1, 300):
-            # any a_{t+1} from 0 to the one-step bound is possible; now and then take less
-            a = max(0.0, (1 - 2 * c / t) * a + Q / t**2) * (1.0 if rng.random() < 0.9 else rng.random())
-            for form in ("sharp", "simple"):
-                assert a <= bounds.sgd_scaled_inverse_time(t, c=c, mu=mu, second_moment=second, form=form) * (1 + 1e-12)
 
 
 def test_scaled_inverse_time_as_quoted_agrees_up_to_three_quarters():
@@ -108,23 +47,6 @@ def test_scaled_inverse_time_as_quoted_is_wrong_by_a_factor_of_at_most_nine_quar
 
 
 # --- exact laws -------------------------------------------------------------------------------------------------------
-
-
-def test_exact_moments_by_the_weights_of_the_noises():
-    # x_t is linear in x_0 and the noises: an independent encoding by explicit coefficients
-    eta, w = np.array([0.5, 0.3, 0.9, 0.1, 0.7]), np.array([1.0, 0.0, 2.0, 0.5, 3.0])
-    h, c, start = np.array([1.0, 2.5]), np.array([0.4, 1.1]), np.array([2.0, -1.0])
-    found = bounds.quadratic_moments_exact(eta, diagonal=h, variance=c, start=start)
-    average = bounds.quadratic_average_exact(eta, w, diagonal=h, variance=c, start=start)
-    for j in range(2):
-        row, mean = np.eye(1, 6)[0], np.zeros(6)
-        for t in range(5):
-            mean += w[t] * row / w.sum()
-            size = np.array([start[j] ** 2, *[c[j]] * 5])
-            assert found[t, j] == pytest.approx(row**2 @ size, rel=1e-12)
-            row = (1 - eta[t] * h[j]) * row
-            row[t + 1] = -eta[t]
-        assert average[j] == pytest.approx(mean**2 @ size, rel=1e-12)
 
 
 def test_polyak_ruppert_with_matrices():
@@ -173,17 +95,6 @@ def test_averages_by_hand():
 # --- Bottou, Curtis, Nocedal; smooth functions ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.3, 0.5])
-def test_bottou_sharp_is_the_law_of_the_isotropic_quadratic(alpha):
-    L, M, gap = 2.0, 3.0, 1.5
-    for T in range(30):
-        bound = bounds.bottou_constant_step(T, mu=L, lipschitz=L, step=alpha, noise=M, gap=1.5)
-        assert gap == pytest.approx(bound, rel=1e-12)
-        gap = (1 - alpha * L) ** 2 * gap + L / 2 * alpha**2 * M
-        keywords = {"mu": L, "lipschitz": L, "step": alpha, "noise": M, "gap": 1.5}
-        assert bound <= bounds.bottou_constant_step(T, **keywords, form="paper") * (1 + 1e-12)
-
-
 def test_bottou_with_biased_gradients_by_hand():
     # g = grad f/2 + noise of variance 3, f = x^2/2: mu = 1/2, M_G = 1/4; alpha = 1
     keywords = {"mu": 1.0, "lipschitz": 1.0, "step": 1.0, "noise": 3.0, "gap": 8.0, "first": 0.5, "second": 0.25}
@@ -191,37 +102,11 @@ def test_bottou_with_biased_gradients_by_hand():
     assert bounds.bottou_constant_step(1, **keywords, form="paper") == pytest.approx(8 / 2 + 3 / 2)
 
 
-def test_bottou_best_beta():
-    plan = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
-    keywords = {"mu": 0.5, "lipschitz": 4.0, "noise": 1.0, "gap": 0.0, "first": 0.5, "second": 2.0}
-    best = bounds.bottou_decreasing_step(10**9, beta=plan[0], shift=plan[1], **keywords) * 1e9
-    assert best == pytest.approx(2 * 4 * 1 / (0.5 * 0.5) ** 2, rel=1e-6)  # (4.24)
-    for factor in (0.8, 1.3):
-        beta, shift = factor * plan[0], factor * plan[1] + 1
-        assert bounds.bottou_decreasing_step(10**9, beta=beta, shift=shift, **keywords) * 1e9 > best
-    with pytest.raises(ValueError, match="beta"):
-        bounds.bottou_decreasing_step(1, beta=plan[0], shift=plan[1] - 0.1, **keywords)
-    with pytest.raises(ValueError, match="shift: got 1.0"):
-        bounds.bottou_decreasing_step(1, beta=plan[0], shift=1.0, **keywords)
-
-
 def test_the_shift_of_bottous_plan_is_that_of_inverse_time():
     # the largest step that is allowed, first/(L second), is the first one
     beta, shift = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
     rule = th.InverseTime(c=beta * 0.5, mu=0.5, shift=shift)
     assert th.methods.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
-
-
-def test_smooth_convex_forms_and_steps_agree():
-    T, keywords = 50, {"lipschitz": 2.0, "variance": 3.0, "distance": 0.7}
-    for form, promised in (("sharp", "sharp"), ("paper", "same step")):
-        step = bounds.sgd_smooth_convex_step(T, **keywords, form=form)
-        assert bounds.sgd_smooth_convex_with_step(T, step=step, **keywords) == pytest.approx(
-            bounds.sgd_smooth_convex(T, **keywords, form=promised), rel=1e-12
-        )
-    one = bounds.sgd_smooth_convex_step(T, lipschitz=2.0, variance=3.0 / 16, distance=0.7, form="paper")
-    assert bounds.sgd_smooth_convex_step(T, **keywords, workers=16, form="paper") == pytest.approx(one, rel=1e-12)
-    assert bounds.sgd_smooth_convex_step(T, **keywords, workers=10**12, form="printed") < 1e-5
 
 
 STEP = {"mu": 1.0, "second_moment": 1.0}
