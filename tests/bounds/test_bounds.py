@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import re
 
 import numpy as np
 import pytest
@@ -86,10 +85,6 @@ def test_theorem_3_4_has_too_few_bits_and_theorem_3_2_has_not():
         assert 1.0 < ratios[0] and ratios == sorted(ratios) and ratios[-1] < 2 * s / 3
     needed = bounds.qsgd_flat_entropy(10**300, 2)
     assert needed / bounds.qsgd_code_length(10**300, 2, form="theorem-3.4") == pytest.approx(4 / 3, rel=0.01)
-    with pytest.raises(ValueError, match="^s: "):
-        bounds.qsgd_flat_entropy(15, 4)
-    with pytest.raises(ValueError, match="^form: "):
-        bounds.qsgd_code_length(15, 4, form="theorem-3.1")
 
 
 def test_mem_sgd_condition_agrees_with_remark_2_5_in_the_correct_reading_only():
@@ -107,21 +102,6 @@ def test_bits_of_the_mem_sgd_figures():
     assert [counted("qsgd", 47_236, b, nonzeros=70) for b in (2, 4, 8)] == [2450, 2590, 2870]
     assert counted("sgd", 2000) == 128_000 and counted("sgd", 47_236, nonzeros=70) == 4480
     assert counted("entries", 47_236, 1) == 64 and counted("entries", 47_236, 10) == 640
-    for bad in (
-        {"method": "sdg"},
-        {"number": 0},
-        {"number": 25},
-        {"number": None},
-        {"nonzeros": 0.0},
-        {"nonzeros": 11.0},
-    ):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            counted(**({"method": "qsgd", "d": 10, "number": 2} | bad))
-    with pytest.raises(ValueError, match="number"):
-        counted("entries", 10, 11)
-
-
-# --- SGD and mini-batches ---------------------------------------------------------------------------------------------
 
 
 def test_sgd_average_contains_the_named_theorems():
@@ -148,52 +128,6 @@ def test_averaged_variance_limits():
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-MEM_SGD = dict(mu=1.0, lipschitz=2.0, second_moment=1.0, distance=1.0, d=10, k=5, shift=14.0)
-REFUSED = [
-    ("d", lambda: bounds.qsgd_variance(0, 4)),
-    ("s", lambda: bounds.qsgd_variance(10, 0)),
-    ("s", lambda: bounds.qsgd_variance(10, 1.5)),
-    ("form", lambda: bounds.qsgd_variance(10, 4, form="tight")),
-    ("form", lambda: bounds.qsgd_inf_variance(10, 4, form="paper")),
-    ("norm", lambda: bounds.qsgd_variance_exact([1.0], 4, norm=1)),
-    ("v", lambda: bounds.qsgd_nonzeros_exact([math.nan], 4)),
-    ("s", lambda: bounds.qsgd_unary_length(10, 0)),
-    ("k", lambda: bounds.elias_length(0)),
-    ("k", lambda: bounds.rand_k_variance(10, 11)),
-    ("k", lambda: bounds.rand_k_contraction(10, 0)),
-    ("k", lambda: bounds.top_k_contraction(10, 2.5)),
-    ("delta", lambda: bounds.memory_error(0.0, 1.0, 1.0)),
-    ("steps", lambda: bounds.memory_error(0.5, 1.0, 1.0, form="paper", steps=3)),
-    ("steps", lambda: bounds.memory_error_schedule(0.5, [-1.0], 1.0)),
-    ("alpha", lambda: bounds.mem_sgd_shift(10, 1, alpha=4.0)),
-    ("reading", lambda: bounds.mem_sgd_shift(10, 1, reading="wrong")),
-    ("shift", lambda: bounds.mem_sgd_alpha(10, 1, shift=1.0)),
-    ("shift", lambda: bounds.mem_sgd_memory(10, 1, 1.0, 1.0)),
-    ("alpha", lambda: bounds.mem_sgd(100, **MEM_SGD, alpha=50.0)),
-    ("lipschitz", lambda: bounds.mem_sgd(100, **(MEM_SGD | {"lipschitz": 0.5}))),
-    ("steps", lambda: bounds.mem_sgd_weight_sum(0, 2.0)),
-    ("step", lambda: bounds.sgd_constant_step(1, mu=1.0, step=0.6, second_moment=1.0, distance=1.0)),
-    ("step", lambda: bounds.sgd_constant_step_floor(1.0, 2.0, 1.0)),
-    ("steps", lambda: bounds.sgd_inverse_time(1, mu=1.0, second_moment=1.0)),
-    ("mu", lambda: bounds.sgd_inverse_time_exact(1, mu=0.0, variance=1.0)),
-    ("steps", lambda: bounds.sgd_uniform_average(0, mu=1.0, second_moment=1.0)),
-    ("second_moment", lambda: bounds.sgd_weighted_average(1, mu=1.0, second_moment=-1.0)),
-    ("weights", lambda: bounds.sgd_average([1.0], [0.0], mu=1.0, second_moment=1.0)),
-    ("step_sizes", lambda: bounds.sgd_average([0.0], [1.0], mu=1.0, second_moment=1.0)),
-    ("second_moment", lambda: bounds.averaged_variance(2.0, 1.0, workers=1)),
-    ("workers", lambda: bounds.averaged_second_moment(1.0, 2.0, workers=0)),
-    ("second_moment", lambda: bounds.minibatch_second_moment(1.0, 2.0, 1)),
-    ("n", lambda: bounds.minibatch_second_moment(2.0, 1.0, 5, n=4)),
-    ("reduction", lambda: bounds.minibatch_second_moment(2.0, 1.0, 5, reduction="max")),
-    ("step", lambda: bounds.minibatch_step(1.0, 1.0, 2.0, 1.0, batch=1, step=0.0)),
-]
-
-
-@pytest.mark.parametrize("name, call", REFUSED, ids=[f"{i}-{name}" for i, (name, _) in enumerate(REFUSED)])
-def test_refusals_name_the_argument(name, call):
-    with pytest.raises(ValueError, match=rf"^{re.escape(name)}: got .*, allowed: "):
-        call()
 
 
 @pytest.mark.parametrize("two", [np.int64(2), np.float32(2), np.float64(2), 2])

@@ -46,31 +46,3 @@ def test_no_compressor_states_less_than_the_least():
         assert th.expected_payload_bits(c, v) >= bounds.least_unbiased_bits(d, th.omega(c, d)), c
     for c in (th.TopK(8), th.TopK(256)):
         assert th.expected_payload_bits(c, v) >= bounds.least_bits(d, th.delta(c, d)), c
-
-
-@pytest.mark.parametrize(
-    "name, call",
-    [
-        ("step", lambda: bounds.local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=1.0, local_steps=9)),
-        ("step", lambda: bounds.local_sgd_fixed_point([1.0], [0.0], step=-1.0, local_steps=1)),
-        ("local_steps", lambda: bounds.local_sgd_fixed_point([1.0], [0.0], step=0.1, local_steps=0)),
-        ("curvatures", lambda: bounds.local_sgd_fixed_point([1.0, 2.0], [0.0], step=0.1, local_steps=1)),
-        (
-            "curvatures",
-            lambda: bounds.local_sgd_fixed_point([[[1.0, 1.0], [0.0, 1.0]]], [[0.0, 0.0]], step=0.1, local_steps=1),
-        ),
-        ("minimisers", lambda: bounds.local_sgd_fixed_point([1.0], [math.nan], step=0.1, local_steps=1)),
-        ("workers", lambda: bounds.median_deviation(4, 1)),
-        ("bad", lambda: bounds.median_deviation(5, 3)),
-        ("bad", lambda: bounds.median_deviation(5, -1)),
-        ("workers", lambda: bounds.normal_median_variance(2)),
-        ("workers", lambda: bounds.ring_gossip_factor(2)),
-        ("delta", lambda: bounds.least_bits(5, 1.1)),
-        ("omega", lambda: bounds.least_unbiased_bits(5, -0.1)),
-        ("d", lambda: bounds.least_bits(0, 0.1)),
-        ("rounding", lambda: bounds.uniform_levels_gap("nearest")),
-    ],
-)
-def test_refusals_name_the_argument(name, call):
-    with pytest.raises(ValueError, match=rf"^{name}: got"):
-        call()

@@ -109,57 +109,6 @@ def test_the_shift_of_bottous_plan_is_that_of_inverse_time():
     assert th.methods.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
 
 
-STEP = {"mu": 1.0, "second_moment": 1.0}
-BCN = {"mu": 1.0, "lipschitz": 2.0, "step": 0.1, "noise": 1.0}
-ONE = {"step_sizes": [1.0], "diagonal": [1.0], "variance": 1.0, "start": 0.0}
-SMOOTH = {"steps": 1, "lipschitz": 2.0, "variance": 1.0, "distance": 1.0}
-DOORS = [
-    (bounds.sgd_steps_for, {"accuracy": 0.6, "distance": 1.0, **STEP}, "accuracy"),
-    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": -1.0, **STEP}, "distance"),
-    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": 1.0, "floor_share": 1.0, **STEP}, "floor_share"),
-    (bounds.sgd_convex, {"steps": 0, "step": 1.0, "second_moment": 1.0, "distance": 1.0}, "steps"),
-    (bounds.sgd_convex_steps_for, {"accuracy": 0.0, "second_moment": 1.0, "distance": 1.0}, "accuracy"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 0.5, **STEP}, "c"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "quoted", **STEP}, "distance"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "paper", **STEP}, "form"),
-    (bounds.sgd_smooth_last, {"steps": 5, "lipschitz": 0.5, **STEP}, "lipschitz"),
-    (bounds.sgd_smooth_average, {"steps": 5, "lipschitz": 1.0, "form": "printed", **STEP}, "form"),
-    (bounds.sgd_suffix_average, {"steps": 5, "alpha": 1.0, **STEP}, "alpha"),
-    (bounds.sgd_uniform_average_lower, {"steps": 2.5}, "steps"),
-    (bounds.sgd_uniform_average_logarithm, {"c": 0.0}, "c"),
-    (bounds.polyak_ruppert, {"hessian": [1.0, 0.0], "covariance": 1.0}, "hessian"),
-    (bounds.polyak_ruppert, {"hessian": [1.0, 2.0], "covariance": [1.0]}, "covariance"),
-    (bounds.polyak_ruppert, {"hessian": [1.0], "covariance": [-1.0]}, "covariance"),
-    (bounds.polyak_ruppert, {"hessian": [1.0], "covariance": 1.0, "of": "f"}, "of"),
-    (bounds.quadratic_moments_exact, {**ONE, "variance": -1.0}, "variance"),
-    (bounds.quadratic_moments_exact, {**ONE, "start": [0, 0]}, "start"),
-    (bounds.quadratic_moments_exact, {**ONE, "step_sizes": [np.nan]}, "step_sizes"),
-    (bounds.quadratic_average_exact, {**ONE, "weights": [1, 1]}, "weights"),
-    (bounds.quadratic_average_exact, {**ONE, "weights": [0]}, "weights"),
-    (bounds.bottou_constant_step_floor, {**BCN, "step": 0.6}, "step"),
-    (bounds.bottou_constant_step_floor, {**BCN, "mu": 3.0}, "mu"),
-    (bounds.bottou_constant_step_floor, {**BCN, "second": 0.5}, "second"),
-    (bounds.bottou_constant_step_floor, {**BCN, "form": "printed"}, "form"),
-    (bounds.bottou_constant_step, {**BCN, "steps": -1, "gap": 1.0}, "steps"),
-    (bounds.bottou_decreasing_step_plan, {"mu": 1.0, "lipschitz": 0.5}, "lipschitz"),
-    (
-        bounds.bottou_decreasing_step,
-        {"steps": 1, "mu": 1.0, "lipschitz": 2.0, "noise": 1.0, "gap": 1.0, "beta": 1.0, "shift": 9.0},
-        "beta",
-    ),
-    (bounds.bottou_nonconvex, {"steps": 0, "lipschitz": 2.0, "step": 0.1, "noise": 1.0, "gap": 1.0}, "steps"),
-    (bounds.sgd_smooth_convex_with_step, {**SMOOTH, "step": 0.5}, "step"),
-    (bounds.sgd_smooth_convex_step, {**SMOOTH, "variance": 0.0}, "variance"),
-    (bounds.sgd_smooth_convex, {**SMOOTH, "form": "printed"}, "form"),
-]
-
-
-@pytest.mark.parametrize("function, keywords, name", DOORS, ids=[f"{f.__name__}-{n}" for f, _, n in DOORS])
-def test_doors(function, keywords, name):
-    with pytest.raises(ValueError, match=rf"^{name}: got"):
-        function(**keywords)
-
-
 # --- noise, many streams at once --------------------------------------------------------------------------------------
 
 

@@ -241,13 +241,6 @@ def test_it_learns_digits():
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ask", [th.lipschitz, th.max_lipschitz, th.strong_convexity, th.pl_constant, th.solve])
-def test_constants_that_do_not_exist(ask):
-    A, b, _ = sample()
-    with pytest.raises(TypeError, match="a TwoLayer network has none"):
-        ask(th.two_layer((A, b), M, l2=L2))
-
-
 @pytest.mark.parametrize("activation", ["tanh"])
 def test_there_is_no_smoothness_constant(activation):
     """Along a ray of weights, the gradient changes faster and faster."""
@@ -260,32 +253,6 @@ def test_there_is_no_smoothness_constant(activation):
         h = 1e-6 / np.linalg.norm(e)
         found.append(np.linalg.norm(th.gradient(problem, x + h * e) - th.gradient(problem, x - h * e)) / 2e-6)
     assert found[1] > 3 * found[0] and found[2] > 3 * found[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"width": 0}, "width: got 0, allowed: an integer from 1"),
-        ({"width": 2.5}, "width: got 2.5, allowed: an integer"),
-        ({"width": 70_000}, "width: got 70000"),
-        ({"activation": "sine"}, "activation: got 'sine', allowed: one of 'tanh', 'relu'"),
-        ({"l2": -1.0}, "l2: got -1.0"),
-    ],
-)
-def test_arguments_outside_their_domain(options, words):
-    A, b, _ = sample()
-    with pytest.raises(ValueError, match=words):
-        th.two_layer((A, b), **{"width": M, **options})
-
-
-def test_data_outside_its_domain():
-    with pytest.raises(ValueError, match="1 different labels"):
-        th.two_layer((np.eye(3), [1, 1, 1]), 2)
-    with pytest.raises(ValueError, match="NaN"):
-        th.two_layer((np.full((2, 2), np.nan), [1, 2]), 2)
-    problem = th.two_layer((np.eye(3), [1, 2, 3]), 2)
-    with pytest.raises(ValueError, match=r"shape \(12,\)"):
-        th.value(problem, np.zeros(3))
 
 
 @pytest.mark.parametrize(

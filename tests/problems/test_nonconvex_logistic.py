@@ -118,19 +118,3 @@ def test_a_run_moves_every_coordinate():
         x = x - 0.4 * gradients(a[None], np.ones(1), x)[0]
     np.testing.assert_allclose(result.x, x, rtol=1e-12)
     assert result.fun == pytest.approx(th.value(problem, x), rel=1e-13)
-
-
-def test_refusals():
-    A, b, x = sample()
-    for weight, words in ((-1.0, "weight: got -1.0"), (np.nan, "weight: got nan"), ("1", "weight: got '1'")):
-        with pytest.raises(ValueError, match=words):
-            th.nonconvex_logistic((A, b), weight)
-    with pytest.raises(ValueError, match="different labels"):
-        th.nonconvex_logistic((A, np.arange(N)), 0.1)
-    problem = th.nonconvex_logistic((A, b), WEIGHT)
-    with pytest.raises(ValueError, match="NonconvexLogistic is not convex"):
-        th.solve(problem)
-    with pytest.raises(ValueError, match="x: got 'shape"):
-        th.gradient(problem, x[:3])
-    with pytest.raises(ValueError, match="losses: got"):
-        problem._replace(losses=th.logistic((A, b), 0.1)).domain()

@@ -157,27 +157,6 @@ def test_labels_become_classes_in_order():
     assert th.softmax((np.eye(2), [-1, 1]), L2).b.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("data", "l2", "words"),
-    [
-        ((np.eye(3), [1, 1, 1]), 0.1, "data: got '1 different labels in data', allowed: 2 to 1024"),
-        ((np.ones((1030, 1)), np.arange(1030)), 0.1, "1030 different labels"),
-        ((np.eye(3), [1, 2, 3]), -0.1, "l2: got -0.1"),
-        ((np.eye(3), [1, 2]), 0.1, "labels of shape"),
-        ((np.full((2, 2), np.nan), [1, 2]), 0.1, "NaN"),
-    ],
-)
-def test_refusals(data, l2, words):
-    with pytest.raises(ValueError, match=words):
-        th.softmax(data, l2)
-
-
-def test_refusals_of_points():
-    problem = th.softmax((np.eye(3), [1, 2, 3]), 0.1)
-    with pytest.raises(ValueError, match=r"shape \(9,\)"):
-        th.value(problem, np.zeros(3))
-
-
 # --- it runs ----------------------------------------------------------------------------------------------------------
 
 
