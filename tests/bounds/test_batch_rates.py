@@ -13,7 +13,6 @@ from theory import bounds
 from theory.data import make_dataset
 from theory.measure import Interval
 from theory.studies import largest_batch as study
-from theory.studies.reports import largest_batch as report
 from theory.studies.shared.problems import data_file
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
@@ -91,51 +90,6 @@ def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses(
     assert study._until(points, lambda p: p.ratio.high <= 1.5) == 2
     assert study._until(points, lambda p: p.ratio.low <= 1.5) == 16
     assert study._until(points[:1], lambda p: False) == 1
-
-
-def threshold(data, least, ratio, measured, surely, at_most):
-    serial = np.array([0.99, 1.0, 1.01])
-    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most, serial)
-
-
-def test_verdicts_of_the_study():
-    good = [threshold("a", 3.0, (0.9, 1.0, 1.1), 8, 8, 8), threshold("b", 31.0, (0.9, 1.0, 1.1), 64, 32, 64)]
-    mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64, 128)]
-    speeds = [
-        study.Speed("a", batch, 1.0, rounds * np.array([0.99, 1.0, 1.01]), 4.0, predicted, 15.0 / rounds)
-        for batch, rounds, predicted in ((1, 15.0, 1.0), (4, 10.0, 2.0))
-    ]
-    said = report.statements(good, mine, speeds, 1.5)
-    assert [s.verdict for s in said] == ["holds"] * 5
-    few = report.statements(good, [p for p in mine if p.batch <= 64], speeds, 1.5)  # 64 may not be the largest
-    assert few[1].verdict == "undecided" and few[0].verdict == "holds"
-    bad = [threshold("a", 3.0, (1.6, 2.0, 2.1), 64, 64, 64), threshold("b", 31.0, (1.6, 2.0, 2.1), 8, 8, 8)]
-    worse = [p._replace(accuracy=p.accuracy - 0.4) if p.batch > 1 else p for p in mine]
-    far = [s._replace(predicted=9.0) for s in speeds]
-    said = report.statements(bad, worse, far, 1.5)
-    assert [s.verdict for s in said] == ["fails", "in part", "fails", "fails", "fails"]
-    assert "a, T = 1 n (64 against 4)" in said[1].numbers
-    open_ = [threshold("a", 3.0, (1.0, 1.2, 1.7), 8, 4, 32), threshold("b", 31.0, (1.0, 1.2, 1.7), 16, 8, 64)]
-    assert [s.verdict for s in report.statements(open_, mine + [point(16, 1, 1, 1)._replace(data="b")], [], 1.5)] == [
-        "undecided",
-        "undecided",
-        "undecided",
-        "holds",
-    ]
-
-
-def test_verdicts_on_mechanisms():
-    plain, more = threshold("a", 3.0, (1, 1, 1), 2, 2, 4), threshold("a", 9.0, (1, 1, 1), 16, 8, 32)
-    verdicts = lambda *tried: [s.verdict for s in report.mechanism_statements([("none", plain), *tried])]  # noqa: E731
-    assert verdicts(("noise", more)) == ["holds", "holds", "holds"]
-    assert verdicts(("noise", more._replace(surely=4, serial=2.0 * more.serial))) == ["holds", "undecided", "fails"]
-    assert verdicts(("noise", plain._replace(least=2.0, measured=1, surely=1, at_most=1))) == [
-        "fails",
-        "fails",
-        "holds",
-    ]
-    rows = report.mechanism_table([("none", plain), ("noise", more)]).rows
-    assert [row[3] for row in rows] == ["4", "10"] and rows[1][5] == "16 (8 to 32)"
 
 
 def test_files_that_are_not_there_are_left_out_with_a_word(tmp_path, monkeypatch):

@@ -18,10 +18,7 @@ from theory.cluster.cost_model import gathering
 from theory.experiment.calibration import Exchange, calibration_text, exchange_text
 from theory.experiment.cli import main
 from theory.methods.worker_times import draw_time
-from theory.studies import stragglers as straggler_study
 from theory.studies import time_to_accuracy as study
-from theory.studies.reports import stragglers as straggler_pages
-from theory.studies.reports import time_to_accuracy as pages
 
 # --- collectives ------------------------------------------------------------------------------------------------------
 
@@ -304,8 +301,6 @@ def test_steps_are_fitted_and_continued(measured):
     assert curve.workers == (1, 4, 8, 16, 32, 64, 128, 256) and curve.model_from == 4
     # without a network and coding, the steps alone decide
     assert curve.speed_up == pytest.approx([40 / (10 + 30 / n) for n in curve.workers])
-    said = pages.statements(rows, times, study.curves(rows, times, ways, coding, 100, networks, 32), 1000, options)
-    assert said[0].verdict == "fails" and said[-1].verdict == "fails"
 
 
 @pytest.mark.parametrize(
@@ -321,16 +316,3 @@ def test_steps_are_fitted_and_continued(measured):
 def test_options_are_checked(change, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         study.Options(**change)
-
-
-def test_stragglers_are_judged_by_their_numbers():
-    orders = [straggler_study.Order("t", 1, 1.0, 0.1, 1.05), straggler_study.Order("t", 2, 1.0, 0.1, 1.5)]
-    clocks = [straggler_study.WallClock("t", k, 5, 5, seconds, 1.0) for k, seconds in ((4, 2.0), (16, 3.0))]
-    plain = straggler_study.Biased("plain", 2, 1.0, 0.1, 1.0, 1.6)
-    bias = [plain, plain._replace(weights="inclusion", measured=1.55, predicted=1.6)]
-    said = straggler_pages.statements(orders, [("t", 3, 4, 4.2)], clocks, bias)
-    assert [s.verdict for s in said] == ["in part", "holds", "holds", "holds", "holds"]
-    said = straggler_pages.statements(orders, [("t", 13, 16, 10.9)], clocks, bias)
-    assert [s.verdict for s in said][1:3] == ["fails", "fails"]
-    endless = [row._replace(predicted_seconds=math.inf) if row.k == 16 else row for row in clocks]
-    assert "all infinite (the mean)" in straggler_pages.statements(orders, [("t", 4, 4, 4.2)], endless, bias)[3].numbers

@@ -15,8 +15,7 @@ from theory.claims.topics.growing_batches import wavy, wavy_pl, wavy_slope
 from theory.methods.schedules import GrowingBatch, batch_size
 from theory.problems import base
 from theory.studies import catalyst as catalyst_study
-from theory.studies import cr_psgd as cr_psgd_study
-from theory.studies.shared.curves import Curve, cost_table, synthetic
+from theory.studies.shared.curves import Curve, cost_table
 
 KNOWN = dict(mu=1.0, lipschitz=4.0, variance=3.0, workers=2, gap=5.0)
 
@@ -195,50 +194,6 @@ def test_cr_psgd_chooses_what_the_theorem_says():
 def curve(label, rounds, end, order="parallel SGD"):
     at = np.array([1.0, float(rounds)])
     return Curve("toy", label, order, 1000.0 * at / at[-1], at, np.array([[1.0, end], [1.0, end]]))
-
-
-def test_the_verdicts_of_cr_psgd():
-    options = cr_psgd_study.Options(workers=10, samples=1000)
-    rounds = len(bounds.growing_batches(1000, 1.1))
-
-    def verdicts(growing, fixed=0.5, growing_rounds=rounds, stich=0.013):
-        curves = [
-            curve("parallel SGD, B = 1", 1000, 0.010),
-            curve("fixed batch, step 1/L (B = 9)", rounds, fixed, ""),
-            curve("fixed batch, decaying step (B = 9)", rounds, 0.4, ""),
-            curve("local SGD (H = 10)", 100, 0.011),
-            curve("Stich's local SGD (H = 10)", 100, stich),
-            curve("CR-PSGD (rho = 1.1)", growing_rounds, growing),
-        ]
-        return [said.verdict for said in cr_psgd_study.statements(curves, options)]
-
-    assert verdicts(0.012) == ["holds"] * 4
-    assert verdicts(0.03)[1] == "fails"
-    assert verdicts(0.012, fixed=0.001)[3] == "fails"
-    assert verdicts(0.012, growing_rounds=900)[:1] == ["fails"]
-    assert verdicts(0.012, growing_rounds=900)[2] == "fails"
-
-
-def test_the_verdicts_of_catalyst():
-    data = synthetic(60, 5)
-    problem = catalyst_study.about(th.nonconvex_logistic(data, 0.01), "synthetic", 0.01)
-    options = catalyst_study.Options(workers=8, samples=8192)
-
-    def verdicts(end, rounds=1792):
-        curves = [
-            curve("parallel SGD, B = 1", 8192, 1e-4),
-            curve("parallel SGD, fixed batch (B = 4)", 2048, 1e-3, ""),
-            curve("local SGD (H = 2)", 4096, 1e-4),
-            curve("CR-PSGD-Catalyst", rounds, end),
-        ]
-        curves[0] = curves[0]._replace(samples=np.array([500.0, 1500.0]), height=np.array([[3e-4, 1e-4], [3e-4, 1e-4]]))
-        return [said.verdict for said in catalyst_study.statements(problem, curves, options)]
-
-    assert verdicts(1.5e-4) == ["holds"] * 5
-    assert verdicts(3e-4)[2] == "in part"  # parallel SGD: 2e-4 after as many gradients, 1e-4 at the end of the budget
-    assert verdicts(3e-3) == ["holds", "holds", "fails", "fails", "holds"]
-    assert verdicts(1.5e-4, rounds=5000)[:2] == ["fails", "fails"]
-    assert verdicts(10.0)[-1] == "fails"
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
