@@ -50,14 +50,6 @@ def test_rows_of_norm_one():
     assert np.allclose(study.unit_rows(unit).X.toarray(), unit.X.toarray())  # not scaled by columns
 
 
-def test_copies_change_neither_b_d_nor_the_predicted_batch():
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((9, 4)), np.where(rng.random(9) < 0.5, 1.0, -1.0)
-    x = rng.standard_normal(4)
-    one, five = th.logistic((A, b), 0.1), th.logistic((np.tile(A, (5, 1)), np.tile(b, 5)), 0.1)
-    assert th.batch_bound(one, x) == pytest.approx(th.batch_bound(five, x), rel=1e-12)
-
-
 def test_the_ratio_of_geometric_means():
     rng = np.random.default_rng(1)
     serial, other = np.exp(rng.normal(0.0, 0.1, 50)), 3.0 * np.exp(rng.normal(0.0, 0.1, 50))

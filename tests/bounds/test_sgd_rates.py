@@ -5,14 +5,9 @@ import pytest
 
 import theory as th
 from theory import bounds
-from theory.cluster.driver import make_run
-from theory.cluster.setup import prepare
-from theory.cluster.simulator import Memory
 from theory.core.normals import _cosine, _log, fill_keys, fill_normals, normal
 from theory.core.random import derive as derived
 from theory.core.random import kernel
-from theory.methods.fast.noisy_quadratic import FEW, DrawnLoop
-from theory.problems.quadratics import add_mean_gradient
 
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 
@@ -155,11 +150,6 @@ def test_logarithm_and_cosine_to_two_units_in_the_last_place():
 # --- the fused loop ---------------------------------------------------------------------------------------------------
 
 
-def both(method, problem, **keywords):
-    """The same run by the fused loop and by the method's text."""
-    return th.run(method, problem, **keywords), th.run(method, problem, fast=False, **keywords)
-
-
 def quadratics(d=7):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((d, d))
@@ -169,61 +159,3 @@ def quadratics(d=7):
         ),
         "full": th.quadratic(rng.uniform(0.5, 2, d), covariance=A @ A.T),
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("covariance", ["diagonal", "full"])
-@pytest.mark.parametrize(
-    "method, workers",
-    [
-        ({"step": th.Constant(0.1)}, 1),
-        ({"step": th.InverseTime(1, 1, 2), "average": "uniform"}, 3),
-        ({"step": th.Constant(0.2), "average": th.Suffix(40), "radius": 0.5}, 2),
-    ],
-)
-def test_fused_steps_have_the_bits_of_the_text(covariance, method, workers):
-    problem = quadratics()[covariance]
-    one, other = both(
-        th.ParallelSGD(th.Identity(), **method),
-        problem,
-        workers=workers,
-        steps=150,
-        replicas=3,
-        seed=3,
-        x0=np.ones(7),
-        record_every=70,
-    )
-    for name in ("x", "last", "funs", "replica_values", "replica_last", "memory"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    for name in ("step", "samples", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down"):
-        assert np.array_equal(one.history[name], other.history[name]), name
-
-
-def prepared(method, problem):
-    """The run that `th.run` makes of these."""
-    setup = prepare(method, problem, workers=1, steps=3)
-    return make_run(setup, Memory())
-
-
-def test_who_is_fused():
-    small = quadratics()["diagonal"]
-
-    def fused(problem=small, **keywords):
-        settings = {"compressor": th.Identity(), "step": th.Constant(0.1), **keywords}
-        return DrawnLoop.fits(prepared(th.ParallelSGD(**settings), problem))
-
-    assert add_mean_gradient.implements(type(small))
-    assert fused() and fused(average="uniform", radius=2.0)
-    assert fused(th.quadratic(np.ones(FEW), covariance=1.0))
-    assert not fused(th.quadratic(np.ones(FEW + 1), covariance=1.0))
-    for other in (
-        {"batch": 2},
-        {"batch": th.GrowingBatch(1.5)},
-        {"momentum": 0.5},
-        {"exchange": "gather"},
-        {"compressor": th.TopK(2)},
-        {"compressor": th.Identity(sparse=True)},
-        {"feedback": th.ErrorFeedback()},
-    ):
-        assert not fused(**other), other
-    assert not fused(th.logistic((np.eye(3), [1, -1, 1]), l2=0.1))

@@ -72,17 +72,6 @@ def test_what_is_no_measurement_is_refused():
         lateness([1.0], -1.0)
 
 
-def test_compression_pays_where_its_round_is_shorter_than_the_model_errs():
-    rows = [
-        pages.Modelled("net", name, 10, ranks, {"wire": seconds})
-        for name, by_ranks in ((scale.FULL, {8: 2.0, 16: 2.0, 32: 2.0}), (scale.SIGN, {8: 1.0, 16: 3.0, 32: 1.5}))
-        for ranks, seconds in by_ranks.items()
-    ]
-    wanted = {8: "holds", 16: "undecided", 32: "undecided"}
-    assert pages.shortens(rows, "net", 10, scale.SIGN, 1.6) == wanted
-    assert pages.shortens(rows, "net", 10, scale.SIGN, 1.1) == {8: "holds", 16: "fails", 32: "holds"}
-
-
 def test_numbers_of_ranks_are_told_with_their_gaps():
     every = (8, 16, 32, 64)
     assert pages.stretches([8, 16, 64], every) == "8 to 16, 64" and pages.stretches([], every) == "nowhere"
@@ -101,16 +90,6 @@ def of_study(off, ranks=(1, 2)):
             if many == 2 or not held:
                 rounds.append(scale.Round(work, d, batch, workers, seconds, 4.0 * d, not held))
     return rounds, coding, options
-
-
-@pytest.mark.parametrize("full, sign, verdict", [(1.0, 1.0, "holds"), (1.6, 1.6, "fails"), (1.0, 1.6, "in part")])
-def test_the_error_is_that_of_the_rounds_that_were_not_fitted(full, sign, verdict):
-    rounds, coding, options = of_study({scale.FULL: full, scale.SIGN: sign})
-    study = pages.report(rounds, coding, TIMES, 2, False, options)
-    assert study.statements[0].verdict == verdict
-    for ranks, shared in ((1, False), (2, True)):
-        some = pages.report(rounds, coding, TIMES, ranks, shared, options).statements
-        assert {one.verdict for one in some} == {"undecided"}
 
 
 def test_rounds_of_two_ranks_alone_do_not_tell_coding_from_computing():

@@ -16,24 +16,10 @@ from theory.cluster.calibration import Sample
 from theory.cluster.collectives import ALLREDUCES, Machine
 from theory.cluster.cost_model import gathering
 from theory.experiment.calibration import Exchange, calibration_text, exchange_text
-from theory.experiment.cli import main
 from theory.methods.worker_times import draw_time
 from theory.studies import time_to_accuracy as study
 
 # --- collectives ------------------------------------------------------------------------------------------------------
-
-
-def test_the_formulas_by_hand():
-    """p = 8, n = 800: what stands in textbooks."""
-    assert bounds.allreduce_cost("ring", 8, 800) == (14, 1400, 700)
-    assert bounds.allreduce_cost("recursive-doubling", 8, 800) == (3, 2400, 2400)
-    assert bounds.allreduce_cost("rabenseifner", 8, 800) == (6, 1400, 700)
-    assert bounds.allreduce_cost("tree", 8, 800) == (6, 4800, 2400)
-    assert bounds.allreduce_cost("server", 8, 800) == (16, 12800, 5600)
-    assert bounds.allreduce_cost("server-overlapped", 8, 800) == (2, 12800, 5600)
-    # 6 ranks: two pairs fold into four ranks (3 more start-ups, 2 n more words, n/2 more additions)
-    assert bounds.allreduce_cost("rabenseifner", 6, 800) == (7, 1200 + 1600, 600 + 400)
-    assert bounds.allreduce_cost("recursive-doubling", 6, 800) == (4, 3200, 2400)
 
 
 def test_a_ring_that_does_not_divide_still_adds():
@@ -48,15 +34,6 @@ def test_a_rank_cannot_send_or_receive_twice_at_once():
         Machine().round([(0, 1, one), (0, 2, one)])
     with pytest.raises(ValueError, match="targets: got"):
         Machine().round([(0, 2, one), (1, 2, one)])
-
-
-def test_compressed_messages_must_be_half_as_many_times_smaller_as_there_are_ranks():
-    n, ranks = 1_000_000, 8
-    ring = bounds.allreduce_cost("ring", ranks, n).words
-    for ratio, wins in ((3.9, False), (4.1, True)):
-        assert (bounds.allgather_cost("ring", ranks, n / ratio).words < ring) == wins
-    assert bounds.gather_break_even(ranks) == 4.0
-    assert bounds.allreduce_words_lower_bound(ranks, n) == ring
 
 
 # --- stragglers -------------------------------------------------------------------------------------------------------
@@ -148,17 +125,6 @@ def test_weights_are_horvitz_and_thompsons(targets):
     assert th.run_fastest_k(problem, weights="inclusion", **how).weights == pytest.approx(np.ones(3))
 
 
-# --- steps and batches ------------------------------------------------------------------------------------------------
-
-
-def test_the_best_step_beats_its_neighbours():
-    law = {"mu": 1.0, "variance": 4.0, "distance": 30.0, "workers": 2, "batch": 2, "omega": 3.0}
-    best = bounds.fewest_iterations(0.3, **law)
-    for factor in (0.8, 0.99, 1.01, 1.2):
-        assert best.iterations <= bounds.iterations_to_accuracy(0.3, step=factor * best.step, **law)
-    assert best.iterations < bounds.iterations_to_accuracy(0.3, step=0.5 * best.step, **law)
-
-
 # --- the model of the network -----------------------------------------------------------------------------------------
 
 
@@ -238,15 +204,6 @@ def test_the_table_shows_the_models_error():
         [Exchange("SGD", "reduced", 1000.0, 2.0, 1.0), Exchange("q", "gathered", 10.0, 1.0, 1.5)], True
     )
     assert "median relative error of the model: 50%" in text and "more ranks than processors" in text
-
-
-def test_one_process_has_no_network(capsys, monkeypatch):
-    from theory.experiment import cli
-
-    monkeypatch.setattr(cli, "world", lambda: None)
-    with pytest.raises(SystemExit) as stop:
-        main(["calibrate"])
-    assert stop.value.code == 2 and "mpirun -n 2" in capsys.readouterr().err
 
 
 @pytest.mark.mpi

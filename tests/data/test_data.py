@@ -5,12 +5,12 @@ import gzip
 import hashlib
 import logging
 import os
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from thread_ranks import on_ranks
 
 import theory as th
 from theory.data import (
@@ -378,47 +378,6 @@ def test_two_writers_leave_one_entry(write):
 
 
 # --- ranks ----------------------------------------------------------------------------------------------------------
-
-
-class Threads:
-    """A communicator whose ranks are threads of this process."""
-
-    def __init__(self, rank, shared):
-        self.rank, self.size, self.shared = rank, shared["barrier"].parties, shared
-
-    def Get_rank(self):
-        return self.rank
-
-    def Get_size(self):
-        return self.size
-
-    def Allgather(self, mine, out):
-        self.shared[self.rank] = mine.copy()
-        self.shared["barrier"].wait()
-        out[:] = np.concatenate([self.shared[r] for r in range(self.size)])
-        self.shared["barrier"].wait()
-
-    def Bcast(self, buffer, root):
-        if self.rank == root:
-            self.shared["said"] = buffer.copy()
-        self.shared["barrier"].wait()
-        buffer[:] = self.shared["said"]
-        self.shared["barrier"].wait()
-
-
-def on_ranks(size, call):
-    shared, results = {"barrier": threading.Barrier(size, timeout=20)}, [None] * size
-
-    def work(rank):
-        try:
-            results[rank] = call(Threads(rank, shared))
-        except Exception as error:
-            results[rank] = error
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    return results
 
 
 def test_rank_0_parses_and_the_others_map(write, monkeypatch):

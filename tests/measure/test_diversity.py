@@ -192,20 +192,6 @@ def test_the_floor_of_softmax_is_attained_by_aligned_residuals():
     assert measure.diversity(problem, np.zeros(4)).batch_bound == pytest.approx(measure.diversity_floor(problem).glm)
 
 
-def test_random_features_bounds_are_in_order():
-    for n, d in ((100, 100), (1000, 10), (50, 200)):
-        sure = bounds.random_features_batch_bound(n, d, form="guaranteed")
-        assert sure < bounds.random_features_batch_bound(n, d) <= min(n, d)
-        assert sure < bounds.random_features_batch_bound(n, d, form="guaranteed", failure=0.1)
-    huge = bounds.random_features_batch_bound(10**9, 10**3, form="guaranteed")
-    assert huge == pytest.approx(1000 * 2 / math.pi, rel=5e-3)  # (pi/2)^(-1) of d where n >> d
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (400, 50)) * 2.0 - 1.0
-    assert 400 * 50 / np.linalg.norm(X, 2) ** 2 >= bounds.random_features_batch_bound(400, 50, form="guaranteed")
-    with pytest.raises(ValueError, match="n: got 3, allowed: at least d = 4"):
-        bounds.random_features_batch_bound(3, 4, form="printed")
-
-
 # --- mechanisms: closed forms -----------------------------------------------------------------------------------------
 
 
@@ -353,13 +339,6 @@ def test_the_printed_condition_asks_for_a_smaller_step():
     for step, wanted in ((0.0625, True), (0.0626, False)):
         asked = bounds.stability_batch_bound(0.75, batch=16, step=step, mu=0.5, form="printed", n=40)
         assert math.isfinite(asked) == wanted
-
-
-def test_generalization_gap_between_its_two_cases():
-    given = {"gradients": 100, "step": 0.1, "lipschitz": 3.0}
-    eps = bounds.sgd_stability(100, n=20, step=0.1, lipschitz=3.0)
-    assert eps == pytest.approx(9.0) and bounds.generalization_gap(eps, **given) == eps
-    assert bounds.generalization_gap(eps, **given, failure=1.0) == pytest.approx(20 * eps)
 
 
 # --- how it is shown --------------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import clients
 import numpy as np
 import pytest
@@ -101,11 +99,6 @@ def test_same_bits_on_ranks_and_by_the_text(name, on_ranks):
     result = require_same_bits(clients, name, on_ranks)
     assert np.array_equal(result.x, clients.train(name, fast=False).x)
     assert result.history["samples"][-1] == clients.STEPS * 8
-
-
-@pytest.mark.parametrize("cls", [th.FedAvg, th.FedProx, th.SCAFFOLD])
-def test_a_round_has_at_most_forty_lines(cls):
-    assert len(inspect.getsourcelines(cls.round)[0]) <= 40
 
 
 def test_a_dirichlet_split_is_a_partition_that_the_seed_decides():

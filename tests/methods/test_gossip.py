@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import NamedTuple
 
 import graph_job
@@ -42,12 +41,6 @@ def test_same_bits_by_the_text(name):
 def test_a_rank_that_fails_ends_the_job(what):
     done = run_mpi(2, ROOT / "tests" / "graph_job.py", what, timeout=200)
     assert done.returncode != 0
-
-
-def test_each_reads_like_its_pseudo_code():
-    for cls in (th.Gossip, th.ChocoGossip, th.DPSGD, th.DCDPSGD, th.ECDPSGD, th.ChocoSGD, th.GradientTracking):
-        source, _ = inspect.getsourcelines(cls.round)
-        assert len(source) <= 20, cls.__name__
 
 
 # --- against the algorithms in NumPy, each worker with a quadratic of its own ----------------------------------------

@@ -8,17 +8,14 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from thread_ranks import first_of
 
 import theory as th
 from theory import bounds
-from theory.claims.topics.growing_batches import wavy, wavy_pl, wavy_slope
 from theory.methods.schedules import GrowingBatch, batch_size
 from theory.problems import base
 from theory.studies import catalyst as catalyst_study
 from theory.studies.shared.curves import Curve, cost_table
-
-KNOWN = dict(mu=1.0, lipschitz=4.0, variance=3.0, workers=2, gap=5.0)
-
 
 # --- CR-PSGD: closed forms --------------------------------------------------------------------------------------------
 
@@ -30,25 +27,6 @@ def test_the_batches_are_those_of_the_method(rho, first, rounding):
     schedule = GrowingBatch(rho, first, rounding)
     assert list(batches) == [batch_size(schedule, t) for t in range(len(batches))]
     assert sum(batches) <= 3000 < sum(batches) + batch_size(schedule, len(batches))
-
-
-def test_the_budget_bounds_whole_batches_at_every_budget():
-    rho = bounds.optimal_rho(1.0, 4.0)
-    for samples in range(1, 400):
-        exact = bounds.cr_psgd(bounds.growing_batches(samples, rho), **KNOWN)
-        assert exact <= bounds.cr_psgd_rate(samples, **KNOWN)
-        rounds = len(bounds.growing_batches(samples, rho))
-        low = math.floor(bounds.growing_rounds(samples, rho, batches="real"))
-        assert low <= rounds <= bounds.growing_rounds(samples, rho)
-
-
-def test_the_pl_constant_of_the_wavy_function():
-    assert wavy_pl() == pytest.approx(0.1755, abs=1e-4)
-    x = np.linspace(-20.0, 20.0, 100_001)
-    x = x[np.abs(x) > 1e-6]
-    assert np.all(wavy_slope(x) ** 2 / 2.0 >= 0.999999 * wavy_pl() * wavy(x))
-    numeric = (wavy(x + 1e-6) - wavy(x - 1e-6)) / 2e-6
-    np.testing.assert_allclose(wavy_slope(x), numeric, atol=1e-5)
 
 
 # --- Catalyst and local SGD: closed forms -----------------------------------------------------------------------------
@@ -159,22 +137,12 @@ def test_catalyst_without_noise_minimises():
     assert np.array_equal(fewer.x, result.x) and fewer.mean_squared_gradient == result.mean_squared_gradient
 
 
-class FourRanks:
-    """What `run` asks of a communicator before anything is sent."""
-
-    def Get_size(self):
-        return 4
-
-    def Get_rank(self):
-        return 0
-
-
 def test_workers_that_the_ranks_do_not_divide(saturating):
     with pytest.raises(ValueError, match=r"^workers: got 6, allowed: a multiple of the number of ranks, 4"):
-        th.catalyst(saturating, workers=6, samples=100, comm=FourRanks())
+        th.catalyst(saturating, workers=6, samples=100, comm=first_of(4))
     with pytest.raises(ValueError, match=r"^workers: got 6, allowed: a multiple of the number of ranks, 4"):
         problem = th.quadratic([1.0, 2.0], covariance=1.0)
-        th.run(th.cr_psgd(problem), problem, workers=6, samples=100, comm=FourRanks())
+        th.run(th.cr_psgd(problem), problem, workers=6, samples=100, comm=first_of(4))
 
 
 def test_cr_psgd_chooses_what_the_theorem_says():

@@ -185,26 +185,6 @@ def test_mem_sgd_takes_the_shifts_that_the_theorem_allows(problems):
     assert th.mem_sgd(problems["sparse"], th.TopK(3), shift=least, alpha=7.0).step.shift == least
 
 
-def test_mem_sgd_is_below_its_bound(problems):
-    problem, steps = problems["sparse"], 4000
-    method = th.mem_sgd(problem, th.TopK(4))
-    result = th.run(method, problem, workers=1, steps=steps, seed=0, wire_dtype=np.float64)
-    optimum = th.solve(problem)
-    largest = max(th.second_moment(problem, x) for x in (np.zeros(D), result.x, result.last))
-    bound = th.bounds.mem_sgd(
-        steps,
-        mu=L2,
-        lipschitz=th.lipschitz(problem),
-        d=D,
-        k=4,
-        second_moment=2.0 * largest,
-        distance=float(optimum.x @ optimum.x),
-        shift=method.step.shift,
-    )
-    assert -1e-12 <= result.fun - optimum.fun <= bound
-    assert result.fun - optimum.fun < 0.05 * (np.log(2.0) - optimum.fun)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_are_at_most_as_late_as_asynchronous_workers(threads):
     """What x has lost more than steps on time would take is what is late: x - s r with r = x/(1 - s)^late.

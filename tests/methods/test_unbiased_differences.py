@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import NamedTuple
 
 import differences
@@ -56,14 +55,6 @@ def test_calls_of_several_runs_have_the_same_bits_on_ranks(name, on_ranks):
     result = differences.CALLS[name](None)
     for part in differences.OF_CALLS:
         assert np.array_equal(result.x if part == "x" else result.history[part], on_ranks[f"{name}, {part}"]), part
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.DelayedSGD, th.AsyncSGD, th.ProxSkip],
-)
-def test_a_round_has_at_most_forty_lines(cls):
-    assert len(inspect.getsourcelines(cls.round)[0]) <= 40
 
 
 def test_dcgd_is_parallel_sgd():

@@ -49,15 +49,6 @@ def test_kernels_against_numpy(form):
     assert th.accuracy(problem, x) == pytest.approx(np.mean((A @ x > 0.0) == (b > 0.0)))
 
 
-def test_the_gradient_is_that_of_the_value():
-    A, b, x = sample()
-    x[:4] = 0.0, 1.0, -1.0, 30.0
-    problem = th.nonconvex_logistic((sp.csr_array(A), b), WEIGHT)
-    step = 1e-5 * np.eye(D)
-    differences = [(th.value(problem, x + e) - th.value(problem, x - e)) / 2e-5 for e in step]
-    np.testing.assert_allclose(th.gradient(problem, x), differences, atol=2e-10)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_curvature(form):
     A, b, x = sample()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import ROOT, run_mpi
-from scipy.special import expit
 
 import theory as th
 from theory import bounds
@@ -102,50 +101,6 @@ def test_the_constant_of_the_sine_quadratic():
     assert abs(found.witness[0]) == pytest.approx(u[ratios.argmin()], abs=1e-4)
 
 
-def test_the_constant_of_a_separable_sum_is_the_least():
-    h = np.array([2.0, 0.0, 0.5, 3.0])
-    problem = th.sine_quadratic(h, 0.0, 1.0)
-    one, found = th.pl_constant(th.sine_quadratic([1.0], 0.0)).mu, th.pl_constant(problem)
-    assert found.mu == 0.5 * one
-    assert ratio(problem, found.witness) == pytest.approx(found.mu, rel=1e-11)
-    rng = np.random.default_rng(1)
-    assert min(ratio(problem, 1.0 + 3.0 * rng.normal(size=4)) for _ in range(2000)) >= found.mu
-    copies = th.sine_quadratic(np.ones(5), 0.0)
-    assert th.pl_constant(copies).mu == one and ratio(copies, found.witness[2] - 1.0 + np.zeros(5)) == pytest.approx(
-        one, rel=1e-11
-    )
-
-
-def test_the_constant_of_the_sine_valley_is_one():
-    problem = th.sine_valley(1.5)
-    found = th.pl_constant(problem)
-    rng = np.random.default_rng(2)
-    x = rng.uniform(-6.0, 6.0, size=1000)
-    ratios = [ratio(problem, [a, math.sin(a) + r]) for a, r in zip(x, rng.uniform(-1.5, 1.5, 1000), strict=True)]
-    assert found.mu == 1.0 and 1.0 <= min(ratios) < 1.001
-    assert ratio(problem, found.witness) == pytest.approx(1.0, rel=1e-14)
-    assert abs(found.witness[1] - math.sin(found.witness[0])) <= problem.residual
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_rank_deficient_least_squares(form):
-    b = np.array([1.0, -1.0, 2.0, 5.0])  # not in the range of A: f* > 0
-    problem = th.ridge((form(RANK_2), b), 0.0)
-    found = th.pl_constant(problem)  # the eigenvalues of A'A are 25, 9 and 0
-    assert found.exact and found.mu == pytest.approx(9.0 / 4.0, rel=1e-13)
-    assert "rank 2 of 3" in found.certificate
-    least = _least(RANK_2, b)
-    assert ratio(problem, found.witness, least) == pytest.approx(found.mu, rel=1e-12)
-    rng = np.random.default_rng(3)
-    assert min(ratio(problem, 5.0 * rng.normal(size=3), least) for _ in range(200)) >= found.mu
-    assert th.strong_convexity(problem) == 0.0
-
-
-def _least(A, b):
-    residual = A @ np.linalg.pinv(A) @ b - b
-    return 0.5 * residual @ residual / len(b)
-
-
 def test_zero_is_told_from_rounding():
     rng = np.random.default_rng(4)
     Q, _ = np.linalg.qr(rng.normal(size=(6, 6)))
@@ -170,41 +125,6 @@ def test_the_constant_of_ridge_regression():
     found = th.pl_constant(full)
     assert found.mu == pytest.approx(spectrum[0] + 0.5, rel=1e-12) and found.exact
     assert ratio(full, found.witness, th.solve(full).fun) == pytest.approx(found.mu, rel=1e-9)
-
-
-def test_the_constant_of_quadratics():
-    problem = th.quadratic([0.0, 2.0, 5.0], 1.0, 0.3)
-    found = th.pl_constant(problem)
-    assert found.mu == 2.0 and ratio(problem, found.witness) == pytest.approx(2.0, rel=1e-13)
-
-
-def test_logistic_regression_on_a_ball():
-    A, b = RANK_2[[0, 1, 2, 2]], np.array([1.0, -1.0, 1.0, -1.0])
-    problem, radius = th.logistic((A, b), 0.0), 0.4
-    found = th.pl_constant(problem, radius=radius)
-    largest = radius * math.sqrt(20.0)
-    s = expit(largest) * expit(-largest)
-    assert found.mu == pytest.approx(s * 18.0 / 4.0, rel=1e-12) and not found.exact  # eigenvalues 25, 18 and 0
-    rng = np.random.default_rng(5)
-    points = rng.normal(size=(4000, 3))
-    points *= radius * rng.random(4000)[:, None] ** (1 / 3) / np.linalg.norm(points, axis=1)[:, None]
-    least = th.value(problem, _gradient_descent(problem, radius))
-    ratios = [ratio(problem, x, least) for x in points if th.value(problem, x) > least + 1e-9]
-    assert len(ratios) > 3900 and found.mu <= min(ratios) < 2.0 * th.lipschitz(problem)
-    far = ratio(problem, 200.0 * np.array([1.0, 2.0, 0.0]), least)
-    assert far < found.mu  # outside of the ball the constant does not hold
-    with_l2 = th.logistic((np.eye(4, 3), b), 0.3)
-    s = expit(0.4) * expit(-0.4)
-    assert th.pl_constant(with_l2).mu == 0.3
-    assert th.pl_constant(with_l2, radius=0.4).mu == pytest.approx(0.3 + s / 4.0, rel=1e-12)
-
-
-def _gradient_descent(problem, radius):
-    x, step = np.zeros(problem.d), 1.0 / th.lipschitz(problem)
-    for _ in range(3000):
-        x = x - step * th.gradient(problem, x)
-        x = x * min(1.0, radius / max(np.linalg.norm(x), 1e-300))
-    return x
 
 
 def test_l2_is_the_best_constant_of_logistic_regression():

@@ -190,16 +190,6 @@ def test_a_single_row_has_no_halves(monkeypatch):
     assert np.array_equal(out, th.gradient(problem, x))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradient_is_the_slope_of_the_value(kind, form):
-    A, b, x = sample()
-    problem = KINDS[kind]((FORMS[form](A), b), L2)
-    h = 1e-5
-    central = [(th.value(problem, x + h * e) - th.value(problem, x - h * e)) / (2 * h) for e in np.eye(D)]
-    np.testing.assert_allclose(central, th.gradient(problem, x), atol=1e-8)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_slope_and_curvature_are_the_derivatives_of_the_loss(kind):
     A, b, _ = sample()
@@ -373,34 +363,6 @@ def test_largest_eigenvalue_by_iteration(form):
     assert th.lipschitz(problem) == th.lipschitz(problem)
     empty = th.ridge((FORMS[form](np.zeros((620, 540))), b), L2)
     assert th.lipschitz(empty) == th.max_lipschitz(empty) == L2
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_moments_of_the_gradients(kind, form):
-    A, b, x = sample()
-    problem, gradients = KINDS[kind]((FORMS[form](A), b), L2), Reference(kind, A, b, L2).gradients(x)
-    moment, mean = (gradients**2).sum(axis=1).mean(), gradients.mean(axis=0)
-    assert th.second_moment(problem, x) == pytest.approx(moment, rel=1e-13)
-    assert th.gradient_variance(problem, x) == pytest.approx(((gradients - mean) ** 2).sum(axis=1).mean(), rel=1e-12)
-    diversity = (gradients**2).sum() / np.linalg.norm(gradients.sum(axis=0)) ** 2
-    assert th.gradient_diversity(problem, x) == pytest.approx(diversity, rel=1e-12)
-    assert th.batch_bound(problem, x) == pytest.approx(N * diversity, rel=1e-12)
-
-
-def test_facts_on_the_batch_bound():
-    A, b, x = sample()
-    for kind, make in KINDS.items():
-        problem = make((sp.csr_array(A), b), L2)
-        bound = th.batch_bound(problem, x)
-        assert bound >= 1.0, kind
-        thrice = make((sp.csr_array(np.vstack([A] * 3)), np.tile(b, 3)), L2)
-        assert th.batch_bound(thrice, x) == pytest.approx(bound, rel=1e-12)
-    equal = th.ridge((sp.csr_array(np.tile(A[:1], (6, 1))), np.full(6, 2.0)), L2)
-    assert th.batch_bound(equal, x) == pytest.approx(1.0, rel=1e-12)
-    orthogonal = th.ridge((sp.csr_array(np.eye(9)), np.ones(9)), 0.0)
-    assert th.batch_bound(orthogonal, np.zeros(9)) == pytest.approx(9.0, rel=1e-14)
-    assert th.batch_bound(orthogonal, np.ones(9)) == np.inf
 
 
 # --- the minimum ------------------------------------------------------------------------------------------------------

@@ -95,12 +95,6 @@ def test_help_is_there_with_an_example(subcommand, capsys):
     assert stop.value.code in (0, None) and "python -m theory.experiment" in capsys.readouterr().out
 
 
-def test_list_runs():
-    answer = python("-m", "theory.experiment", "list")
-    assert answer.returncode == 0, answer.stderr
-    assert "qsgd.variance" in answer.stdout
-
-
 @pytest.mark.slow
 def test_the_cell_of_the_readme_runs_as_written(tmp_path):
     (cell,) = blocks("python")
@@ -316,14 +310,6 @@ def test_only_the_entry_point_takes_comm_world():
         if not within(package_of(path), "theory.experiment"):
             uses = [node for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr == "COMM_WORLD"]
             assert not uses, f"{path}:{uses[0].lineno}: communicators are arguments"
-
-
-def test_every_public_name_exists_and_is_documented():
-    import theory
-
-    assert len(theory.__all__) == len(set(theory.__all__))
-    for name in theory.__all__:
-        assert (getattr(theory, name).__doc__ or "").strip(), f"theory.{name} has no docstring"
 
 
 # --- the package ----------------------------------------------------------------------------------------------------
