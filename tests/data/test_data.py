@@ -13,17 +13,7 @@ import scipy.sparse as sp
 from thread_ranks import on_ranks
 
 import theory as th
-from theory.data import (
-    DataError,
-    bundled,
-    epsilon,
-    load,
-    load_data,
-    make_dataset,
-    require_binary,
-    twin,
-    twin_report,
-)
+from theory.data import DataError, bundled, epsilon, load, load_data, make_dataset, require_binary, twin, twin_report
 from theory.data.cache import data_folder, entry_name, store_entry
 from theory.data.description import REAL, describe
 from theory.data.svmlight import read_svmlight

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theory.compressors import (
-    QSGD,
-    Bucketed,
-    Identity,
-    RandK,
-    TopK,
-    compressor_examples,
-    decode,
-    encode,
-)
+from theory.compressors import QSGD, Bucketed, Identity, RandK, TopK, compressor_examples, decode, encode
 from theory.core import setting
 from theory.wire import (
     WireError,
