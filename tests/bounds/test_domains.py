@@ -177,6 +177,22 @@ def test_every_condition_that_a_formula_is_given_is_checked():
         domain(area, ["1 < 2"])
 
 
+ON = {"minibatch_step", "bottou_constant_step", "sgd_smooth_last", "local_sgd_nonconvex", "catalyst"}
+ON |= {"ef_sgd", "ef_sgd_convex", "ef_sgd_convex_step"}  # they hand the word on to the formula that they call
+
+
+def test_an_argument_that_is_a_word_has_its_words_in_the_domain():
+    formulas = {name: getattr(bounds, name) for name in bounds.__all__}
+    words = {
+        (name, one.name): [word for each in one.conditions for word in each.words]
+        for name, of in formulas.items()
+        for one in (of.domain.arguments if inspect.isfunction(of) else ())
+        if one.kind.startswith("str")
+    }
+    assert {name for (name, _), some in words.items() if not some} == ON
+    assert len(words) >= 70
+
+
 EXAMPLES = {"int": 2, "float": 0.5}
 
 
