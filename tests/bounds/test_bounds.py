@@ -127,7 +127,7 @@ def test_averaged_variance_limits():
     assert bounds.averaged_second_moment(3.0, 4.0, workers=10**9, omega=1.0) == pytest.approx(1.0, rel=1e-6)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- values -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("two", [np.int64(2), np.float32(2), np.float64(2), 2])

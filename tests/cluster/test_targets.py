@@ -153,49 +153,28 @@ def test_a_run_on_ranks_stops_where_the_simulator_stops(tmp_path):
 NOISY = th.quadratic([1.0, 4.0], covariance=1.0)
 
 
+EF, S = th.ErrorFeedback(), 0.5**0.5  # of one entry of two: sqrt(1 - 1/2)
+SGD, TOP, RAND = th.ParallelSGD(step="theory"), th.TopK(1), th.RandK(1, unbiased=True)
+LOCAL = th.LocalSGD(local_steps=2, average="quadratic", step="theory")
+
+
 @pytest.mark.parametrize(
     ("method", "problem", "workers", "step", "formula"),
     [
-        (th.ParallelSGD(step="theory"), NOISY, 3, Constant(0.25), "bottou_constant_step"),
-        (th.ParallelSGD(average="uniform", step="theory"), NOISY, 3, Constant(0.25), "quantized_sgd_smooth"),
-        # omega = d/k - 1 = 1, N = 2
+        (SGD, NOISY, 3, Constant(0.25), "bottou_constant_step"),
+        (SGD._replace(average="uniform"), NOISY, 3, Constant(0.25), "quantized_sgd_smooth"),
+        (SGD._replace(compressor=RAND), NOISY, 2, Constant(1.0 / 6.0), "bottou_constant_step"),  # omega = 1, N = 2
         (
-            th.ParallelSGD(th.RandK(1, unbiased=True), step="theory"),
-            NOISY,
-            2,
-            Constant(1.0 / 6.0),
-            "bottou_constant_step",
-        ),
-        # s = sqrt(1 - 1/2)
-        (
-            th.ParallelSGD(th.TopK(1), feedback=th.ErrorFeedback(), step="theory"),
+            SGD._replace(compressor=TOP, feedback=EF),
             PROBLEM,
             1,
-            Constant(2.0 / 5.0 * (1.0 - 0.5**0.5) / (1.0 + 0.5**0.5)),
+            Constant(0.4 * (1 - S) / (1 + S)),
             "exact_feedback_step",
         ),
-        (
-            th.ParallelSGD(th.TopK(1), step="theory"),
-            PROBLEM,
-            1,
-            Constant(2.0 / ((1.0 - 0.5**0.5) + 4.0 * (1.0 + 0.5**0.5))),
-            "compressed_descent_step",
-        ),
-        (
-            th.ParallelSGD(th.TopK(1), feedback=th.ErrorFeedback(), average="quadratic", step="theory"),
-            NOISY,
-            4,
-            th.mem_sgd(NOISY, th.TopK(1)).step,
-            "mem_sgd",
-        ),
-        (
-            th.LocalSGD(local_steps=2, average="quadratic", step="theory"),
-            NOISY,
-            4,
-            InverseTime(4.0, 1.0, 64.0),
-            "local_sgd",
-        ),
-        (th.ParallelSGD(batch=th.GrowingBatch(1.5), step="theory"), NOISY, 4, Constant(0.25), "cr_psgd_rate"),
+        (SGD._replace(compressor=TOP), PROBLEM, 1, Constant(2 / (1 - S + 4 * (1 + S))), "compressed_descent_step"),
+        (th.mem_sgd(NOISY, TOP), NOISY, 4, th.mem_sgd(NOISY, TOP).step, "mem_sgd"),
+        (LOCAL, NOISY, 4, InverseTime(4.0, 1.0, 64.0), "local_sgd"),
+        (SGD._replace(batch=th.GrowingBatch(1.5)), NOISY, 4, Constant(0.25), "cr_psgd_rate"),
     ],
 )
 def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, step, formula):

@@ -331,29 +331,6 @@ def test_the_digest_of_shards_is_that_of_their_bytes(folder, tmp_path):
     assert digest(one[1:]) == digest(np.array(one[1:]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"source": "nothing.svm"}, "no file nothing.svm"),
-        ({"source": 3}, "name_or_path: got 3"),
-        ({"workers": 0}, "workers: got 0, allowed: an integer, at least 1"),
-        ({"workers": True}, "workers: got True"),
-        ({"workers": 1798}, "workers: got 1798, allowed: at most the number of rows, 1797"),
-        ({"threads": 0}, "threads: got 0"),
-        ({"rows": 5}, "rows: got 5 for digits, allowed for synthetic data: rcv1-like, epsilon-like"),
-        ({"source": Dataset(np.eye(3), np.ones(3), "three", "regression"), "rows": 5}, "rows: got 5 for data in mem"),
-        ({"n_features": 63}, "digits has 64 columns, not 63"),
-        ({"source": "rcv1-like", "rows": 1}, "rows: got 1, allowed: an integer, at least 2"),
-        ({"n_features": 0}, "n_features is 0"),
-        ({"zero_based": 1}, "zero_based: got 1"),
-    ],
-)
-def test_calls_that_are_refused(tmp_path, arguments, said):
-    with pytest.raises(ValueError, match=said):
-        shard(**({"source": "digits", "out": tmp_path / "out"} | arguments))
-    assert not [path for path in tmp_path.iterdir() if path.name != "cache"]
-
-
 def test_a_folder_that_exists_is_not_replaced(tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(DataError, match="out: .* exists already; give another name, or remove it"):

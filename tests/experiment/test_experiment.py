@@ -454,20 +454,6 @@ def test_vacuous_bound_says_from_where_it_would_speak(constants):
     assert theorem(far) <= constants.trivial < theorem(int(0.9 * far))
 
 
-def test_bound_holds_for_the_mean_over_replicas(constants):
-    import theory as th
-
-    problem = make_problem(th.load_data("breast_cancer"), None)
-    entry = find("sgd")
-    shift = 8.0 * constants.smoothness / (0.25 * constants.mu)
-    method = th.ParallelSGD(
-        compressor(entry, 3, 16), th.InverseTime(8.0, constants.mu, shift), batch=4, average="quadratic"
-    )
-    runs = th.run(method, problem, workers=8, steps=200, replicas=20)
-    theorem = theorem_for(entry, method.compressor, constants, c=8.0, shift=shift, workers=8, batch=4)
-    assert runs.fun - constants.lower <= theorem(200)
-
-
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
@@ -617,12 +603,6 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert [axes.get_xlabel() for axes in figure.axes] == ["bits sent by a worker", "time (s)"]
     notes = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
     assert "no bound for top-94, no memory: biased and without memory" in notes
-
-
-def test_a_study_asks_for_data_that_there_are(capsys):
-    with pytest.raises(SystemExit):
-        main(["study", "nuqsgd", "--data", "rcv1like"])
-    assert "did you mean rcv1-like" in capsys.readouterr().err
 
 
 def test_a_run_until_its_bound_says_something():

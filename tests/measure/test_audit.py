@@ -398,12 +398,6 @@ def test_the_command(capsys):
     said = capsys.readouterr().out
     assert "TopK(3), d = 30" in said
     assert "1 of 1 compressors" in said
-    with pytest.raises(SystemExit) as stopped:
-        main(["audit", "TopQ"])
-    assert stopped.value.code == 2
-    assert "TopK" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["audit", "--d", "0"])
 
 
 WRONG = """

@@ -7,7 +7,6 @@ import functools
 import importlib.util
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,6 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run_group
 from forked import run_forked, run_lecture
-
-from theory.experiment.cli import main
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -80,19 +77,6 @@ def test_the_extras_of_the_readme_exist():
     extras = {name for pair in named for name in pair if name}
     assert extras
     assert extras <= set(PYPROJECT["project"]["optional-dependencies"])
-
-
-def experiment_commands() -> list[str]:
-    """What follows ``python -m theory.experiment`` in the README, up to the first value of an option."""
-    found = (line.partition("python -m theory.experiment")[2] for line in shell_lines() if "theory.experiment" in line)
-    return sorted({words[0] for words in map(shlex.split, found) if words and not words[0].startswith("-")})
-
-
-@pytest.mark.parametrize("subcommand", ["", *experiment_commands(), "run", "plot"])
-def test_help_is_there_with_an_example(subcommand, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([*subcommand.split(), "--help"])
-    assert stop.value.code in (0, None) and "python -m theory.experiment" in capsys.readouterr().out
 
 
 @pytest.mark.slow
