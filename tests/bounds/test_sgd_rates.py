@@ -145,17 +145,3 @@ def test_logarithm_and_cosine_to_two_units_in_the_last_place():
     true = np.choose(quarters % 4, [np.cos(y), -np.sin(y), -np.cos(y), np.sin(y)])
     assert np.all(np.abs(cosines - true) <= 3 * np.spacing(np.abs(true)))
     assert cosines[-8:].tolist() == pytest.approx(np.cos(np.pi / 4 * np.arange(8)), abs=1e-15)
-
-
-# --- the fused loop ---------------------------------------------------------------------------------------------------
-
-
-def quadratics(d=7):
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((d, d))
-    return {
-        "diagonal": th.quadratic(
-            rng.uniform(0.5, 2, d), covariance=rng.uniform(0, 1, d), optimum=rng.uniform(-1, 1, d)
-        ),
-        "full": th.quadratic(rng.uniform(0.5, 2, d), covariance=A @ A.T),
-    }

@@ -605,6 +605,11 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert "no bound for top-94, no memory: biased and without memory" in notes
 
 
+def test_a_study_asks_for_data_that_there_are(capsys):
+    code, _, said = run_main(capsys, "study", "nuqsgd", "--data", "rcv1like")
+    assert code == 2 and "did you mean rcv1-like" in said
+
+
 def test_a_run_until_its_bound_says_something():
     """Of SGD, whose bound is evaluated along its steps: the first T at which it is below f(0) - f*, no longer."""
     from theory.experiment import flagship

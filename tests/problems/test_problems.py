@@ -532,7 +532,7 @@ def test_noise_of_the_saturating_quadratic():
     assert both[0] != both[1]
 
 
-# --- large problems, labels, what is not copied ------------------------------------------------------------------------
+# --- large problems, labels, what is not copied -----------------------------------------------------------------------
 
 EYE, SIGNS = np.eye(3), [1.0, -1.0, 1.0]
 

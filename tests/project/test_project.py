@@ -30,11 +30,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def shell_lines() -> list[str]:
-    lines = [line.split("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
-    return [line for line in lines if line]
-
-
 def python(*args, **options) -> subprocess.CompletedProcess:
     return run_group([sys.executable, *args], **{"timeout": 120, **options})
 
