@@ -6,12 +6,11 @@ of what must not depend on where the run was stopped.  WHAT is a way to go wrong
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import time
 
-from mpi_job import make_problem
+from mpi_job import digest, make_problem
 from shapes import EF21P, FedAvg
 
 import theory as th
@@ -44,15 +43,6 @@ KINDS = {
 }
 
 
-def digest(result) -> str:
-    """Digest of x, the last iterate and every column of the history but the seconds."""
-    sha = hashlib.sha256(result.x.tobytes() + result.last.tobytes())
-    for name in result.history.dtype.names:
-        if not name.startswith("seconds"):
-            sha.update(result.history[name].tobytes())
-    return sha.hexdigest()
-
-
 def start(kind, steps, **more):
     """A run of this kind with four workers."""
     return th.run(KINDS[kind](), make_problem(), **{"workers": 4, "steps": steps, "seed": 3, "record_every": 5, **more})
@@ -75,7 +65,7 @@ def main(comm, kinds, folder, steps, every, what) -> None:
         place = f"{folder}/{kind}"
         steps_now = steps if last else 50
         more |= {"checkpoint": place, "resume": place, "every": every, "callback": callback}
-        found = digest(start(kind, steps_now, comm=comm, **more))
+        found = digest([start(kind, steps_now, comm=comm, **more)])
         if rank == 0:
             print(kind, found, flush=True)
 

@@ -482,22 +482,6 @@ def test_slope_in_many_steps(row):
     measured(slope_in_time, row)
 
 
-@pytest.mark.full
-@pytest.mark.slow
-def test_slope_of_catalyst():
-    """The mean of ||grad f||^2 over the outer steps falls as 1/sqrt(NT), T the samples of a worker."""
-    problem, start, budgets = (
-        th.saturating_quadratic(np.ones(4), covariance=0.25),
-        np.full(4, 3.0**-0.5),
-        4.0 ** np.arange(5, 9),
-    )
-    found = [
-        [th.catalyst(problem, workers=4, samples=int(T), x0=start, seed=seed).mean_squared_gradient for T in budgets]
-        for seed in range(16)
-    ]
-    assert judge(rate("", loglog_slope(budgets, np.array(found)), -0.5)) == "holds"
-
-
 # --- on ranks ---------------------------------------------------------------------------------------------------------
 
 ON_RANKS = ("SGD", "QSGD", "NUQSGD", "unbiased rand-k", "rand-k with memory", "TernGrad")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -12,62 +11,11 @@ import scipy.sparse as sp
 import theory as th
 from theory import bounds
 from theory.data import make_dataset
-from theory.experiment import ConfigurationError
 from theory.measure import Interval
-from theory.studies import StudyConfiguration
 from theory.studies import largest_batch as study
-from theory.studies.reports import largest_batch as report
 from theory.studies.shared.problems import data_file
 
 # --- closed forms -----------------------------------------------------------------------------------------------------
-
-
-def unrolled(rounds, shrink, kick, start):
-    for _ in range(rounds):
-        start = shrink * start + kick
-    return start
-
-
-@pytest.mark.parametrize("batch", [1, 4, 10])
-def test_raw_theorems_unroll_one_line(batch):
-    """The recursions of the proofs, a round at a time, with (1 + delta) M^2 B gamma^2 of noise."""
-    step, mu, beta, second, start, limit = 0.02, 0.7, 2.0, 3.0, 5.0, 6.0
-    rounds, delta = 12, (batch - 1) / 6.0
-    kick = batch * step**2 * second * (1 + delta)
-    how = {"batch": batch, "step": step, "second_moment": second, "batch_bound": limit}
-    shrink = 1 - 2 * step * mu * batch
-    found = bounds.minibatch_strongly_convex(rounds * batch, mu=mu, distance=start, **how)
-    assert found == pytest.approx(unrolled(rounds, shrink, kick, start), rel=1e-12)
-    found = bounds.minibatch_pl(rounds * batch, mu=mu, smoothness=beta, gap=start, **how)
-    assert found == pytest.approx(unrolled(rounds, shrink, beta / 2 * kick, start), rel=1e-12)
-    # 2 B gamma (F - F*) <= a_k - a_{k+1} + kick, and B gamma ||grad||^2 <= F_k - F_{k+1} + beta/2 kick, summed
-    found = bounds.minibatch_convex(rounds * batch, distance=start, **how)
-    assert found == pytest.approx((start + rounds * kick) / (2 * batch * step * rounds), rel=1e-12)
-    found = bounds.minibatch_smooth(rounds * batch, smoothness=beta, gap=start, **how)
-    assert found == pytest.approx((start + rounds * beta / 2 * kick) / (batch * step * rounds), rel=1e-12)
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.5, 3.0])
-def test_printed_schedules_keep_the_promise_of_the_raw_theorems(delta):
-    batch, second, eps = 5, 2.0, 0.1
-    limit = math.inf if delta == 0 else 4 / delta
-    common = {"batch": batch, "second_moment": second, "batch_bound": limit}
-    cases = [
-        (bounds.minibatch_smooth_schedule, bounds.minibatch_smooth, {"smoothness": 1.5, "gap": 2.0}),
-        (bounds.minibatch_pl_schedule, bounds.minibatch_pl, {"smoothness": 1.5, "mu": 0.5, "gap": 2.0}),
-        (bounds.minibatch_convex_schedule, bounds.minibatch_convex, {"distance": 2.0}),
-        (bounds.minibatch_strongly_convex_schedule, bounds.minibatch_strongly_convex, {"mu": 0.5, "distance": 2.0}),
-    ]
-    for schedule, raw, own in cases:
-        how = schedule(eps, **common, **own)
-        assert how.promised == pytest.approx((1 + delta / 2) * eps) and batch <= how.largest
-        gradients = batch * math.ceil(how.gradients / batch)
-        reached = raw(gradients, step=how.step, **common, **own)
-        assert reached <= how.promised * (1 + 1e-12)
-        assert reached > 0.9 * how.promised or raw in (bounds.minibatch_pl, bounds.minibatch_strongly_convex)
-        # half the gradients do not suffice for the two theorems without a logarithm
-        if "mu" not in own:
-            assert raw(batch * (gradients // (2 * batch)), step=how.step, **common, **own) > how.promised
 
 
 def test_beyond_the_largest_batch_nothing_is_promised():
@@ -89,143 +37,6 @@ def test_largest_batch_and_speed_up():
     assert bounds.batch_speed_up(7, 1.0) == 1.0  # identical gradients: no speed-up at all
 
 
-def sphere(d):
-    return np.concatenate([np.eye(d), -np.eye(d)])
-
-
-def test_one_step_on_the_sphere_by_enumeration():
-    points, w, step, mu, batch = sphere(2), np.array([0.3, -0.4]), 0.1, 2.0, 3
-    after = [
-        np.sum((w - step * sum(mu * (w - points[i]) for i in rows)) ** 2)
-        for rows in itertools.product(range(4), repeat=batch)
-    ]
-    found = bounds.sphere_quadratic_distance(1, batch=batch, step=step, mu=mu, distance=float(w @ w))
-    assert found == pytest.approx(np.mean(after), rel=1e-12)
-
-
-def test_the_floor_on_the_sphere_is_where_the_recursion_stays():
-    for batch in (1, 25, 90):
-        floor = bounds.sphere_quadratic_floor(batch, 0.02, 1.0)
-        assert floor == pytest.approx(0.02 / (2 - 0.02 * batch))
-        again = bounds.sphere_quadratic_distance(3, batch=batch, step=0.02, mu=1.0, distance=floor)
-        assert again == pytest.approx(floor, rel=1e-12)
-    assert bounds.divergent_batch(0.02, 1.0) == 100.0
-
-
-def test_delta_on_the_sphere_stays_below_a_third():
-    for x in (0.2, 0.02, 1e-4):
-        cap = bounds.sphere_quadratic_delta(0.5 / x, x, 1.0)
-        assert cap == pytest.approx((1 - 2 * x) / (3 + 2 * x)) and cap < 1 / 3
-        floor = 1.0 * x / (2 - 0.5)
-        assert cap == pytest.approx((0.5 / x - 1) / (1 + 1 / floor))
-
-
-def test_the_lower_bound_is_below_the_exact_law_and_the_upper_bound():
-    step, mu, second = 0.01, 1.0, 2.0
-    for batch in (2, 20, 50):
-        floor = bounds.sphere_quadratic_floor(batch, step, mu)
-        delta, rounds = bounds.sphere_quadratic_delta(batch, step, mu), 100
-        low = bounds.minibatch_worst_case(delta, passes=rounds * batch * step, step=step, mu=mu, second_moment=second)
-        high = bounds.minibatch_strongly_convex(
-            rounds * batch,
-            batch=batch,
-            step=step,
-            mu=mu,
-            second_moment=second,
-            distance=floor,
-            batch_bound=1 + 1 / floor,
-        )
-        assert low <= floor <= high
-        # as r = (1 + r)(1 + delta) gamma mu/2 where it settles, the constant is lost by 1 + r alone
-        assert low == pytest.approx(floor / (1 + floor) * -math.expm1(-2 * rounds * batch * step), rel=1e-9)
-
-
-def test_the_kink_cycles():
-    batch, step, mu, slope = 30, 0.03, 0.8, 2.0
-    a = math.sqrt(bounds.kink_cycle(batch, step, mu, slope))
-    assert a - step * batch * (slope + mu * a) == pytest.approx(-a, rel=1e-12)
-    M2, delta = (slope + mu * slope / (3 * mu)) ** 2, 1 / (2 * 0.01 * 0.5) - 1
-    assert bounds.kink_cycle(100, 0.01, 0.5, slope) == pytest.approx((slope / 1.5) ** 2)
-    assert bounds.kink_cycle(100, 0.01, 0.5, slope) == pytest.approx((1 + delta) * 0.01 * M2 / (8 * 0.5))
-
-
-def test_slopes_of_two_signs_by_enumeration():
-    """All sequences of batches, three rounds: the mean gap and what is left."""
-    G, sigma, step, batch, start, rounds = 0.7, 1.3, 0.11, 2, 0.4, 3
-    gaps, last = [], []
-    for signs in itertools.product((1, -1), repeat=batch * rounds):
-        w, gap = start, 0.0
-        for k in range(rounds):
-            gap += G * abs(w) / rounds
-            drawn = signs[k * batch : (k + 1) * batch]
-            w -= step * sum(G * math.copysign(1, w) + s * sigma for s in drawn)
-        gaps.append(gap)
-        last.append(w**2)
-    law = bounds.signed_slopes_gap(
-        rounds * batch, batch=batch, step=step, slope=G, spread=sigma, distance=start**2, last=float(np.mean(last))
-    )
-    assert law == pytest.approx(np.mean(gaps), rel=1e-12)
-
-
-RAW = {"batch": 2, "step": 0.1, "second_moment": 1.0, "batch_bound": 2.0}
-REFUSED = [
-    ("gradients", lambda: bounds.minibatch_convex(5, **RAW, distance=1.0)),
-    ("batch_bound", lambda: bounds.minibatch_convex(4, **(RAW | {"batch_bound": 0.5}), distance=1.0)),
-    ("batch", lambda: bounds.minibatch_convex(4, **(RAW | {"batch": 1.5}), distance=1.0)),
-    ("distance", lambda: bounds.minibatch_convex(4, **RAW, distance=0.0)),
-    ("batch", lambda: bounds.minibatch_strongly_convex(4, **(RAW | {"step": 0.3}), mu=1.0, distance=1.0)),
-    ("mu", lambda: bounds.minibatch_pl(4, **RAW, smoothness=1.0, mu=2.0, gap=1.0)),
-    ("gap", lambda: bounds.minibatch_smooth(4, **RAW, smoothness=1.0, gap=-1.0)),
-    ("accuracy", lambda: bounds.minibatch_convex_schedule(0.0, batch=1, second_moment=1.0, distance=1, batch_bound=1)),
-    (
-        "accuracy",
-        lambda: bounds.minibatch_strongly_convex_schedule(
-            2.0, batch=1, mu=1.0, second_moment=1.0, distance=1.0, batch_bound=1
-        ),
-    ),
-    (
-        "accuracy",
-        lambda: bounds.minibatch_smooth_schedule(
-            math.inf, batch=1, smoothness=1.0, second_moment=1.0, gap=1.0, batch_bound=1
-        ),
-    ),
-    (
-        "mu",
-        lambda: bounds.minibatch_pl_schedule(
-            0.1, batch=1, smoothness=1.0, mu=0.0, second_moment=1.0, gap=1.0, batch_bound=1
-        ),
-    ),
-    ("delta", lambda: bounds.largest_batch(2.0, -1.0)),
-    ("batch_bound", lambda: bounds.largest_batch(math.nan)),
-    ("batch", lambda: bounds.batch_speed_up(0, 2.0)),
-    ("delta", lambda: bounds.minibatch_worst_case(-0.1, passes=1.0, step=0.1, mu=1.0, second_moment=1.0)),
-    ("passes", lambda: bounds.minibatch_worst_case(0.1, passes=0.0, step=0.1, mu=1.0, second_moment=1.0)),
-    ("batch", lambda: bounds.sphere_quadratic_floor(20, 0.1, 1.0)),
-    ("batch", lambda: bounds.sphere_quadratic_delta(20.0, 0.1, 1.0)),
-    ("batch", lambda: bounds.sphere_quadratic_distance(1, batch=0, step=0.1, mu=1.0, distance=1.0)),
-    ("batch", lambda: bounds.kink_cycle(20, 0.1, 1.0, 1.0)),
-    ("slope", lambda: bounds.kink_cycle(2, 0.1, 1.0, 0.0)),
-    ("spread", lambda: bounds.signed_slopes_gap(2, batch=2, step=0.1, slope=1.0, spread=-1.0, distance=1.0, last=0.0)),
-    ("mu", lambda: bounds.divergent_batch(0.1, 0.0)),
-]
-
-
-@pytest.mark.parametrize("name, call", REFUSED)
-def test_doors(name, call):
-    with pytest.raises(ValueError, match=rf"^{name}: got "):
-        call()
-
-
-# --- the claims -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("id", ["batch.smooth", "batch.convex.exact", "batch.worst-case", "batch.kink"])
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_verdicts_do_not_depend_on_the_seed(id, seed):
-    found = th.verify(id, quick=True, seed=seed)
-    assert found.ok and found.verdict == "holds", str(found)
-
-
 # --- the study --------------------------------------------------------------------------------------------------------
 
 
@@ -237,14 +48,6 @@ def test_rows_of_norm_one():
     assert np.allclose(dense[1], np.array([0.5, -1.0, 0.0]) / math.sqrt(1.25)) and np.all(dense[2] == 0)
     unit = make_dataset(sp.csr_array(np.array([[0.6, 0.8], [0.0, 1.0]])), [1, -1], "two")
     assert np.allclose(study.unit_rows(unit).X.toarray(), unit.X.toarray())  # not scaled by columns
-
-
-def test_copies_change_neither_b_d_nor_the_predicted_batch():
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((9, 4)), np.where(rng.random(9) < 0.5, 1.0, -1.0)
-    x = rng.standard_normal(4)
-    one, five = th.logistic((A, b), 0.1), th.logistic((np.tile(A, (5, 1)), np.tile(b, 5)), 0.1)
-    assert th.batch_bound(one, x) == pytest.approx(th.batch_bound(five, x), rel=1e-12)
 
 
 def test_the_ratio_of_geometric_means():
@@ -281,30 +84,6 @@ def test_the_largest_batch_without_loss_is_the_last_before_the_first_that_loses(
     assert study._until(points[:1], lambda p: False) == 1
 
 
-def threshold(data, least, ratio, measured, surely, at_most):
-    serial = np.array([0.99, 1.0, 1.01])
-    return study.Threshold(data, 10, 1.0, 0.5, least, least, 9.0, point(4, *ratio), measured, surely, at_most, serial)
-
-
-def test_a_batch_that_is_the_largest_tried_may_not_be_the_largest():
-    good = [threshold("a", 3.0, (0.9, 1.0, 1.1), 8, 8, 8), threshold("b", 31.0, (0.9, 1.0, 1.1), 64, 32, 64)]
-    mine = [point(B, 1, 1, 1)._replace(data=name) for name in "ab" for B in (1, 8, 64, 128)]
-    said = report.statements(good, mine, [], 1.5)
-    assert [s.verdict for s in said] == ["holds"] * 4
-    few = report.statements(good, [p for p in mine if p.batch <= 64], [], 1.5)
-    assert few[1].verdict == "undecided" and few[0].verdict == "holds"
-    far = report.statements([good[0]._replace(measured=64, surely=64, at_most=64), good[1]], mine, [], 1.5)
-    assert far[1].verdict == "in part" and "a, T = 1 n (64 against 4)" in far[1].numbers
-
-
-def test_mechanisms_are_compared_with_none():
-    plain, more = threshold("a", 3.0, (1, 1, 1), 2, 2, 4), threshold("a", 9.0, (1, 1, 1), 16, 8, 32)
-    tried = [("none", plain), ("noise", more._replace(serial=2.0 * more.serial))]
-    assert [s.verdict for s in report.mechanism_statements(tried)] == ["holds", "holds", "fails"]
-    rows = report.mechanism_table(tried).rows
-    assert [row[3] for row in rows] == ["4", "10"] and rows[1][5] == "16 (8 to 32)"
-
-
 def test_files_that_are_not_there_are_left_out_with_a_word(tmp_path, monkeypatch):
     monkeypatch.delenv("THEORY_DATA", raising=False)
     rows = "\n".join(f"{1 if i % 3 else -1} 1:{1 + i % 5} {2 + i % 4}:1" for i in range(60))
@@ -334,22 +113,3 @@ def test_a_small_problem_is_measured():
     method = th.ParallelSGD(th.Identity(sparse=True), step=th.Constant(4 * step), batch=4, compress="loss")
     again = th.run(method, problem, workers=1, steps=455 // 4, replicas=4, record_every=455 // 4)
     assert np.mean(points[2].gap) == pytest.approx(again.funs.mean() - th.solve(problem, 1e-9).fun, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"files": "a9a"},
-        {"bundled": [1]},
-        {"copies": [1]},
-        {"passes": []},
-        {"passes": [0.0]},
-        {"factor": 1.0},
-        {"seeds": 2},
-        {"most": 1},
-        {"goal": 1.0},
-    ],
-)
-def test_options_outside_their_domain(values):
-    with pytest.raises(ConfigurationError, match=next(iter(values))):
-        StudyConfiguration.from_dict({"study": "largest-batch", **values})

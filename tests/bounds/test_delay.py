@@ -37,19 +37,6 @@ def test_async_moment_is_the_mean_over_all_orders(workers, rounds):
         assert bounds.async_moment(share, workers, rounds) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 5])
-def test_async_limit_is_where_second_moments_stop_shrinking(workers):
-    """The spectral radius of P -> E A P A' on all matrices, not only on those that are alike for all workers."""
-
-    def radius(share: float) -> float:
-        each = (arrival(share, workers, worker) for worker in range(workers))
-        return float(np.abs(np.linalg.eigvals(sum(np.kron(A, A) for A in each) / workers)).max())
-
-    edge = bounds.async_limit(workers)
-    assert radius(0.999 * edge) < 1.0 < radius(1.001 * edge)
-    assert radius(edge) == pytest.approx(1.0, abs=1e-6)
-
-
 def test_async_moment_of_one_worker_is_that_of_sgd_however_many_rounds():
     assert bounds.async_moment(0.5, 1, 0) == 1.0
     for share in (0.5, 1.9):

@@ -1,58 +1,19 @@
 """Bounds on SGD against independent recursions and numbers by hand, and the fused loop against the general one."""
 
-import math
-
 import numpy as np
 import pytest
 
 import theory as th
 from theory import bounds
-from theory.cluster.driver import make_run
-from theory.cluster.setup import prepare
-from theory.cluster.simulator import Memory
 from theory.core.normals import _cosine, _log, fill_keys, fill_normals, normal
 from theory.core.random import derive as derived
 from theory.core.random import kernel
-from theory.methods.fast.noisy_quadratic import FEW, DrawnLoop
-from theory.problems.quadratics import add_mean_gradient
 
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 
 
-def worst_distance(step, steps, mu, second, distance):
-    """The recursion a <- (1 - 2 gamma mu) a + gamma^2 M^2, which SGD can follow with equality."""
-    for _ in range(steps):
-        distance = (1 - 2 * step * mu) * distance + step**2 * second
-    return distance
-
-
-@pytest.mark.parametrize("floor", [0.25, 0.5, 0.9])
-@pytest.mark.parametrize("eps", [0.3, 0.01])
-def test_the_recipe_for_an_accuracy_is_enough_and_not_much_more(floor, eps):
-    mu, second, distance = 0.5, 2.0, 3.0
-    step, steps = bounds.sgd_steps_for(eps, mu=mu, second_moment=second, distance=distance, floor_share=floor)
-    assert worst_distance(step, steps, mu, second, distance) <= eps
-    assert step * second / (2 * mu) == pytest.approx(floor * eps, rel=1e-12)
-    # the bound without the factor 1 - r^T on the floor, with exp instead of the power, is just met
-    left = math.exp(-2 * step * mu * (steps - 1)) * distance
-    assert left + floor * eps > eps
-
-
 def test_the_recipe_where_nothing_is_to_do():
     assert bounds.sgd_steps_for(0.1, mu=1.0, second_moment=1.0, distance=0.05)[1] == 0
-
-
-@pytest.mark.parametrize("c", [0.51, 0.75, 1.0, 1.5, 2.0, 7.3])
-def test_scaled_inverse_time_covers_the_worst_case_of_its_recursion(c):
-    mu, second = 0.7, 1.3
-    Q, rng = c**2 * second / mu**2, np.random.default_rng(0)
-    for start in (0.0, 5.0, 1e3):
-        a = start
-        for t in range(1, 300):
-            # any a_{t+1} from 0 to the one-step bound is possible; now and then take less
-            a = max(0.0, (1 - 2 * c / t) * a + Q / t**2) * (1.0 if rng.random() < 0.9 else rng.random())
-            for form in ("sharp", "simple"):
-                assert a <= bounds.sgd_scaled_inverse_time(t, c=c, mu=mu, second_moment=second, form=form) * (1 + 1e-12)
 
 
 def test_scaled_inverse_time_as_quoted_agrees_up_to_three_quarters():
@@ -81,23 +42,6 @@ def test_scaled_inverse_time_as_quoted_is_wrong_by_a_factor_of_at_most_nine_quar
 
 
 # --- exact laws -------------------------------------------------------------------------------------------------------
-
-
-def test_exact_moments_by_the_weights_of_the_noises():
-    # x_t is linear in x_0 and the noises: an independent encoding by explicit coefficients
-    eta, w = np.array([0.5, 0.3, 0.9, 0.1, 0.7]), np.array([1.0, 0.0, 2.0, 0.5, 3.0])
-    h, c, start = np.array([1.0, 2.5]), np.array([0.4, 1.1]), np.array([2.0, -1.0])
-    found = bounds.quadratic_moments_exact(eta, diagonal=h, variance=c, start=start)
-    average = bounds.quadratic_average_exact(eta, w, diagonal=h, variance=c, start=start)
-    for j in range(2):
-        row, mean = np.eye(1, 6)[0], np.zeros(6)
-        for t in range(5):
-            mean += w[t] * row / w.sum()
-            size = np.array([start[j] ** 2, *[c[j]] * 5])
-            assert found[t, j] == pytest.approx(row**2 @ size, rel=1e-12)
-            row = (1 - eta[t] * h[j]) * row
-            row[t + 1] = -eta[t]
-        assert average[j] == pytest.approx(mean**2 @ size, rel=1e-12)
 
 
 def test_polyak_ruppert_with_matrices():
@@ -139,17 +83,6 @@ def test_averages_by_hand():
 # --- Bottou, Curtis, Nocedal; smooth functions ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.3, 0.5])
-def test_bottou_sharp_is_the_law_of_the_isotropic_quadratic(alpha):
-    L, M, gap = 2.0, 3.0, 1.5
-    for T in range(30):
-        bound = bounds.bottou_constant_step(T, mu=L, lipschitz=L, step=alpha, noise=M, gap=1.5)
-        assert gap == pytest.approx(bound, rel=1e-12)
-        gap = (1 - alpha * L) ** 2 * gap + L / 2 * alpha**2 * M
-        keywords = {"mu": L, "lipschitz": L, "step": alpha, "noise": M, "gap": 1.5}
-        assert bound <= bounds.bottou_constant_step(T, **keywords, form="paper") * (1 + 1e-12)
-
-
 def test_bottou_with_biased_gradients_by_hand():
     # g = grad f/2 + noise of variance 3, f = x^2/2: mu = 1/2, M_G = 1/4; alpha = 1
     keywords = {"mu": 1.0, "lipschitz": 1.0, "step": 1.0, "noise": 3.0, "gap": 8.0, "first": 0.5, "second": 0.25}
@@ -157,85 +90,11 @@ def test_bottou_with_biased_gradients_by_hand():
     assert bounds.bottou_constant_step(1, **keywords, form="paper") == pytest.approx(8 / 2 + 3 / 2)
 
 
-def test_bottou_best_beta():
-    plan = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
-    keywords = {"mu": 0.5, "lipschitz": 4.0, "noise": 1.0, "gap": 0.0, "first": 0.5, "second": 2.0}
-    best = bounds.bottou_decreasing_step(10**9, beta=plan[0], shift=plan[1], **keywords) * 1e9
-    assert best == pytest.approx(2 * 4 * 1 / (0.5 * 0.5) ** 2, rel=1e-6)  # (4.24)
-    for factor in (0.8, 1.3):
-        beta, shift = factor * plan[0], factor * plan[1] + 1
-        assert bounds.bottou_decreasing_step(10**9, beta=beta, shift=shift, **keywords) * 1e9 > best
-    with pytest.raises(ValueError, match="beta"):
-        bounds.bottou_decreasing_step(1, beta=plan[0], shift=plan[1] - 0.1, **keywords)
-    with pytest.raises(ValueError, match="shift: got 1.0"):
-        bounds.bottou_decreasing_step(1, beta=plan[0], shift=1.0, **keywords)
-
-
 def test_the_shift_of_bottous_plan_is_that_of_inverse_time():
     # the largest step that is allowed, first/(L second), is the first one
     beta, shift = bounds.bottou_decreasing_step_plan(mu=0.5, lipschitz=4.0, first=0.5, second=2.0)
     rule = th.InverseTime(c=beta * 0.5, mu=0.5, shift=shift)
     assert th.methods.schedules.step_size(rule, 0) == pytest.approx(0.5 / (4.0 * 2.0), rel=1e-12)
-
-
-def test_smooth_convex_forms_and_steps_agree():
-    T, keywords = 50, {"lipschitz": 2.0, "variance": 3.0, "distance": 0.7}
-    for form, promised in (("sharp", "sharp"), ("paper", "same step")):
-        step = bounds.sgd_smooth_convex_step(T, **keywords, form=form)
-        assert bounds.sgd_smooth_convex_with_step(T, step=step, **keywords) == pytest.approx(
-            bounds.sgd_smooth_convex(T, **keywords, form=promised), rel=1e-12
-        )
-    one = bounds.sgd_smooth_convex_step(T, lipschitz=2.0, variance=3.0 / 16, distance=0.7, form="paper")
-    assert bounds.sgd_smooth_convex_step(T, **keywords, workers=16, form="paper") == pytest.approx(one, rel=1e-12)
-    assert bounds.sgd_smooth_convex_step(T, **keywords, workers=10**12, form="printed") < 1e-5
-
-
-STEP = {"mu": 1.0, "second_moment": 1.0}
-BCN = {"mu": 1.0, "lipschitz": 2.0, "step": 0.1, "noise": 1.0}
-ONE = {"step_sizes": [1.0], "diagonal": [1.0], "variance": 1.0, "start": 0.0}
-SMOOTH = {"steps": 1, "lipschitz": 2.0, "variance": 1.0, "distance": 1.0}
-DOORS = [
-    (bounds.sgd_steps_for, {"accuracy": 0.6, "distance": 1.0, **STEP}, "accuracy"),
-    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": -1.0, **STEP}, "distance"),
-    (bounds.sgd_steps_for, {"accuracy": 0.1, "distance": 1.0, "floor_share": 1.0, **STEP}, "floor_share"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 0.5, **STEP}, "c"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "quoted", **STEP}, "distance"),
-    (bounds.sgd_scaled_inverse_time, {"steps": 1, "c": 1.0, "form": "paper", **STEP}, "form"),
-    (bounds.sgd_smooth_last, {"steps": 5, "lipschitz": 0.5, **STEP}, "lipschitz"),
-    (bounds.sgd_suffix_average, {"steps": 5, "alpha": 1.0, **STEP}, "alpha"),
-    (bounds.sgd_uniform_average_lower, {"steps": 2.5}, "steps"),
-    (bounds.sgd_uniform_average_logarithm, {"c": 0.0}, "c"),
-    (bounds.polyak_ruppert, {"hessian": [1.0, 0.0], "covariance": 1.0}, "hessian"),
-    (bounds.polyak_ruppert, {"hessian": [1.0, 2.0], "covariance": [1.0]}, "covariance"),
-    (bounds.polyak_ruppert, {"hessian": [1.0], "covariance": [-1.0]}, "covariance"),
-    (bounds.polyak_ruppert, {"hessian": [1.0], "covariance": 1.0, "of": "f"}, "of"),
-    (bounds.quadratic_moments_exact, {**ONE, "variance": -1.0}, "variance"),
-    (bounds.quadratic_moments_exact, {**ONE, "start": [0, 0]}, "start"),
-    (bounds.quadratic_moments_exact, {**ONE, "step_sizes": [np.nan]}, "step_sizes"),
-    (bounds.quadratic_average_exact, {**ONE, "weights": [1, 1]}, "weights"),
-    (bounds.quadratic_average_exact, {**ONE, "weights": [0]}, "weights"),
-    (bounds.bottou_constant_step_floor, {**BCN, "step": 0.6}, "step"),
-    (bounds.bottou_constant_step_floor, {**BCN, "mu": 3.0}, "mu"),
-    (bounds.bottou_constant_step_floor, {**BCN, "second": 0.5}, "second"),
-    (bounds.bottou_constant_step_floor, {**BCN, "form": "printed"}, "form"),
-    (bounds.bottou_constant_step, {**BCN, "steps": -1, "gap": 1.0}, "steps"),
-    (bounds.bottou_decreasing_step_plan, {"mu": 1.0, "lipschitz": 0.5}, "lipschitz"),
-    (
-        bounds.bottou_decreasing_step,
-        {"steps": 1, "mu": 1.0, "lipschitz": 2.0, "noise": 1.0, "gap": 1.0, "beta": 1.0, "shift": 9.0},
-        "beta",
-    ),
-    (bounds.bottou_nonconvex, {"steps": 0, "lipschitz": 2.0, "step": 0.1, "noise": 1.0, "gap": 1.0}, "steps"),
-    (bounds.sgd_smooth_convex_with_step, {**SMOOTH, "step": 0.5}, "step"),
-    (bounds.sgd_smooth_convex_step, {**SMOOTH, "variance": 0.0}, "variance"),
-    (bounds.sgd_smooth_convex, {**SMOOTH, "form": "printed"}, "form"),
-]
-
-
-@pytest.mark.parametrize("function, keywords, name", DOORS, ids=[f"{f.__name__}-{n}" for f, _, n in DOORS])
-def test_doors(function, keywords, name):
-    with pytest.raises(ValueError, match=rf"^{name}: got"):
-        function(**keywords)
 
 
 # --- noise, many streams at once --------------------------------------------------------------------------------------
@@ -279,80 +138,3 @@ def test_logarithm_and_cosine_to_two_units_in_the_last_place():
     true = np.choose(quarters % 4, [np.cos(y), -np.sin(y), -np.cos(y), np.sin(y)])
     assert np.all(np.abs(cosines - true) <= 3 * np.spacing(np.abs(true)))
     assert cosines[-8:].tolist() == pytest.approx(np.cos(np.pi / 4 * np.arange(8)), abs=1e-15)
-
-
-# --- the fused loop ---------------------------------------------------------------------------------------------------
-
-
-def both(method, problem, **keywords):
-    """The same run by the fused loop and by the method's text."""
-    return th.run(method, problem, **keywords), th.run(method, problem, fast=False, **keywords)
-
-
-def quadratics(d=7):
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((d, d))
-    return {
-        "diagonal": th.quadratic(
-            rng.uniform(0.5, 2, d), covariance=rng.uniform(0, 1, d), optimum=rng.uniform(-1, 1, d)
-        ),
-        "full": th.quadratic(rng.uniform(0.5, 2, d), covariance=A @ A.T),
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("covariance", ["diagonal", "full"])
-@pytest.mark.parametrize(
-    "method, workers",
-    [
-        ({"step": th.Constant(0.1)}, 1),
-        ({"step": th.InverseTime(1, 1, 2), "average": "uniform"}, 3),
-        ({"step": th.Constant(0.2), "average": th.Suffix(40), "radius": 0.5}, 2),
-    ],
-)
-def test_fused_steps_have_the_bits_of_the_text(covariance, method, workers):
-    problem = quadratics()[covariance]
-    one, other = both(
-        th.ParallelSGD(th.Identity(), **method),
-        problem,
-        workers=workers,
-        steps=150,
-        replicas=3,
-        seed=3,
-        x0=np.ones(7),
-        record_every=70,
-    )
-    for name in ("x", "last", "funs", "replica_values", "replica_last", "memory"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-    for name in ("step", "samples", "bits_up", "bits_down", "message_bytes_up", "message_bytes_down"):
-        assert np.array_equal(one.history[name], other.history[name]), name
-
-
-def prepared(method, problem):
-    """The run that `th.run` makes of these."""
-    setup = prepare(method, problem, workers=1, steps=3)
-    return make_run(setup, Memory())
-
-
-def test_who_is_fused():
-    small = quadratics()["diagonal"]
-
-    def fused(problem=small, **keywords):
-        settings = {"compressor": th.Identity(), "step": th.Constant(0.1), **keywords}
-        return DrawnLoop.fits(prepared(th.ParallelSGD(**settings), problem))
-
-    assert add_mean_gradient.implements(type(small))
-    assert fused() and fused(average="uniform", radius=2.0)
-    assert fused(th.quadratic(np.ones(FEW), covariance=1.0))
-    assert not fused(th.quadratic(np.ones(FEW + 1), covariance=1.0))
-    for other in (
-        {"batch": 2},
-        {"batch": th.GrowingBatch(1.5)},
-        {"momentum": 0.5},
-        {"exchange": "gather"},
-        {"compressor": th.TopK(2)},
-        {"compressor": th.Identity(sparse=True)},
-        {"feedback": th.ErrorFeedback()},
-    ):
-        assert not fused(**other), other
-    assert not fused(th.logistic((np.eye(3), [1, -1, 1]), l2=0.1))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, run_mpi
 from mpi_job import GROUPS, STEPS, digest, make_problem, methods
+from thread_ranks import first_of
 
 import theory as th
 
@@ -96,17 +97,8 @@ def test_a_callback_stops_all_ranks():
 
 
 def test_ranks_must_divide_the_workers():
-    class Three:
-        """As much of a communicator as the check asks for."""
-
-        def Get_size(self):  # noqa: N802
-            return 3
-
-        def Get_rank(self):  # noqa: N802
-            return 0
-
     with pytest.raises(ValueError, match="workers: got 8, allowed: a multiple of the number of ranks, 3"):
-        th.run(methods()[0], make_problem(), workers=8, steps=1, comm=Three())
+        th.run(methods()[0], make_problem(), workers=8, steps=1, comm=first_of(3))
 
 
 @pytest.mark.mpi

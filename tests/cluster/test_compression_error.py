@@ -66,18 +66,6 @@ def test_an_unbiased_sparsifier_adds_d_over_k_less_one():
     assert ratio(result) == pytest.approx(90 / 9 - 1, rel=0.05)
 
 
-def test_replicas_are_not_measured():
-    with pytest.raises(ValueError, match="compression_error: got True, allowed: False with replicas"):
-        th.run(
-            th.ParallelSGD(th.TopK(5), step=STEP),
-            th.logistic((X, LABELS), 0.05),
-            workers=2,
-            steps=1,
-            replicas=2,
-            compression_error=True,
-        )
-
-
 @pytest.mark.parametrize(
     "method, problem",
     [

@@ -71,17 +71,6 @@ def test_what_is_no_measurement_is_refused():
         lateness([1.0], -1.0)
 
 
-def test_compression_pays_where_its_round_is_shorter_than_the_model_errs():
-    rows = [
-        scale.Modelled("net", name, 10, ranks, {"wire": seconds})
-        for name, by_ranks in ((scale.FULL, {8: 2.0, 16: 2.0, 32: 2.0}), (scale.SIGN, {8: 1.0, 16: 3.0, 32: 1.5}))
-        for ranks, seconds in by_ranks.items()
-    ]
-    wanted = {8: "holds", 16: "undecided", 32: "undecided"}
-    assert scale.shortens(rows, "net", 10, scale.SIGN, 1.6) == wanted
-    assert scale.shortens(rows, "net", 10, scale.SIGN, 1.1) == {8: "holds", 16: "fails", 32: "holds"}
-
-
 def test_numbers_of_ranks_are_told_with_their_gaps():
     every = (8, 16, 32, 64)
     assert scale.stretches([8, 16, 64], every) == "8 to 16, 64" and scale.stretches([], every) == "nowhere"
@@ -99,13 +88,6 @@ def of_study(off, ranks=(1, 2)):
             if many == 2 or not held:
                 rounds.append(scale.Round(work, d, batch, workers, seconds, 4.0 * d, not held))
     return rounds, coding
-
-
-@pytest.mark.parametrize("full, sign, verdict", [(1.0, 1.0, "holds"), (1.6, 1.6, "fails"), (1.0, 1.6, "in part")])
-def test_the_error_is_that_of_the_rounds_that_were_not_fitted(full, sign, verdict):
-    rounds, coding = of_study({scale.FULL: full, scale.SIGN: sign})
-    assert scale.report(rounds, coding, TIMES, False).statements[0].verdict == verdict
-    assert {one.verdict for one in scale.report(rounds, coding, TIMES, True).statements} == {"undecided"}
 
 
 def test_rounds_of_two_ranks_alone_do_not_tell_coding_from_computing():

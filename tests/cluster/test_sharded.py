@@ -60,24 +60,6 @@ def test_ranks_keep_slices_and_send_what_the_formula_says(tmp_path):
         assert np.array_equal(found[f"{name}, divided=True"], simulated.history[name])
 
 
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (lambda: th.Sharded(th.LAMB()), "server"),
-        (lambda: th.Sharded(th.Projected(1.0)), "server"),
-        (lambda: th.Sharded(th.Sharded()), "server"),
-        (
-            lambda: th.ParallelSGD(th.Sign(), th.Constant(0.1), th.ErrorFeedback(), server=th.Sharded(th.Majority())),
-            "server: got Sharded.*, allowed: Mean, Momentum or Adam with a memory",
-        ),
-        (lambda: th.ParallelSGD(step=th.Constant(0.1), topology=th.ReduceScatter()), "topology"),
-    ],
-)
-def test_refusals(make, name):
-    with pytest.raises(ValueError, match=f"^{name}"):
-        make()
-
-
 @setting
 class Trusting(NamedTuple):
     """A rule that moves each of two layers by a share of its length, up to ``beyond`` the end of the model."""

@@ -196,11 +196,6 @@ def test_a_method_that_was_typed_at_the_prompt(capsys):
     assert operations(shown(capsys, space["Own"](STEP), PROBLEM)) == ["Combine", "Draw", "Gradient"]
 
 
-def test_what_run_refuses_is_refused(capsys):
-    with pytest.raises(TypeError, match="problem"):
-        th.show(th.ParallelSGD(step=STEP), "digits")
-
-
 def test_on_ranks_the_exchange_is_shown():
     lines = run_mpi(2, __file__).stdout.splitlines()
     assert lines[0].startswith("ParallelSGD, each line for all workers at once")

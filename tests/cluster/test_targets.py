@@ -75,34 +75,6 @@ def test_a_stopped_run_has_the_bits_of_a_shorter_one():
     assert np.array_equal(further.x, straight.x)
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (dict(target={"loss": 1.0}), "target: got"),
-        (dict(target={}), "target: got {}"),
-        (dict(target=-1.0), "target: gap: got -1.0"),
-        (dict(target="soon"), "target: gap: got 'soon'"),
-        (dict(tol=0.0), "tol: got 0.0"),
-        (dict(tol=1.0, target={"gradient_norm": 1.0}), "tol: got 1.0"),
-        (dict(target=1.0, replicas=2, record_every=None), "tol and target"),
-        (dict(step=0.0), "step: got 0.0"),
-        (dict(step="best"), 'step: got .best., allowed: a number, .* or "theory"'),
-        (dict(steps=None, epochs=1), "epochs: got 1, allowed: nothing, where a problem has no rows"),
-        (dict(verbose="yes"), "verbose: got 'yes'"),
-        (dict(seed=[1, 1]), "seed: got"),
-        (dict(seed=[1, 2], checkpoint="folder"), "checkpoint: got 'folder', allowed: None with several seeds"),
-    ],
-)
-def test_what_is_refused_before_the_run(given, text):
-    with pytest.raises(ValueError, match=text):
-        th.run(DESCENT, PROBLEM, **{**RUN, "steps": 5, **given})
-
-
-def test_a_misspelled_keyword_is_told_the_right_one():
-    with pytest.raises(TypeError, match="run: got the argument 'worker', did you mean workers"):
-        th.run(DESCENT, PROBLEM, worker=1, steps=5)
-
-
 def test_a_number_is_a_constant_step():
     one = th.run(th.ParallelSGD(step=Constant(0.2)), PROBLEM, steps=5, **RUN)
     for other in (
@@ -181,49 +153,28 @@ def test_a_run_on_ranks_stops_where_the_simulator_stops(tmp_path):
 NOISY = th.quadratic([1.0, 4.0], covariance=1.0)
 
 
+EF, S = th.ErrorFeedback(), 0.5**0.5  # of one entry of two: sqrt(1 - 1/2)
+SGD, TOP, RAND = th.ParallelSGD(step="theory"), th.TopK(1), th.RandK(1, unbiased=True)
+LOCAL = th.LocalSGD(local_steps=2, average="quadratic", step="theory")
+
+
 @pytest.mark.parametrize(
     ("method", "problem", "workers", "step", "formula"),
     [
-        (th.ParallelSGD(step="theory"), NOISY, 3, Constant(0.25), "bottou_constant_step"),
-        (th.ParallelSGD(average="uniform", step="theory"), NOISY, 3, Constant(0.25), "quantized_sgd_smooth"),
-        # omega = d/k - 1 = 1, N = 2
+        (SGD, NOISY, 3, Constant(0.25), "bottou_constant_step"),
+        (SGD._replace(average="uniform"), NOISY, 3, Constant(0.25), "quantized_sgd_smooth"),
+        (SGD._replace(compressor=RAND), NOISY, 2, Constant(1.0 / 6.0), "bottou_constant_step"),  # omega = 1, N = 2
         (
-            th.ParallelSGD(th.RandK(1, unbiased=True), step="theory"),
-            NOISY,
-            2,
-            Constant(1.0 / 6.0),
-            "bottou_constant_step",
-        ),
-        # s = sqrt(1 - 1/2)
-        (
-            th.ParallelSGD(th.TopK(1), feedback=th.ErrorFeedback(), step="theory"),
+            SGD._replace(compressor=TOP, feedback=EF),
             PROBLEM,
             1,
-            Constant(2.0 / 5.0 * (1.0 - 0.5**0.5) / (1.0 + 0.5**0.5)),
+            Constant(0.4 * (1 - S) / (1 + S)),
             "exact_feedback_step",
         ),
-        (
-            th.ParallelSGD(th.TopK(1), step="theory"),
-            PROBLEM,
-            1,
-            Constant(2.0 / ((1.0 - 0.5**0.5) + 4.0 * (1.0 + 0.5**0.5))),
-            "compressed_descent_step",
-        ),
-        (
-            th.ParallelSGD(th.TopK(1), feedback=th.ErrorFeedback(), average="quadratic", step="theory"),
-            NOISY,
-            4,
-            th.mem_sgd(NOISY, th.TopK(1)).step,
-            "mem_sgd",
-        ),
-        (
-            th.LocalSGD(local_steps=2, average="quadratic", step="theory"),
-            NOISY,
-            4,
-            InverseTime(4.0, 1.0, 64.0),
-            "local_sgd",
-        ),
-        (th.ParallelSGD(batch=th.GrowingBatch(1.5), step="theory"), NOISY, 4, Constant(0.25), "cr_psgd_rate"),
+        (SGD._replace(compressor=TOP), PROBLEM, 1, Constant(2 / (1 - S + 4 * (1 + S))), "compressed_descent_step"),
+        (th.mem_sgd(NOISY, TOP), NOISY, 4, th.mem_sgd(NOISY, TOP).step, "mem_sgd"),
+        (LOCAL, NOISY, 4, InverseTime(4.0, 1.0, 64.0), "local_sgd"),
+        (SGD._replace(batch=th.GrowingBatch(1.5)), NOISY, 4, Constant(0.25), "cr_psgd_rate"),
     ],
 )
 def test_the_step_of_the_theorem_that_covers_a_method(method, problem, workers, step, formula):
@@ -246,29 +197,6 @@ def test_a_step_of_theory_is_not_called_too_long():
     step = th.theory_step(method, problem, 1).step
     with pytest.warns(th.LongStepWarning):
         th.run(method._replace(step=step), problem, workers=1, steps=1)
-
-
-@pytest.mark.parametrize(
-    ("method", "problem", "why"),
-    [
-        (th.ParallelSGD(th.TopK(1), step="theory"), NOISY, "biased"),
-        (
-            th.ParallelSGD(th.TopK(1), feedback=th.ErrorFeedback(), step="theory"),
-            NOISY,
-            "quadratic.* has Mem-SGD's theorem",
-        ),
-        (th.ParallelSGD(momentum=0.9, step="theory"), NOISY, "Momentum"),
-        (th.ParallelSGD(sampling="shuffle", step="theory"), NOISY, "without replacement"),
-        (th.ParallelSGD(th.QSGD(4), shards="by_label", step="theory"), NOISY, "rows of their own"),
-        (th.LocalSGD(local_steps=2, average="quadratic", shards="by_label", step="theory"), NOISY, "rows of their own"),
-        (th.LocalSGD(local_steps=2, step="theory"), NOISY, "average='quadratic'"),
-        (th.ParallelSGD(average="quadratic", step="theory"), NOISY, "any step"),
-        (th.GradientTracking(step=1.0, graph=th.Ring()), NOISY, "GradientTracking"),
-    ],
-)
-def test_where_no_theorem_covers_a_method_it_is_said(method, problem, why):
-    with pytest.raises(th.NoTheoremError, match=why):
-        th.theory_step(method._replace(step="theory"), problem, 4)
 
 
 def test_exact_gradients_are_told_from_drawn_ones():

@@ -62,21 +62,6 @@ def test_it_is_told_once_and_for_real_problems_too():
     assert told(th.LongStepWarning, lambda: descend(long, problem=problem)) == []
 
 
-@pytest.mark.parametrize("batch, workers", [(1, 1), (3, 1), (1, 4), (2, 5)])
-def test_expected_smoothness_is_attained_by_rows_of_equal_norm(batch, workers):
-    """There E[H_M^2] = (1 - 1/M) H^2 + H/M for the mean Hessian of M rows, and its largest eigenvalue is L S."""
-    rng = np.random.default_rng(1)
-    A = rng.standard_normal((30, 4))
-    A /= np.linalg.norm(A, axis=1, keepdims=True)
-    H, M = A.T @ A / 30, batch * workers
-    L, second = np.linalg.eigvalsh(H)[-1], (1 - 1 / M) * H @ H + H / M
-    S = th.bounds.expected_smoothness(L, 1.0, batch=batch, workers=workers)
-    np.testing.assert_allclose(np.linalg.eigvalsh(second)[-1], L * S, rtol=1e-12)
-    drawn = [A[rng.integers(30, size=M)] for _ in range(4000)]
-    sampled = np.mean([(a.T @ a / M) @ (a.T @ a / M) for a in drawn], axis=0)
-    np.testing.assert_allclose(sampled, second, atol=0.03)
-
-
 def test_a_problem_that_does_not_know_its_constants_warns_nobody():
     problem = th.function(lambda x: float(x @ x), lambda x: 2.0 * x, 2)
     assert told(th.LongStepWarning, lambda: descend(th.Constant(0.9), problem=problem)) == []

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import zero_job as job
 from conftest import ROOT, run_mpi
+from thread_ranks import first_of
 
 import theory as th
 from theory import bounds
@@ -42,23 +43,6 @@ def test_every_stage_takes_the_steps_of_adam(activation):
     expected = textbook(network, 0.01, 20, rule)
     np.testing.assert_allclose(found[0], expected, atol=2e-5)
     assert np.abs(expected - initial_point(network, 0)).max() > 0.1
-
-
-@pytest.mark.parametrize("share, memory", [(1.0, False), (0.25, False), (0.25, True)])
-def test_held_and_sent_are_those_of_the_formulas(share, memory):
-    rng = np.random.default_rng(2)
-    network = th.two_layer((rng.standard_normal((40, 12)), np.arange(40) % 4), width=8)  # 96 and 32 parameters
-    end = run_zero(network, RANKS, 0, steps=3, share=share, memory=memory).x
-    for stage in range(4):
-        run = run_zero(network, RANKS, stage, steps=3, share=share, memory=memory)
-        assert np.array_equal(run.x, end)
-        bytes_of = dict(optimizer=8.0, gradients=4.0, parameters=4.0, memory=4.0 * memory)
-        names = dict(optimizer="optimizer_bytes", gradients="gradient_bytes", parameters="parameter_bytes")
-        nothing = dict.fromkeys(names.values(), 0.0)
-        for part, held in run.held.items():
-            alone = nothing | {names.get(part, "memory"): bytes_of[part]}
-            assert held == bounds.zero_memory(network.d, RANKS, stage, **alone), part
-        assert run.sent == pytest.approx(bounds.zero_volume(network.d, RANKS, stage, share), rel=1e-12)
 
 
 def test_a_memory_keeps_what_was_not_sent():
@@ -119,39 +103,6 @@ def test_ranks_have_the_same_bits_and_send_what_they_say(tmp_path):
         assert found[f"sent {case}"] == here.sent == found[f"bytes {case}"].mean() / 4
 
 
-class FourRanks:
-    """As much of a communicator as is asked before the work."""
-
-    def Get_size(self):  # noqa: N802
-        return 4
-
-
-@pytest.mark.parametrize(
-    "known, name",
-    [
-        (dict(stage=4), "stage"),
-        (dict(stage=True), "stage"),
-        (dict(stage=np.array([1, 2])), "stage"),
-        (dict(step=np.inf), "step"),
-        (dict(share=0.01), "share: .*smallest slice"),
-        (dict(workers=5, comm=FourRanks()), "workers: .*one on each rank"),
-        (dict(seed=-1), "seed"),
-        (dict(share=0.0), "share"),
-        (dict(share=1.5), "share"),
-        (dict(step=-1.0), "step"),
-        (dict(workers=61), "workers"),
-        (dict(workers=0), "workers"),
-        (dict(memory="no"), "memory"),
-        (dict(steps=0), "steps"),
-    ],
-)
-def test_refusals(known, name):
-    with pytest.raises(ValueError, match=f"^{name}"):
-        run_zero(job.make_network(), **known)
-
-
-def test_refusals_of_types():
-    with pytest.raises(TypeError, match="^network"):
-        run_zero(th.quadratic(np.ones(8), covariance=0.0))
-    with pytest.raises(TypeError, match="^server"):
-        run_zero(job.make_network(), server=th.Momentum(0.9))
+def test_workers_are_the_ranks():
+    with pytest.raises(ValueError, match="^workers: .*one on each rank"):
+        run_zero(job.make_network(), workers=5, comm=first_of(4))

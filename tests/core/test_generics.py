@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 import types
@@ -17,7 +16,7 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
-from theory.core import compiling, generic, python_generic, require, setting, stored_code
+from theory.core import compiling, generic, python_generic, require, setting
 from theory.core.digests import digest
 from theory.core.generics import GENERICS
 
@@ -85,43 +84,6 @@ def test_digests_tell_types_values_and_arrays_apart():
     assert digest((np.ones(2), {"a": 1})) == digest((np.ones(2), {"a": 1}))
     with pytest.raises(KeyError):
         require(False, "name", 0, "anything else", KeyError)
-
-
-def test_code_for_a_type_from_elsewhere_is_not_stored():
-    signature = (numba.typeof(th.Bucketed(th.QSGD(2), 4)), numba.int64)
-    assert not stored_code._mentions_external(signature)
-    assert stored_code._mentions_external((numba.typeof((Twice(Add(1)),)), numba.int64))
-
-
-@pytest.mark.slow
-def test_an_edited_implementation_runs_at_once(tmp_path):
-    # Numba would return the stored answer: it does not see that a callee in another file has changed.
-    shutil.copytree(ROOT / "theory", tmp_path / "theory", ignore=shutil.ignore_patterns("__pycache__"))
-    program = (
-        "import numpy as np; import theory; from theory.cluster.simulator import Memory;"
-        "from theory.methods.sampling import draw_row, make_shards, new_order;"
-        "shards = make_shards('shared', 'iid', 1000, 1);"
-        "print(theory.__file__, draw_row(shards, new_order(shards, 1), 0, 0, np.uint64(5), 7),"
-        "sum(draw_row.stats.cache_hits.values()))"
-    )
-
-    def run():
-        env = {"PATH": "", "PYTHONPATH": str(tmp_path), "THEORY_CACHE": str(tmp_path / "cache")}
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
-        assert done.returncode == 0, done.stderr
-        where, row, hits = done.stdout.split()
-        assert where.startswith(str(tmp_path))
-        return int(row), int(hits)
-
-    first = run()
-    assert run() == (first[0], 1)  # the second process found it on disk
-    callee = tmp_path / "theory" / "core" / "random.py"
-    text = callee.read_text()
-    edited = text.replace("((draw >> u64(32)) * n + low) >> u64(32)", "n - u64(1)")
-    assert edited != text
-    callee.write_text(edited)
-    assert run() == (999, 0)
 
 
 def test_no_class_of_the_package_is_kept_from_the_cache():

@@ -126,15 +126,3 @@ def test_keys_of_different_paths_differ():
     assert key(0, 1) == derive(key(0), 1)
     stream = key(5)
     assert len({int(derive(stream, i)) for i in range(1000)} | {int(bits(stream, i)) for i in range(1000)}) == 2000
-
-
-@pytest.mark.parametrize("part", [-1, 2**64])
-def test_keys_refuse_numbers_out_of_range(part):
-    with pytest.raises(ValueError, match="integers from 0"):
-        key(part)
-
-
-@pytest.mark.parametrize("part", [1.5, None, True])
-def test_keys_refuse_other_types(part):
-    with pytest.raises(TypeError, match="integers and strings"):
-        key(0, part)

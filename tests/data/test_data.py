@@ -5,18 +5,17 @@ import gzip
 import hashlib
 import logging
 import os
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import ROOT
+from thread_ranks import on_ranks
 
 import theory as th
 from theory.data import (
     DataError,
-    Dataset,
     bundled,
     epsilon,
     load,
@@ -143,47 +142,6 @@ def test_many_blocks_give_the_same_matrix(write, monkeypatch):
         read_svmlight(path)
 
 
-REFUSED = {
-    "empty": (b"", "the file is empty"),
-    "comments only": (b"# nothing\n\n", "no rows"),
-    "no entries": (b"1\n-1\n", "n_features"),
-    "nan": (b"1 1:1\n-1 2:nan\n", "line 2: '2:nan' is NaN or infinite"),
-    "inf": (b"1 1:1\n-1 2:-inf\n", "line 2.*NaN or infinite"),
-    "overflow": (b"1 1:1e999\n-1 2:1\n", "line 1.*NaN or infinite"),
-    "nan label": (b"nan 1:1\n", "line 1.*NaN or infinite"),
-    "sum overflows": (b"1 1:1e308 1:1e308\n-1 1:1\n", "1 of the entries are NaN or infinite"),
-    "index 0": (b"1 1:1\n-1 0:1\n", "line 2.*counts from 1.*zero_based"),
-    "negative index": (b"1 -3:1\n", "'-3:1'.*counts from 1"),
-    "huge index": (b"1 99999999999999999999:1\n", "past 134217728 columns"),
-    "no colon": (b"1 1:1\n1 2.5 3\n", "line 2: not LIBSVM text: expected index:value, found '2.5'"),
-    "fractional index": (b"1 1.5:2\n", "expected index:value, found '1.5:2'"),
-    "no value": (b"1 1:\n", "expected a number after the colon"),
-    "two colons": (b"1 1:2:3\n", "expected a number after the colon"),
-    "no label": (b"1:2 3:4\n", "expected a label, found '1:2'"),
-    "words": (b"the quick brown fox\n", "expected a label, found 'the'"),
-    "csv": (b"a,b,c\n1,2,3\n", "CSV.*dump_svmlight_file"),
-    "csv of numbers": (b"1,2,3\n4,5,6\n", "CSV"),
-    "multi-label": (b"3,7 1:1 2:1\n", "several labels.*choose one"),
-    "html": (b"<!DOCTYPE html><html>404</html>", "HTML.*download"),
-    "pdf": (b"%PDF-1.7\n%\xe2\xe3", "PDF"),
-    "zip": (b"PK\x03\x04....", "zip"),
-    "xz": (b"\xfd7zXZ\x00...", "xz"),
-    "npy": (b"\x93NUMPY\x01\x00", "NumPy"),
-    "json": (b'{"a": 1}\n', "JSON"),
-    "binary": (bytes(range(256)) * 4, "a binary file"),
-    "gz in gz": (gzip.compress(gzip.compress(b"1 1:1\n")), "archive inside an archive"),
-    "html in gz": (gzip.compress(b"<html>"), "HTML"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused_files(write, case):
-    content, message = REFUSED[case]
-    with pytest.raises(DataError, match=message):
-        load_data(write(content))
-    assert not list(data_folder().glob("*")) or case == "sum overflows"
-
-
 def test_a_wrong_file_is_named(write):
     path = write("1 1:x\n", "named.svm")
     with pytest.raises(DataError, match=r"named\.svm, line 1.*found '1:x'; give a file of lines 'label index:value"):
@@ -193,12 +151,6 @@ def test_a_wrong_file_is_named(write):
 def test_index_past_n_features(write):
     with pytest.raises(DataError, match=r"line 3: the index in '4:7' is past n_features = 3; raise n_features"):
         load_data(write(TEXT), n_features=3)
-
-
-@pytest.mark.parametrize("n_features", [0, -1, 2.5, "7", True, 2**40])
-def test_bad_n_features(write, n_features):
-    with pytest.raises(DataError, match="n_features is"):
-        load_data(write(TEXT), n_features=n_features)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
@@ -226,22 +178,6 @@ def test_a_file_that_was_replaced_is_read_again(write, tmp_path):
     assert 0.9 in load_data(path).X.data
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-@pytest.mark.parametrize("keep", [0.1, 0.5, 0.99])
-def test_truncated_archives(write, pack, keep):
-    whole = pack("".join(f"{(-1) ** i} {i + 1}:{i * 0.37}\n" for i in range(3000)).encode())
-    with pytest.raises(DataError, match="truncated or damaged.*download or copy it again"):
-        load_data(write(whole[: int(keep * len(whole))], "cut"))
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_damaged_archives(write, pack):
-    whole = bytearray(pack("".join(f"{(-1) ** i} {i + 1}:{i * 0.37}\n" for i in range(3000)).encode()))
-    whole[len(whole) // 2] ^= 0xFF
-    with pytest.raises(DataError, match="truncated or damaged"):
-        load_data(write(bytes(whole), "cut"))
-
-
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read every file")
 def test_unreadable_file(write):
     path = write(TEXT)
@@ -263,19 +199,6 @@ def test_missing_files_and_folders(write, tmp_path):
         load_data(tmp_path / "nowhere" / "a.svm")
     with pytest.raises(DataError, match=r"is a folder; give a file in it \(mushrooms\.svm"):
         load_data(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "near"), [("digit", "digits"), ("rcv1_like", "rcv1-like"), ("RCV1", "rcv1"), ("breast", "breast_cancer")]
-)
-def test_unknown_names(name, near):
-    with pytest.raises(DataError, match=f'unknown data set "{name}": did you mean .*{near}.*known are "rcv1-like"'):
-        load_data(name)
-
-
-def test_a_name_unlike_all_others():
-    with pytest.raises(DataError, match='unknown data set "qqqq": known are'):
-        load_data("qqqq")
 
 
 @pytest.mark.parametrize(
@@ -361,12 +284,6 @@ def test_more_than_two_labels(write):
         require_binary(data)
 
 
-def test_labels_that_are_not_signs():
-    data = Dataset(np.eye(2), np.array([0.0, 1.0]), "raw", "binary")
-    with pytest.raises(DataError, match="-1 and .1 are needed"):
-        require_binary(data)
-
-
 def test_make_dataset_leaves_the_callers_arrays_alone():
     X = sp.csr_array((np.ones(3), np.array([2, 0, 0]), np.array([0, 3])), shape=(1, 3))
     data = make_dataset(sp.vstack([X, X], format="csr"), [0, 1], "two")
@@ -379,24 +296,6 @@ def test_make_dataset_leaves_the_callers_arrays_alone():
     for array in (data.X, data.y):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 5.0
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.zeros((0, 3)), [], "no rows"),
-        (np.zeros((2, 0)), [0, 1], "no columns"),
-        (np.ones((2, 2)), [1], "2 rows, but labels of shape"),
-        (np.ones(3), [1, 2, 3], "1 dimensions"),
-        ([[1, np.nan]], [1], "1 of the entries are NaN"),
-        ([[1, 2], [3, 4]], [1, np.inf], "1 of the labels are NaN or infinite"),
-        (sp.csr_array(np.array([[1, np.inf]])), [1], "1 of the entries"),
-    ],
-    ids=str,
-)
-def test_arrays_that_are_refused(X, y, message):
-    with pytest.raises(DataError, match=message):
-        make_dataset(X, y, "mine")
 
 
 def test_a_data_set_is_a_value(write):
@@ -425,25 +324,6 @@ def test_split(fraction):
 def test_split_is_the_same_everywhere():
     train, _ = make_dataset(np.arange(12.0).reshape(-1, 1), np.arange(12), "rows").split(0.5, 0)
     assert train.X.ravel().tolist() == [0, 3, 5, 7, 8, 9]
-
-
-@pytest.mark.parametrize(
-    ("fraction", "seed", "message"),
-    [
-        (0, 0, "fraction"),
-        (1, 0, "fraction"),
-        (-0.5, 0, "fraction"),
-        (np.nan, 0, "fraction"),
-        (0.01, 0, "one part empty"),
-        (0.99, 0, "one part empty"),
-        (0.5, -1, "seed"),
-        (0.5, 1.5, "seed"),
-        (0.5, None, "seed"),
-    ],
-)
-def test_splits_that_are_refused(fraction, seed, message):
-    with pytest.raises(DataError, match=message):
-        make_dataset(np.ones((3, 1)), [1, 2, 3], "three").split(fraction, seed)
 
 
 # --- the cache ------------------------------------------------------------------------------------------------------
@@ -523,47 +403,6 @@ def test_two_writers_leave_one_entry(write):
 
 
 # --- ranks ----------------------------------------------------------------------------------------------------------
-
-
-class Threads:
-    """A communicator whose ranks are threads of this process."""
-
-    def __init__(self, rank, shared):
-        self.rank, self.size, self.shared = rank, shared["barrier"].parties, shared
-
-    def Get_rank(self):
-        return self.rank
-
-    def Get_size(self):
-        return self.size
-
-    def Allgather(self, mine, out):
-        self.shared[self.rank] = mine.copy()
-        self.shared["barrier"].wait()
-        out[:] = np.concatenate([self.shared[r] for r in range(self.size)])
-        self.shared["barrier"].wait()
-
-    def Bcast(self, buffer, root):
-        if self.rank == root:
-            self.shared["said"] = buffer.copy()
-        self.shared["barrier"].wait()
-        buffer[:] = self.shared["said"]
-        self.shared["barrier"].wait()
-
-
-def on_ranks(size, call):
-    shared, results = {"barrier": threading.Barrier(size, timeout=20)}, [None] * size
-
-    def work(rank):
-        try:
-            results[rank] = call(Threads(rank, shared))
-        except Exception as error:
-            results[rank] = error
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    return results
 
 
 def test_rank_0_parses_and_the_others_map(write, monkeypatch):

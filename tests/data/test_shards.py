@@ -8,13 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import shard_job as job
 from conftest import ROOT
+from thread_ranks import first_of, on_ranks
 
 import theory as th
 from theory.core.digests import digest
@@ -151,74 +151,18 @@ def test_ranks_read_their_rows_and_find_the_same_bits(folder, run_mpi, monkeypat
     monkeypatch.setattr(row_blocks, "LARGE", job.LARGE)
     done = run_mpi(2, ROOT / "tests" / "shard_job.py", folder, timeout=500)
     assert done.returncode == 0, done.stderr
-    alone = Ranks(0, {"barrier": threading.Barrier(1)})
+    alone = first_of(1)
     assert done.stdout.split() == 2 * [job.runs(folder, None), job.constants(folder, alone)]
 
 
 def test_the_optimum_over_ranks_is_certified(folder):
     problem = th.logistic(load_data(folder), 1 / N)
     alone, over = th.solve(problem), [result.x for result in on_ranks(3, lambda comm: th.solve(problem, comm=comm))]
-    one = th.solve(problem, 1e-10, Ranks(0, {"barrier": threading.Barrier(1)}))
+    one = th.solve(problem, 1e-10, first_of(1))
     assert one.success and one.gap <= 1e-10 and one.fun == pytest.approx(alone.fun, abs=1e-10)
     assert all(np.array_equal(x, over[0]) for x in over) and np.abs(over[0] - alone.x).max() < 1e-6
     small = th.softmax((np.random.default_rng(0).standard_normal((2500, 4)), np.arange(2500) % 3), 0.1)
     assert np.allclose(on_ranks(2, lambda comm: th.solve(small, comm=comm))[1].x, th.solve(small).x, atol=1e-9)
-
-
-class Done:
-    """A request that is complete."""
-
-    def Test(self):
-        return True
-
-
-class Ranks:
-    """A communicator whose ranks are threads of this process."""
-
-    def __init__(self, rank, shared):
-        self.rank, self.size, self.shared = rank, shared["barrier"].parties, shared
-
-    def Get_rank(self):
-        return self.rank
-
-    def Get_size(self):
-        return self.size
-
-    def Allgather(self, mine, out):
-        self.shared[self.rank] = mine.copy()
-        self.shared["barrier"].wait()
-        out.reshape(-1)[:] = np.concatenate([self.shared[r].reshape(-1) for r in range(self.size)])
-        self.shared["barrier"].wait()
-
-    def Iallgather(self, mine, out):
-        self.Allgather(mine, out)
-        return Done()
-
-    def Ialltoall(self, mine, out):
-        every = np.empty((self.size, mine.size))
-        self.Allgather(mine, every)
-        out[:] = every.reshape(self.size, self.size, -1)[:, self.rank]
-        return Done()
-
-    def Bcast(self, buffer, root):
-        every = np.empty((self.size, buffer.size), np.uint8)
-        self.Allgather(buffer, every)
-        buffer[:] = every[root]
-
-
-def on_ranks(size, call):
-    shared, results = {"barrier": threading.Barrier(size, timeout=60)}, [None] * size
-
-    def work(rank):
-        try:
-            results[rank] = call(Ranks(rank, shared))
-        except Exception as error:
-            results[rank] = error
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    return results
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
@@ -385,29 +329,6 @@ def test_the_digest_of_shards_is_that_of_their_bytes(folder, tmp_path):
     one, same, other = (load_data(place).X.data for place in (folder, folder, tmp_path / "copy"))
     assert digest(one) == digest(same) != digest(other)
     assert digest(one[1:]) == digest(np.array(one[1:]))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"source": "nothing.svm"}, "no file nothing.svm"),
-        ({"source": 3}, "name_or_path: got 3"),
-        ({"workers": 0}, "workers: got 0, allowed: an integer, at least 1"),
-        ({"workers": True}, "workers: got True"),
-        ({"workers": 1798}, "workers: got 1798, allowed: at most the number of rows, 1797"),
-        ({"threads": 0}, "threads: got 0"),
-        ({"rows": 5}, "rows: got 5 for digits, allowed for synthetic data: rcv1-like, epsilon-like"),
-        ({"source": Dataset(np.eye(3), np.ones(3), "three", "regression"), "rows": 5}, "rows: got 5 for data in mem"),
-        ({"n_features": 63}, "digits has 64 columns, not 63"),
-        ({"source": "rcv1-like", "rows": 1}, "rows: got 1, allowed: an integer, at least 2"),
-        ({"n_features": 0}, "n_features is 0"),
-        ({"zero_based": 1}, "zero_based: got 1"),
-    ],
-)
-def test_calls_that_are_refused(tmp_path, arguments, said):
-    with pytest.raises(ValueError, match=said):
-        shard(**({"source": "digits", "out": tmp_path / "out"} | arguments))
-    assert not [path for path in tmp_path.iterdir() if path.name != "cache"]
 
 
 def test_a_folder_that_exists_is_not_replaced(tmp_path):

@@ -480,21 +480,6 @@ def test_an_interruption_shows_what_there_is(capsys, tmp_path, monkeypatch):
     assert path.read_text() == "old"  # nothing was verified: better the old page than an empty one
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--html", "nowhere/l.html"], "--html: there is no folder nowhere"),
-        (["--html", "same.json"], "--html: and --json both name same.json"),
-        (["--errata", "nowhere", "--refuted"], "--errata: there is no folder nowhere"),
-        (["topk.contraction", "--errata", "."], "--refuted"),
-    ],
-)
-def test_the_command_refuses(capsys, tmp_path, monkeypatch, arguments, reason):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = run(capsys, *arguments)
-    assert code == 2 and reason in err
-
-
 # --- errata -----------------------------------------------------------------------------------------------------------
 
 

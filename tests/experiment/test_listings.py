@@ -102,25 +102,3 @@ def test_audit_writes_json(capsys, tmp_path):
     every = json.loads((tmp_path / "audit.json").read_text())
     found = next(one for one in every if one["name"] == "Natural")  # of its family
     assert found["unbiased"] and found["omega"] == th.bounds.natural_variance(20)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["list", "graph"], "did you mean graphs"),
-        (["--methods", "qsgd4"], "did you mean qsgd-4"),
-        (["--workers", "0"], "workers: got 0"),
-        (["--stepss", "3"], "did you mean --steps"),
-        (["--data", "nowhere.svm"], "no file nowhere.svm"),
-        (["--json", "nowhere/x.json"], "--json: there is no folder nowhere"),
-        (["audit", "QSDG"], "did you mean QSGD"),
-        (["plot", "nowhere"], "nowhere is not a record"),
-        (["verfy"], "did you mean verify"),
-    ],
-)
-def test_an_error_is_one_line_before_the_work(arguments, text, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    said = capsys.readouterr()
-    assert stop.value.code == 2 and said.out == ""
-    assert len(said.err.splitlines()) == 1 and text in said.err and "error: " in said.err

@@ -82,27 +82,6 @@ def test_every_alias_is_a_class():
     assert all(hasattr(th, name) for name in ALIASES.values())
 
 
-@pytest.mark.parametrize(
-    "name, message",
-    [
-        ("topk(k=0)", "TopK: k: got 0, allowed"),
-        ("topk(k=3", "cannot be read"),
-        ("signum", r"got no step, allowed: one of its own, such as signum\(step=0.001\)"),
-        ("topk(k=3)+memry", "unknown name 'memry': did you mean memory"),
-        ("topk(k=3)+memory+memory", "one feedback for each method"),
-        ("topk(k=__import__('os'))", "TopK: k: got .*, allowed: a number, inf, or the letter k"),
-        ("qsgd(s=[1])", "QSGD"),
-        ("identity+attacked(topk(3), alie)", "Attacked: server: got TopK"),
-        ("identity+attacked(median, median)", "Attacked: attack: got Median"),
-        ("identity+trimmedmean(-1)", "TrimmedMean: f: got -1"),
-        ("bucketed(nothing(3), 5)", "unknown name 'nothing'"),
-    ],
-)
-def test_what_cannot_be_is_named(name, message):
-    with pytest.raises(ConfigurationError, match=message):
-        written_method(name, 1000, 2)
-
-
 def test_lists_are_split_outside_parentheses():
     assert split_names("a(b, c(d, e)),f , ") == ["a(b, c(d, e))", "f"]
 
@@ -139,19 +118,10 @@ def test_methods_of_a_file(tmp_path, capsys):
     assert "a method of your own file" in printed and "B_D" in printed
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("x = 3\n", "has no method; a method is a value of the file"),
-        (None, "a Python file that exists"),
-    ],
-)
-def test_a_file_without_methods_is_refused(text, message, tmp_path):
-    path = tmp_path / f"no_methods_{text is None}.py"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=message):
-        Configuration.from_dict({"methods": [str(path)]})
+def test_a_file_without_methods_is_refused(tmp_path):
+    (tmp_path / "no_methods.py").write_text("x = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="has no method; a method is a value of the file"):
+        Configuration.from_dict({"methods": [str(tmp_path / "no_methods.py")]})
 
 
 @pytest.mark.parametrize(
@@ -181,12 +151,6 @@ def test_a_problem_by_name(tmp_path, capsys):
         assert f", {name}, l2 = " in capsys.readouterr().out
     with pytest.raises(ConfigurationError, match="problem: got 'lasso', allowed: one of auto, logistic"):
         Configuration(problem="lasso")
-
-
-@pytest.mark.parametrize("name", ["identity+local(2)+local(4)", "identity+local(True)", "identity+local(2,x=3)"])
-def test_local_steps_are_one_number(name):
-    with pytest.raises(ConfigurationError, match="local"):
-        written_method(name, 100, 2)
 
 
 @pytest.mark.parametrize("name", ["identity+local(99)", "powersgd(rank=1)+local(2)"])

@@ -34,15 +34,3 @@ def test_splits_differ_as_they_say_and_no_more_than_rows():
     even, uneven, by_label = (client_diversity(problem, kind, **known) for kind in kinds)
     assert even.zeta2 < 0.3 * uneven.zeta2 and uneven.zeta2 < by_label.zeta2
     assert by_label.batch_bound <= diversity(problem, np.zeros(64)).batch_bound
-
-
-def test_at_the_door():
-    problem = th.ridge((np.eye(4), np.ones(4)), l2=0.0)
-    with pytest.raises(ValueError, match="shards"):
-        client_diversity(problem, "shared", workers=2)
-    with pytest.raises(ValueError, match="workers"):
-        client_diversity(problem, "contiguous", workers=9)
-    with pytest.raises(ValueError, match="x: got"):
-        client_diversity(problem, "contiguous", workers=2, x=np.ones(3))
-    with pytest.raises(ValueError, match="problem"):
-        client_diversity(th.quadratic(np.ones(2), covariance=0.0), "contiguous", workers=2)

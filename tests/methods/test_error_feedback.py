@@ -109,9 +109,3 @@ def test_the_solution_in_the_span_generalises_and_another_does_not():
     own = np.linalg.pinv(A * (np.arange(A.shape[1]) >= 3)) @ train.y  # by the private features alone
     assert np.mean((A @ own - train.y) ** 2) < 1e-20
     assert np.mean((B @ own - held_out.y) ** 2) > 0.9
-
-
-@pytest.mark.parametrize("rows", [1, 0, 2.5, True, "many"])
-def test_wilson_data_refuses(rows):
-    with pytest.raises(th.DataError, match="rows is .*; give an integer, at least 2"):
-        th.wilson_data(rows)

@@ -102,32 +102,6 @@ def test_bytes_that_are_held():
     assert {name: run(rule, steps=1).memory_bytes for name, rule in RULES.items()} == expected
 
 
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (lambda: th.ContractiveErrorFeedback(SKETCH, beta=-0.1), "beta"),
-        (lambda: th.PartialErrorFeedback(1.1), "beta"),
-        (lambda: th.LinearSketchFeedback(SKETCH, beta=1.1), "beta"),
-        (lambda: th.LinearSketchFeedback(th.CountSketch(4, rows=3, median=True)), "sketch"),
-        (lambda: th.ImprovedContractiveErrorFeedback(SKETCH, version=3), "version"),
-        (lambda: run(th.ContractiveErrorFeedback(th.CountSketch(D + 1))), "error_compressor"),
-        (lambda: run(th.ImprovedContractiveErrorFeedback(th.CountSketch(5, rows=3))), "error_compressor"),
-        (lambda: run(th.LinearSketchFeedback(th.CountSketch(D + 1))), "sketch"),
-        (lambda: run(th.ContractiveErrorFeedback(th.PowerSGD(3, 4, 1))), "error_compressor"),
-    ],
-)
-def test_bad_input_is_named(make, name):
-    with pytest.raises(ValueError, match=f"^{name}"):
-        make()
-
-
-def test_what_is_no_compressor_is_refused():
-    with pytest.raises(TypeError, match="error_compressor"):
-        th.ContractiveErrorFeedback(0.1)
-    with pytest.raises(TypeError, match="sketch"):
-        th.LinearSketchFeedback(th.TopK(3))
-
-
 # --- beyond the frontier ----------------------------------------------------------------------------------------------
 
 

@@ -155,52 +155,6 @@ def test_a_run_that_diverges_says_so(problems):
     assert "no longer finite at step 10" in result.message and result.nit == 10
 
 
-# --- what it refuses --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(compressor=th.QSGD(3)), "compressor: got QSGD.*allowed: TopK"),
-        (dict(compressor=th.RandK(3, shared=True)), "compressor: got RandK.*not shared"),
-        (dict(compressor=th.TopK(D + 1)), "k: got 151"),
-        (dict(feedback=th.NoFeedback()), "feedback: got NoFeedback"),
-        (dict(feedback=th.PartialErrorFeedback(0.9)), "feedback: got PartialErrorFeedback"),
-        (dict(feedback=th.ContractiveErrorFeedback(th.Natural())), "feedback: got ContractiveErrorFeedback"),
-        (dict(average="quadratic"), "average: got 'quadratic', allowed: 'last'"),
-        (dict(momentum=0.5), "momentum and aggregation: got .0.5"),
-        (dict(compressor=th.Identity(), feedback=th.NoFeedback(), aggregation="majority"), "aggregation: got"),
-        (dict(shards="contiguous"), "shards: got 'contiguous'"),
-        (dict(exchange="gather"), "exchange: got 'gather'"),
-        (dict(compress="loss", step=th.Constant(50.0)), r"step: got 'eta \* l2 up to 1'"),
-    ],
-)
-def test_methods_that_it_does_not_run(problems, change, message):
-    method = th.ParallelSGD(**{**dict(compressor=th.TopK(4), step=STEP, feedback=MEMORY), **change})
-    with pytest.raises(ValueError, match=message):
-        th.run_lock_free(method, problems["sparse"], threads=1, steps=5)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (dict(threads=0), ValueError, "threads: got 0"),
-        (dict(steps=2.5), ValueError, "steps: got 2.5"),
-        (dict(record_every=0), ValueError, "record_every: got 0"),
-        (dict(clock="wall"), ValueError, "clock: got 'wall', allowed: 'thread' or 'shared'"),
-        (dict(x0=np.zeros(3)), ValueError, "x0: got 'shape .3,"),
-        (dict(x0=np.full(D, np.nan)), ValueError, "x0: got 'NaN or Inf'"),
-        (dict(method=th.TopK(3)), TypeError, "method: got TopK"),
-        (dict(problem=th.quadratic(np.ones(D), covariance=0.0)), TypeError, "problem: got 'Quadratic'"),
-    ],
-)
-def test_bad_arguments(problems, change, error, message):
-    method = th.ParallelSGD(th.TopK(4), step=STEP, feedback=MEMORY)
-    arguments = {**dict(method=method, problem=problems["sparse"], threads=1, steps=5), **change}
-    with pytest.raises(error, match=message):
-        th.run_lock_free(arguments.pop("method"), arguments.pop("problem"), **arguments)
-
-
 # --- mem_sgd ----------------------------------------------------------------------------------------------------------
 
 
@@ -229,44 +183,6 @@ def test_mem_sgd_takes_the_shifts_that_the_theorem_allows(problems):
         assert alpha > 4 and th.bounds.mem_sgd_shift(D, 3, alpha) <= shift
     least = th.bounds.mem_sgd_shift(D, 3, 7.0)
     assert th.mem_sgd(problems["sparse"], th.TopK(3), shift=least, alpha=7.0).step.shift == least
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (dict(shift=1.0), ValueError, r"shift: got 1.0, allowed: more than 1: .*\(alpha \+ 1\) d/k.*some alpha > 4"),
-        (dict(shift=100.0, alpha=5.0), ValueError, "shift: got 100.0, allowed: at least 193.*alpha = 5.*d/k = 50"),
-        (dict(alpha=4.0), ValueError, "alpha: got 4.0, allowed: a number above 4"),
-        (dict(compressor=th.RandK(3, unbiased=True)), TypeError, "not meant to contract"),
-        (dict(compressor=th.TopK(151)), ValueError, "k: got 151"),
-        (dict(problem=th.logistic((np.eye(3), [1, -1, 1]), l2=0.0)), ValueError, "problem: got 'mu = 0'"),
-        (dict(problem="rcv1"), TypeError, "problem: got 'rcv1'"),
-    ],
-)
-def test_mem_sgd_refuses(problems, change, error, message):
-    arguments = {**dict(compressor=th.TopK(3), problem=problems["sparse"]), **change}
-    with pytest.raises(error, match=message):
-        th.mem_sgd(arguments.pop("problem"), arguments.pop("compressor"), **arguments)
-
-
-def test_mem_sgd_is_below_its_bound(problems):
-    problem, steps = problems["sparse"], 4000
-    method = th.mem_sgd(problem, th.TopK(4))
-    result = th.run(method, problem, workers=1, steps=steps, seed=0, wire_dtype=np.float64)
-    optimum = th.solve(problem)
-    largest = max(th.second_moment(problem, x) for x in (np.zeros(D), result.x, result.last))
-    bound = th.bounds.mem_sgd(
-        steps,
-        mu=L2,
-        lipschitz=th.lipschitz(problem),
-        d=D,
-        k=4,
-        second_moment=2.0 * largest,
-        distance=float(optimum.x @ optimum.x),
-        shift=method.step.shift,
-    )
-    assert -1e-12 <= result.fun - optimum.fun <= bound
-    assert result.fun - optimum.fun < 0.05 * (np.log(2.0) - optimum.fun)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

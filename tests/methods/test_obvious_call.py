@@ -90,8 +90,3 @@ def test_threads_without_a_lock_do_the_same():
     result = th.run_lock_free(th.ParallelSGD(step=STEP), PROBLEM, threads=1, steps=50)
     named = th.run_lock_free(th.ParallelSGD(th.Identity(sparse=True), STEP), PROBLEM, threads=1, steps=50)
     assert np.array_equal(result.x, named.x)
-
-
-def test_a_method_needs_a_step():
-    with pytest.raises(TypeError, match="step: got None"):
-        th.ParallelSGD(th.TopK(3))

@@ -58,18 +58,3 @@ def test_the_next_epoch_begins_at_the_mean_of_the_last():
     first, both = (th.run(epoch, RIDGE, steps=steps, **options) for steps in (7, 8))
     np.testing.assert_allclose(both.last, first.x - 0.02 * th.gradient(RIDGE, first.x), rtol=1e-12)
     np.testing.assert_array_equal(both.x, both.last)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem", "options"),
-    [
-        ("epochs", RIDGE, {"epochs": 0}),
-        ("problem", th.ridge((A[:2], b[:2]), l2=0.0), {}),
-        ("problem", th.quadratic([1.0, 2.0], covariance=1.0), {}),
-        ("x0", RIDGE, {"x0": [1.0]}),
-        ("inner", RIDGE, {"inner": 0}),
-    ],
-)
-def test_refuses(name, problem, options):
-    with pytest.raises(ValueError, match=f"^{name}: got .*, allowed: "):
-        th.qsvrg(problem, **({"workers": 2, "epochs": 1} | options))

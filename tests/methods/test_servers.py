@@ -168,34 +168,6 @@ def test_a_rule_of_your_own_says_what_it_keeps():
     assert result.server_bytes == 8 * D and result.server["m"].shape == (D,)
 
 
-@pytest.mark.parametrize(
-    "make, name",
-    [
-        (lambda: th.Adam(beta1=1.0), "beta1"),
-        (lambda: th.Adam(rate=0.0), "rate"),
-        (lambda: th.Adam(eps=-1.0), "eps"),
-        (lambda: th.LAMB(low=2.0, high=1.0), "high"),
-        (lambda: th.LAMB(layers=(2, 3)), "layers"),
-        (lambda: th.OuterStep(nesterov=True), "nesterov"),
-        (lambda: th.OneBitAdam(th.Constant(0.1), 0), "warmup"),
-        (lambda: th.OneBitAdam(th.Constant(0.1), 1, beta2=1.0), "beta2"),
-        (lambda: th.OneBitAdam(th.Constant(0.1), 1, eps=-1.0), "eps"),
-        (lambda: th.OneBitAdam(th.Constant(0.1), 1, feedback=th.NoFeedback()), "feedback"),
-        (
-            lambda: th.OneBitAdam(th.Constant(0.1), 1, feedback=th.ContractiveErrorFeedback(th.Natural())),
-            "feedback: got ContractiveErrorFeedback.*, allowed: ErrorFeedback",
-        ),
-        (lambda: th.Adam(decay=-1.0), "decay"),
-        (lambda: found(th.ParallelSGD(step=th.Constant(ETA), server=th.LAMB(layers=(slice(0, 2.5),)))), "layers"),
-        (lambda: found(th.ef_lamb(th.TopK(2), th.Constant(ETA), server=th.LAMB(layers=LAYERS[:1]))), "layers"),
-        (lambda: found(th.ef_lamb(th.TopK(2), th.Constant(ETA), server=th.LAMB(layers=LAYERS[::-1]))), "layers"),
-    ],
-)
-def test_refusals_name_the_argument(make, name):
-    with pytest.raises(ValueError, match=f"^{name}"):
-        make()
-
-
 def test_layers_of_wrapped_problems():
     problem = th.softmax((np.eye(4), [0, 1, 2, 1]), l2=0.1)
     assert th.layers(problem) == (slice(0, 12),)

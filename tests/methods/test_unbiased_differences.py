@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import NamedTuple
 
 import differences
@@ -58,14 +57,6 @@ def test_calls_of_several_runs_have_the_same_bits_on_ranks(name, on_ranks):
         assert np.array_equal(result.x if part == "x" else result.history[part], on_ranks[f"{name}, {part}"]), part
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [th.DCGD, th.DIANA, th.MARINA, th.VRMARINA, th.QSVRG, th.DASHA, th.DelayedSGD, th.AsyncSGD, th.ProxSkip],
-)
-def test_a_round_has_at_most_forty_lines(cls):
-    assert len(inspect.getsourcelines(cls.round)[0]) <= 40
-
-
 def test_dcgd_is_parallel_sgd():
     other = th.ParallelSGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")
     assert np.array_equal(found(th.DCGD(th.QSGD(3), th.Constant(STEP), shards="contiguous")).x, found(other).x)
@@ -118,16 +109,8 @@ def test_each_replica_has_its_own_arrivals_and_more_rounds_begin_with_the_same()
     assert all(np.array_equal(a, b[:20]) for a, b in zip(short, longer, strict=True))
 
 
-def test_asynchronous_sgd_at_the_door():
-    with pytest.raises(TypeError, match="times"):
-        th.AsyncSGD(step=th.Constant(0.1), times=2.0)
-    with pytest.raises(ValueError, match="speeds"):
-        th.AsyncSGD(step=th.Constant(0.1), speeds=(1.0, 0.0))
+def test_the_longest_step_of_asynchronous_sgd_is_that_of_its_order():
     problem = th.quadratic([0.5, 2.0], covariance=0.0)
-    with pytest.raises(ValueError, match="speeds"):
-        th.run(th.AsyncSGD(step=0.1, speeds=(1.0, 2.0)), problem, workers=4, steps=2)
-    with pytest.raises(ValueError, match="rounds"):
-        th.arrivals(th.FixedTime(), workers=2, rounds=0)
     with pytest.warns(th.LongStepWarning, match="above 0.5"):  # 1/L for three workers that arrive at random
         th.run(th.AsyncSGD(step=0.6), problem, workers=3, steps=2)
     with pytest.warns(th.LongStepWarning, match="above 0.309"):  # and 0.618/L if they take turns
@@ -273,43 +256,7 @@ def test_different_minima_leave_no_bias(method):
     assert np.abs(found(plain, 1500).x - KNOWN.optimum).max() > 1e-2
 
 
-def test_what_does_not_fit_is_refused():
-    for make in (
-        lambda: th.DIANA(SHRINK, th.Constant(1.0), alpha=1.5),
-        lambda: th.MARINA(SHRINK, th.Constant(1.0), p=0),
-    ):
-        with pytest.raises(ValueError, match="above 0 and at most 1"):
-            make()
-    with pytest.raises(ValueError, match="a mean of n functions"):
-        th.run(
-            th.VRMARINA(th.RandK(1, True), th.Constant(0.1), p=0.5), th.quadratic(np.ones(2), 0.0), workers=2, steps=2
-        )
-    with pytest.raises(ValueError, match=r"workers: got 3, allowed: 0, or 4"):
-        found(th.DIANA(th.PermK(3), th.Constant(0.1)))
-    with pytest.raises(ValueError, match="within another one"):
-        found(th.DIANA(th.scaled(th.PermK(4), D), th.Constant(0.1)))
-
-
 EXACT = th.quadratic([0.5, 2.0], covariance=0.0)
-ROWS = th.ridge((np.arange(6.0).reshape(3, 2), np.ones(3)), l2=0.1)
-
-
-@pytest.mark.parametrize(
-    ("method", "problem", "why"),
-    [
-        (th.DIANA(th.RandK(1, True), "theory", alpha=1.0), EXACT, r"alpha = 1 above 1/\(1 \+ omega\)"),
-        (th.DASHA(th.RandK(1, True), "theory", a=0.5), EXACT, r"a = 0.5 in place of 1/\(1 \+ 2 omega\)"),
-        (th.DIANA(th.RandK(1, True), "theory"), th.saturating_quadratic(4, 0.0), "without strong convexity"),
-        (th.ProxSkip("theory"), th.saturating_quadratic(4, 0.0), "without strong convexity"),
-        (th.VRMARINA(th.RandK(1, True), "theory", sampling="shuffle"), ROWS, "drawn independently"),
-        (th.VRMARINA(th.RandK(1, True), "theory", p=0.5), EXACT, "drawn independently"),
-        (th.MARINA(th.RandK(1, True), "theory"), ROWS, "noisy gradients"),
-        (th.EF21SGDM(th.TopK(1), "theory", sampling="shuffle"), ROWS, "without replacement"),
-    ],
-)
-def test_no_theorem_is_named_outside_of_its_setting(method, problem, why):
-    with pytest.raises(th.NoTheoremError, match=why):
-        th.theory_step(method, problem, 3)
 
 
 def test_messages_that_are_all_the_same_are_averaged_by_no_number_of_workers():

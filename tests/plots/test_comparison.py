@@ -83,11 +83,6 @@ def test_a_comparison_is_read_as_it_was_saved(compared, tmp_path):
     assert further.nit == 50
 
 
-def test_a_misspelled_argument_is_refused_before_the_work():
-    with pytest.raises(TypeError, match="compare: got the argument 'recrd_every', did you mean record_every"):
-        th.compare(METHODS, None, recrd_every=1, **START)
-
-
 def test_the_theorem_of_a_step_is_said_below_the_table():
     pair = {"dense": METHODS["dense"], "rand": th.ParallelSGD(th.RandK(3, unbiased=True), step=0.1)}
     found = th.compare(pair, PROBLEM, step="theory", **START)

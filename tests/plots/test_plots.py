@@ -99,25 +99,6 @@ def test_comparison_at_the_same_budget(comparison):
     assert "8 samples each" in compared.table
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x": "bit"}, "did you mean 'bits'"),
-        ({"x": "epochs"}, "allowed"),
-        ({"methods": []}, "at least one"),
-        ({"labels": ["one"]}, "one for each"),
-        ({"samples": 2}, "exactly one of the three"),
-        ({"steps": None}, "exactly one of the three"),
-    ],
-    ids=str,
-)
-def test_comparison_refuses(comparison, change, message):
-    methods, problem, _ = comparison
-    arguments = {"methods": methods, "workers": 1, "steps": 2} | change
-    with pytest.raises(ValueError, match=message):
-        th.compare(arguments.pop("methods"), problem, **arguments)
-
-
 def test_bits_and_seconds_to_an_accuracy(comparison):
     methods, problem, compared = comparison
     gaps = [row["gap"] for row in compared.rows]

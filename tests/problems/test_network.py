@@ -105,16 +105,6 @@ def test_any_shape(n, d, width, classes, seed, tanh):
         assert g @ direction == pytest.approx(slope, rel=1e-6, abs=1e-7 * np.linalg.norm(direction))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_gradient_is_that_of_the_value(activation):
-    A, b, x = sample()
-    problem = th.two_layer((A, b), M, activation, l2=L2)
-    assert np.abs(A @ Reference(A, b, M, activation).weights(x)[0])[np.abs(A).sum(axis=1) > 0].min() > 1e-4  # no bend
-    step = 1e-6 * np.eye(x.size)
-    differences = [(th.value(problem, x + e) - th.value(problem, x - e)) / 2e-6 for e in step]
-    np.testing.assert_allclose(th.gradient(problem, x), differences, atol=1e-8)
-
-
 def test_far_out_nothing_overflows():
     A, b, x = sample()
     for activation in ACTIVATIONS:
@@ -177,12 +167,6 @@ def test_other_problems_have_one_layer():
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def test_at_zero_the_gradient_vanishes():
-    A, b, x = sample()
-    for activation in ACTIVATIONS:
-        assert not th.gradient(th.two_layer((A, b), M, activation), 0.0 * x).any()
-
-
 @pytest.mark.parametrize(("activation", "variances"), [("tanh", (2 / 140, 2 / 50)), ("relu", (2 / 100, 2 / 40))])
 def test_runs_start_at_random_weights(activation, variances):
     rng = np.random.default_rng(2)
@@ -198,17 +182,6 @@ def test_runs_start_at_random_weights(activation, variances):
     assert runs[0].x.tobytes() == runs[1].x.tobytes()
     with pytest.raises(ValueError, match="seed: got -1"):
         th.initial_point(problem, -1)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_gradient_descent_follows_numpy(activation):
-    A, b, x = sample()
-    problem, reference = th.two_layer((A, b), M, activation, l2=L2), Reference(A, b, M, activation)
-    method = th.ParallelSGD(th.Identity(), step=th.Constant(0.1), sampling="shuffle", batch=N)
-    found = th.run(method, problem, workers=1, steps=9, x0=x, wire_dtype=np.float64)
-    for _ in range(9):
-        x = x - 0.1 * reference.gradients(x).mean(axis=0)
-    np.testing.assert_allclose(found.x, x, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["none", "top-k memory", "momentum", "local"])
@@ -239,53 +212,6 @@ def test_it_learns_digits():
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ask", [th.lipschitz, th.max_lipschitz, th.strong_convexity, th.pl_constant, th.solve])
-def test_constants_that_do_not_exist(ask):
-    A, b, _ = sample()
-    with pytest.raises(TypeError, match="a TwoLayer network has none"):
-        ask(th.two_layer((A, b), M, l2=L2))
-
-
-@pytest.mark.parametrize("activation", ["tanh"])
-def test_there_is_no_smoothness_constant(activation):
-    """Along a ray of weights, the gradient changes faster and faster."""
-    A, b, _ = sample()
-    problem, rng = th.two_layer((A, b), M, activation), np.random.default_rng(3)
-    W, V = rng.normal(size=D * M) * 0.3, rng.normal(size=M * K)
-    found = []
-    for scale in (1.0, 10.0, 100.0):
-        x, e = np.concatenate([W, scale * V]), np.concatenate([rng.normal(size=D * M), np.zeros(M * K)])
-        h = 1e-6 / np.linalg.norm(e)
-        found.append(np.linalg.norm(th.gradient(problem, x + h * e) - th.gradient(problem, x - h * e)) / 2e-6)
-    assert found[1] > 3 * found[0] and found[2] > 3 * found[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"width": 0}, "width: got 0, allowed: an integer from 1"),
-        ({"width": 2.5}, "width: got 2.5, allowed: an integer"),
-        ({"width": 70_000}, "width: got 70000"),
-        ({"activation": "sine"}, "activation: got 'sine', allowed: one of 'tanh', 'relu'"),
-        ({"l2": -1.0}, "l2: got -1.0"),
-    ],
-)
-def test_arguments_outside_their_domain(options, words):
-    A, b, _ = sample()
-    with pytest.raises(ValueError, match=words):
-        th.two_layer((A, b), **{"width": M, **options})
-
-
-def test_data_outside_its_domain():
-    with pytest.raises(ValueError, match="1 different labels"):
-        th.two_layer((np.eye(3), [1, 1, 1]), 2)
-    with pytest.raises(ValueError, match="NaN"):
-        th.two_layer((np.full((2, 2), np.nan), [1, 2]), 2)
-    problem = th.two_layer((np.eye(3), [1, 2, 3]), 2)
-    with pytest.raises(ValueError, match=r"shape \(12,\)"):
-        th.value(problem, np.zeros(3))
 
 
 @pytest.mark.parametrize(

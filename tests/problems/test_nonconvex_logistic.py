@@ -49,15 +49,6 @@ def test_kernels_against_numpy(form):
     assert th.accuracy(problem, x) == pytest.approx(np.mean((A @ x > 0.0) == (b > 0.0)))
 
 
-def test_the_gradient_is_that_of_the_value():
-    A, b, x = sample()
-    x[:4] = 0.0, 1.0, -1.0, 30.0
-    problem = th.nonconvex_logistic((sp.csr_array(A), b), WEIGHT)
-    step = 1e-5 * np.eye(D)
-    differences = [(th.value(problem, x + e) - th.value(problem, x - e)) / 2e-5 for e in step]
-    np.testing.assert_allclose(th.gradient(problem, x), differences, atol=2e-10)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_curvature(form):
     A, b, x = sample()
@@ -118,19 +109,3 @@ def test_a_run_moves_every_coordinate():
         x = x - 0.4 * gradients(a[None], np.ones(1), x)[0]
     np.testing.assert_allclose(result.x, x, rtol=1e-12)
     assert result.fun == pytest.approx(th.value(problem, x), rel=1e-13)
-
-
-def test_refusals():
-    A, b, x = sample()
-    for weight, words in ((-1.0, "weight: got -1.0"), (np.nan, "weight: got nan"), ("1", "weight: got '1'")):
-        with pytest.raises(ValueError, match=words):
-            th.nonconvex_logistic((A, b), weight)
-    with pytest.raises(ValueError, match="different labels"):
-        th.nonconvex_logistic((A, np.arange(N)), 0.1)
-    problem = th.nonconvex_logistic((A, b), WEIGHT)
-    with pytest.raises(ValueError, match="NonconvexLogistic is not convex"):
-        th.solve(problem)
-    with pytest.raises(ValueError, match="x: got 'shape"):
-        th.gradient(problem, x[:3])
-    with pytest.raises(ValueError, match="losses: got"):
-        problem._replace(losses=th.logistic((A, b), 0.1)).domain()

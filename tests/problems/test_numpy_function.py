@@ -66,7 +66,6 @@ METHODS = {name: th.ParallelSGD(TOP, STEP, rule, average="uniform") for name, ru
     "full precision": th.ParallelSGD(step=STEP),
 }
 PARTS = ("x",)
-UNSTABLE = "ignore::theory.UnstableMemoryWarning"
 WARNINGS = pytest.mark.filterwarnings(
     "ignore::theory.UnstableMemoryWarning", "ignore::theory.BiasedErrorCompressorWarning"
 )
@@ -147,30 +146,6 @@ def test_constants_are_those_that_are_stated():
     assert np.array_equal(th.solve(known).x, np.ones(6)) and th.solve(known).fun == value(np.ones(6))
     with pytest.raises(ValueError, match="lipschitz: got None"):
         th.lipschitz(PROBLEM)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: th.function(1.0, row_gradient, d=6), "value: got 1.0"),
-        (lambda: th.function(value, row_gradient, d=0), "d: got 0"),
-        (lambda: th.function(value, row_gradient, d=6, n=-1), "n: got -1"),
-        (lambda: th.function(value, row_gradient, d=6, l2=-1.0), "l2: got -1.0"),
-        (lambda: th.compressor(3), "function: got 3"),
-        (lambda: train("ef", th.function(value, lambda x: x[:2], d=6)), "gradient: got .shape"),
-        (lambda: th.compress(th.compressor(lambda v: v[:2]), np.ones(3), 0), "function: got .shape"),
-        (lambda: th.compress(th.Bucketed(TOP, 4), np.ones(8), 0), "compressor"),
-        (
-            lambda: th.run(
-                th.ParallelSGD(TOP, STEP, th.ImprovedContractiveErrorFeedback(TOP)), RIDGE, workers=1, steps=1
-            ),
-            "compressor",
-        ),
-    ],
-)
-def test_what_is_refused(make, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()
 
 
 def test_nothing_is_compiled_for_a_new_function(tmp_path):

@@ -65,15 +65,6 @@ def test_value_and_gradients(form, dtype):
     assert th.value(problem, np.zeros(D * K)) == pytest.approx(np.log(K), rel=1e-14)
 
 
-def test_gradient_is_the_slope_of_the_value():
-    A, b, x = sample()
-    problem = th.softmax((sp.csr_array(A), b), L2)
-    g, h = th.gradient(problem, x), 1e-6
-    for j in range(x.size):
-        e = h * np.eye(1, x.size, j)[0]
-        assert g[j] == pytest.approx((th.value(problem, x + e) - th.value(problem, x - e)) / (2 * h), abs=1e-8)
-
-
 def test_far_out_nothing_overflows():
     A, b, x = sample()
     problem = th.softmax((A, b), 0.0)
@@ -81,16 +72,6 @@ def test_far_out_nothing_overflows():
     expected = np.mean(Z.max(axis=1) - Z[np.arange(N), b])
     assert th.value(problem, 1e5 * x) == pytest.approx(expected, rel=1e-3)
     assert np.isfinite(th.gradient(problem, 1e5 * x)).all()
-
-
-def test_two_classes_are_logistic_regression():
-    """With w_1 = -w_0 = w/2, the loss is that of w, and the L2 terms are ||w||^2/2 and ||w||^2."""
-    A, b, _ = sample(classes=2)
-    w = np.random.default_rng(1).normal(size=D)
-    two, one = th.softmax((A, b), 2 * L2), th.logistic((A, 2.0 * b - 1.0), L2)
-    assert th.value(two, np.stack([-w, w], axis=1).ravel() / 2) == pytest.approx(th.value(one, w), rel=1e-13)
-    assert th.solve(two).fun == pytest.approx(th.solve(one).fun, rel=1e-11)
-    assert th.lipschitz(two) - 2 * L2 == pytest.approx(2 * (th.lipschitz(one) - L2), rel=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -110,15 +91,6 @@ def test_constants(form):
     assert th.gradient_variance(problem, x) == pytest.approx(((gradients - mean) ** 2).sum(axis=1).mean(), rel=1e-11)
     assert th.batch_bound(problem, x) == pytest.approx((gradients**2).sum(axis=1).mean() / (mean @ mean), rel=1e-11)
     assert th.gradient_diversity(problem, x) == pytest.approx(th.batch_bound(problem, x) / N)
-
-
-def test_the_lipschitz_constant_is_reached_between_two_classes():
-    """One class far below the others on every row: what is left are two equal ones, whose p p' has 1/2."""
-    A = np.abs(sample()[0]) + 0.1
-    W = np.zeros((D, 3))
-    W[:, 2] = -1e3
-    spectrum = np.linalg.eigvalsh(Reference(A, np.arange(N) % 3, 3, L2).hessian(W.ravel()))
-    assert spectrum[-1] == pytest.approx(th.lipschitz(th.softmax((A, np.arange(N) % 3), L2)), rel=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -157,27 +129,6 @@ def test_labels_become_classes_in_order():
     assert th.softmax((np.eye(2), [-1, 1]), L2).b.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("data", "l2", "words"),
-    [
-        ((np.eye(3), [1, 1, 1]), 0.1, "data: got '1 different labels in data', allowed: 2 to 1024"),
-        ((np.ones((1030, 1)), np.arange(1030)), 0.1, "1030 different labels"),
-        ((np.eye(3), [1, 2, 3]), -0.1, "l2: got -0.1"),
-        ((np.eye(3), [1, 2]), 0.1, "labels of shape"),
-        ((np.full((2, 2), np.nan), [1, 2]), 0.1, "NaN"),
-    ],
-)
-def test_refusals(data, l2, words):
-    with pytest.raises(ValueError, match=words):
-        th.softmax(data, l2)
-
-
-def test_refusals_of_points():
-    problem = th.softmax((np.eye(3), [1, 2, 3]), 0.1)
-    with pytest.raises(ValueError, match=r"shape \(9,\)"):
-        th.value(problem, np.zeros(3))
-
-
 # --- it runs ----------------------------------------------------------------------------------------------------------
 
 
@@ -200,17 +151,6 @@ def test_runs_with_every_layout(name):
         assert result.fun == pytest.approx(th.value(problem, result.x), rel=1e-12)
         ends.append(result.x)
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-9, atol=1e-12)
-
-
-def test_gradient_descent_follows_numpy():
-    A = sample()[0][:2]  # a shuffled batch of two rows is the full gradient
-    problem, reference = th.softmax((A, [0, 1]), L2), Reference(A, np.array([0, 1]), 2, L2)
-    method = th.ParallelSGD(th.Identity(), step=th.Constant(0.1), sampling="shuffle", batch=2)
-    x = np.zeros(problem.d)
-    for _ in range(9):
-        x = x - 0.1 * reference.gradients(x).mean(axis=0)
-    found = th.run(method, problem, workers=1, steps=9, wire_dtype=np.float64)
-    np.testing.assert_allclose(found.x, x, rtol=1e-12, atol=1e-15)
 
 
 # --- topics -----------------------------------------------------------------------------------------------------------

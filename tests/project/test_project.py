@@ -7,7 +7,6 @@ import functools
 import importlib.util
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -20,8 +19,6 @@ import pytest
 from conftest import ROOT, run_group
 from forked import run_forked, run_lecture
 
-from theory.experiment.cli import main
-
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = sorted((ROOT / "theory").rglob("*.py"))
@@ -31,11 +28,6 @@ LECTURES = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 def blocks(language: str) -> list[str]:
     """The README's fenced blocks of one language."""
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-
-
-def shell_lines() -> list[str]:
-    lines = [line.split("  #")[0].strip() for block in blocks("sh") for line in block.splitlines()]
-    return [line for line in lines if line]
 
 
 def python(*args, **options) -> subprocess.CompletedProcess:
@@ -80,25 +72,6 @@ def test_the_extras_of_the_readme_exist():
     extras = {name for pair in named for name in pair if name}
     assert extras
     assert extras <= set(PYPROJECT["project"]["optional-dependencies"])
-
-
-def experiment_commands() -> list[str]:
-    """What follows ``python -m theory.experiment`` in the README, up to the first value of an option."""
-    found = (line.partition("python -m theory.experiment")[2] for line in shell_lines() if "theory.experiment" in line)
-    return sorted({words[0] for words in map(shlex.split, found) if words and not words[0].startswith("-")})
-
-
-@pytest.mark.parametrize("subcommand", ["", *experiment_commands(), "run", "plot"])
-def test_help_is_there_with_an_example(subcommand, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([*subcommand.split(), "--help"])
-    assert stop.value.code in (0, None) and "python -m theory.experiment" in capsys.readouterr().out
-
-
-def test_list_runs():
-    answer = python("-m", "theory.experiment", "list")
-    assert answer.returncode == 0, answer.stderr
-    assert "qsgd.variance" in answer.stdout
 
 
 @pytest.mark.slow
@@ -316,14 +289,6 @@ def test_only_the_entry_point_takes_comm_world():
         if not within(package_of(path), "theory.experiment"):
             uses = [node for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr == "COMM_WORLD"]
             assert not uses, f"{path}:{uses[0].lineno}: communicators are arguments"
-
-
-def test_every_public_name_exists_and_is_documented():
-    import theory
-
-    assert len(theory.__all__) == len(set(theory.__all__))
-    for name in theory.__all__:
-        assert (getattr(theory, name).__doc__ or "").strip(), f"theory.{name} has no docstring"
 
 
 # --- the package ----------------------------------------------------------------------------------------------------

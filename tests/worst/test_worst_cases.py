@@ -99,27 +99,6 @@ def test_ranks_reach_it_with_encoded_messages():
         assert bits > 64
 
 
-def test_a_name_or_a_number_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match=r"method: got 'sgd'.*compressed-gd"):
-        th.worst_case("sgd", 3)
-    for method, steps, facts, message in (
-        ("gd", 0, {}, "steps: got 0"),
-        ("gd", 2.0, {}, "steps: got 2.0"),
-        ("local-gd", 3, {}, r"steps: got 3.*multiple of 2"),
-        ("gd", 1, {"momentum": 0.5}, "options: got 'momentum'"),
-        ("gd", 1, {"step": -1.0}, "step: got -1.0"),
-        ("gd", 1, {"s": 0.3}, "s: got 0.3"),
-        ("ef", 1, {"s": 1.0}, "s: got 1.0"),
-        ("ef", 1, {"constants": [(2.0, 1.0)]}, r"constants: got \(2.0, 1.0\)"),
-        ("ef", 1, {"constants": []}, "constants"),
-        ("proximal", 1, {"constants": [(1.0, 4.0)]}, "L infinite"),
-        ("ef", 1, {"constants": [(1.0, np.inf)]}, "L finite"),
-        ("ef", 1, {"workers": 0}, "workers: got 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            th.worst_case(method, steps, **facts)
-
-
 def test_without_the_extra_a_case_of_your_own_says_which_one_is_missing(monkeypatch):
     monkeypatch.setattr("theory.worst.solver.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"theory\[pepit\]"):
