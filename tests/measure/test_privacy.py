@@ -62,3 +62,10 @@ def test_at_the_door(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match=r"theory\[privacy\]"):
         sampled_privacy(1.0, 1.0)
+
+
+@accountant
+@pytest.mark.parametrize(("noise", "steps", "share"), [(0.1, 10, 0.1), (0.001, 100, 0.01)])
+def test_with_hardly_any_noise_delta_is_the_probability_to_take_part(noise, steps, share):
+    """Its grid would have up to 10^8 points if it were as fine as with much noise."""
+    assert sampled_privacy(1.0, noise, steps, share) == pytest.approx(1.0 - (1.0 - share) ** steps, rel=1e-4)

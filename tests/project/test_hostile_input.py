@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 import theory as th
 from theory.data import DataError
+from theory.reporting.files import read_toml
 
 ZEROS = th.ridge((np.zeros((4, 3)), np.zeros(4)), l2=0.0)
 PLAIN = th.ParallelSGD(step=0.1)
@@ -83,3 +85,14 @@ def test_a_forged_manifest_is_damaged(text, tmp_path):
         th.load_result(folder)
     with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="no checkpoint that is whole"):
         run(resume=tmp_path)
+
+
+@pytest.mark.parametrize("read", [th.load_data, th.load_result, read_toml], ids=["data", "result", "toml"])
+def test_a_pipe_is_no_file(read, tmp_path):
+    """To open it would wait for a writer for ever."""
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "a.toml", tmp_path / "folder" / "manifest.json"):
+        os.mkfifo(path)
+    for path in (tmp_path / "a.toml", tmp_path / "folder"):
+        with pytest.raises(ValueError):
+            read(path)

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -150,11 +151,19 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
         raise
 
 
+def _content(path: Path) -> bytes:
+    """What an ordinary file has; to read a pipe would wait for a writer."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise DamagedError(f"{path} is no ordinary file")
+        return file.read()
+
+
 def read_manifest(folder: Path) -> Any:
     """The manifest of a folder; ``DamagedError`` if there is none or it is damaged."""
     path = folder / MANIFEST
     try:
-        checksum, _, text = path.read_bytes().partition(b"\n")
+        checksum, _, text = _content(path).partition(b"\n")
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror or error}") from None
     if hashlib.sha256(text).hexdigest().encode() != checksum:
@@ -186,7 +195,7 @@ def fetch(folder: Path, entry: dict) -> np.ndarray:
     """The array of an entry of the manifest; ``DamagedError`` unless it is as it was written."""
     path = folder / Path(entry["file"]).name
     try:
-        data = path.read_bytes()
+        data = _content(path)
     except OSError as error:
         raise DamagedError(f"{path}: {error.strerror or error}") from None
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..core import require
 from ..core.arguments import finite_number, whole_number
 
+LEAST = 1e-3
+FINEST, POINTS = 1e-4, 2e5  # of the grid of privacy losses
 MISSING = "dp-accounting, which accounts for chance, is not installed (pip install 'theory[privacy]')"
 
 
@@ -27,7 +29,7 @@ def sampled_privacy(
     epsilon : float
         At least 0.
     noise : float
-        sigma, the deviation of the noise in units of C, the length to which vectors are clipped; above 0.
+        sigma, the deviation of the noise in units of C, the length to which vectors are clipped; at least 0.001.
     steps : int
         T, the number of rounds.
     share : float
@@ -68,7 +70,8 @@ def sampled_privacy(
     True
     """
     require(finite_number("epsilon", epsilon) >= 0.0, "epsilon", epsilon, "a number, at least 0")
-    require(finite_number("noise", noise) > 0.0, "noise", noise, "a number above 0")
+    seen = "with less, delta is the probability to take part"
+    require(finite_number("noise", noise) >= LEAST, "noise", noise, f"a number, at least {LEAST:g}; {seen}")
     require(0.0 < finite_number("share", share) <= 1.0, "share", share, "a number above 0 and at most 1")
     whole_number("steps", steps)
     fixed = clients is not None or workers is not None
@@ -87,6 +90,10 @@ def sampled_privacy(
         accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     else:
         event = dp_accounting.PoissonSampledDpEvent(share, dp_accounting.GaussianDpEvent(noise))
-        accountant = pld.PLDAccountant()
+        widest = (
+            1.0 / noise**2 + 20.0 / noise
+        )  # losses that matter; with little noise a fine grid would fill the memory
+        grid = max(FINEST, widest / POINTS)
+        accountant = pld.PLDAccountant(value_discretization_interval=grid)
     accountant.compose(event, steps)
-    return float(accountant.get_delta(epsilon))
+    return min(1.0, float(accountant.get_delta(epsilon)))

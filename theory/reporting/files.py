@@ -57,8 +57,9 @@ def text_of(path: str | Path, most: int) -> str:
     FileRefused
         If it is no ordinary file, or is larger.
     """
-    with open(path, "rb") as file:
-        found = os.fstat(file.fileno())
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # to open a pipe would wait for a writer
+    with open(handle, "rb") as file:
+        found = os.fstat(handle)
         require(stat.S_ISREG(found.st_mode), "path", str(path), "an ordinary file", FileRefused)
         told = f"{path}, of {found.st_size} bytes"
         require(found.st_size <= most, "path", told, f"up to {most} bytes", FileRefused)
