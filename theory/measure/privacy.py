@@ -90,9 +90,7 @@ def sampled_privacy(
         accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     else:
         event = dp_accounting.PoissonSampledDpEvent(share, dp_accounting.GaussianDpEvent(noise))
-        widest = (
-            1.0 / noise**2 + 20.0 / noise
-        )  # losses that matter; with little noise a fine grid would fill the memory
+        widest = 1.0 / noise**2 + 20.0 / noise  # the losses that matter
         grid = max(FINEST, widest / POINTS)
         accountant = pld.PLDAccountant(value_discretization_interval=grid)
     accountant.compose(event, steps)
