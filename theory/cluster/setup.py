@@ -34,7 +34,7 @@ from ..methods.feedback import check_feedback, memory_bytes
 from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
-from ..methods.sampling import Shards, drawn, make_shards
+from ..methods.sampling import Shards, drawn, make_shards, warn_of_unequal_parts
 from ..methods.schedules import Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
@@ -174,6 +174,8 @@ def prepare(
     if isinstance(average, Suffix):
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    if rank == 0:
+        warn_of_unequal_parts(method, shards, int(workers))
     if several:  # on a graph nobody weighs more
         shards = shards._replace(weight=np.full(workers, 1.0 / workers))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())

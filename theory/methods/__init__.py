@@ -37,7 +37,7 @@ from .recipes import cr_psgd, mem_sgd
 from .robust import Robust, robust_mean
 from .robust_mixing import NNM, Bucketing, CenteredClipping
 from .robust_rules import GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
-from .sampling import Split
+from .sampling import Split, UnequalPartsWarning
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
 from .sharded import Sharded
@@ -92,6 +92,7 @@ __all__ = [
     "LinearSketchFeedback",
     "LocalSGD",
     "LongStepWarning",
+    "UnequalPartsWarning",
     "MARINA",
     "Majority",
     "Mean",

@@ -45,7 +45,7 @@ def longest_step(self: Any, problem: Any, workers: int) -> float:
     return limit / lipschitz(problem)
 
 
-@traits(stores=(0, 1), listed=True, one_by_one=True, longest_step=longest_step)
+@traits(stores=(0, 1), listed=True, one_by_one=True, longest_step=longest_step, weighs="workers")
 @method
 class AsyncSGD(NamedTuple):
     """Each worker's gradient moves the model as soon as it arrives; a round is one arrival.

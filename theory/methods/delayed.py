@@ -23,6 +23,7 @@ from ..core.arguments import flag
 from ..problems.base import dimension
 from ..problems.constants import lipschitz
 from .custom import check_method, method
+from .sampling import Split
 from .schedules import Constant
 from .types import Message, Messages, Run
 from .under_way import travelling
@@ -95,7 +96,7 @@ class DelayedSGD(NamedTuple):
     batch: int | NamedTuple = 1
     average: str | NamedTuple = "last"
     sampling: str = "iid"
-    shards: str = "shared"
+    shards: str | Split = "shared"
 
     @property
     def state(self) -> tuple[str, ...]:

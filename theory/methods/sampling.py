@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import kernel, require, setting
+from ..core.advice import advise
 from ..core.permutations import shuffle
 from ..core.random import derive, integer
 
@@ -33,6 +34,46 @@ class Shards(NamedTuple):
     stop: np.ndarray
     weight: np.ndarray
     shuffle: bool
+
+
+class UnequalPartsWarning(UserWarning):
+    """Workers have different numbers of rows, and the method does not weigh them by these: it misses the minimum.
+
+    What a method minimises, for workers with n_w of the n rows and their own means f_w:
+
+    ==================================================================  ===============================
+    method                                                              minimises
+    ==================================================================  ===============================
+    all with a server, but those below                                  f, the sum of (n_w / n) f_w
+    `ProxSkip`, and all on a graph                                      the mean of the f_w
+    `AsyncSGD`                                                          the f_w weighed by speed
+    `FedAvg`, `FedProx`, `SCAFFOLD` with ``clients`` fewer than all     neither: the drawn are weighed
+                                                                        by n_w among themselves
+    ==================================================================  ===============================
+
+    Examples
+    --------
+    >>> issubclass(UnequalPartsWarning, UserWarning)
+    True
+    """
+
+
+def warn_of_unequal_parts(method: Any, shards: Shards, workers: int) -> None:
+    """Warn if the parts differ in size and the method does not weigh workers by their numbers of rows."""
+    sizes, name = shards.stop - shards.start, type(method).__name__
+    if int(sizes.max()) - int(sizes.min()) <= 1:  # as equal as the number of rows allows
+        return
+    if getattr(method, "models", "one") == "workers" or getattr(method, "weighs", "rows") == "workers":
+        told = f"{name} weighs all workers alike, and minimises the mean of their means"
+    elif (getattr(method, "clients", None) or workers) < workers:
+        told = f"{name} weighs the clients of a round by their rows among themselves, which is biased"
+    else:
+        return
+    advise(
+        f"shards: the workers have {sizes.min()} to {sizes.max()} rows, and {told}, not f (theory.UnequalPartsWarning)",
+        UnequalPartsWarning,
+        depth=3,
+    )
 
 
 @setting
