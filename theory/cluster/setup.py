@@ -28,6 +28,7 @@ from ..core.digests import digest, digest_and_unknown
 from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
+from ..core.run_state import About
 from ..methods.custom import for_these_workers
 from ..methods.dense_steps import warn_of_dense_steps
 from ..methods.feedback import check_feedback, memory_bytes
@@ -203,7 +204,7 @@ def prepare(
             warn_of_long_steps(method, problem, steps, int(workers), int(batches[0]))
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
-    about = cache(lambda: _describe(method, problem, start, watched.size > 0, numbers, identity))
+    about = About(lambda: _describe(method, problem, start, watched.size > 0, numbers, identity))
     batches, purposes = map(read_only, (batches, purposes))
     rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
     shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)

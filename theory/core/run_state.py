@@ -16,6 +16,31 @@ from .settings import require
 from .stored_arrays import fetch
 
 
+class About:
+    """What a run is: described when it is asked for the first time, or sent to another process.
+
+    Parameters
+    ----------
+    describe : callable or dict
+        Returns the description; or that itself.
+    """
+
+    def __init__(self, describe: Callable[[], dict] | dict) -> None:
+        self._describe = describe
+
+    def __call__(self) -> dict:
+        if not isinstance(self._describe, dict):
+            self._describe = self._describe()
+        return self._describe
+
+    def __reduce__(self) -> tuple:
+        return About, (self(),)
+
+
+def _itself(array: np.ndarray) -> np.ndarray:
+    return array
+
+
 class Piece(NamedTuple):
     """A part of a named array: rows ``first``, ``first + 1``, ... along ``axis``; ``shared``: all processes have it."""
 
@@ -28,7 +53,7 @@ class Piece(NamedTuple):
     @classmethod
     def of(cls, array: np.ndarray, axis: int = 0, first: int = 0, shared: bool = True) -> Piece:
         """A piece of an array in memory."""
-        return cls(axis, first, array.shape[axis], shared, lambda: array)
+        return cls(axis, first, array.shape[axis], shared, functools.partial(_itself, array))
 
 
 class State(NamedTuple):
@@ -111,4 +136,4 @@ def state_from(folder: Path, told: dict, entries: list[dict]) -> State:
         axis, read = entry["axis"], functools.partial(fetch, folder, entry)
         piece = Piece(axis, entry["first"], entry["shape"][axis], entry["shared"], read)
         pieces.setdefault(entry["piece"], []).append(piece)
-    return State(lambda: told["about"], told["rounds"], told["notes"], pieces)
+    return State(About(told["about"]), told["rounds"], told["notes"], pieces)
