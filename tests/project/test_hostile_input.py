@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import ROOT, run_group
 
 import theory as th
 from theory.data import DataError
@@ -96,3 +100,27 @@ def test_a_pipe_is_no_file(read, tmp_path):
     for path in (tmp_path / "a.toml", tmp_path / "folder"):
         with pytest.raises(ValueError):
             read(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ends", "code", "said"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">/dev/full", 1, "standard output cannot be written: No space left"),
+    ],
+)
+def test_files_are_written_where_standard_output_is_not(ends, code, said, tmp_path):
+    command = f"{sys.executable} -m theory.experiment verify --quick topk.contraction --json a.json {ends}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert json.loads((tmp_path / "a.json").read_text())["results"][0]["verdict"] == "holds"
+
+
+@pytest.mark.slow
+def test_without_docstrings_the_command_says_so():
+    done = run_group([sys.executable, "-OO", "-m", "theory.experiment", "list"], timeout=60, env={"PYTHONPATH": ROOT})
+    assert done.returncode == 2 and "python -OO removes docstrings" in done.stderr

@@ -185,6 +185,8 @@ def run(
             lambda one: run(**arguments, seed=one), seeds, replicas, checkpoint=checkpoint, resume=resume
         )
     require(comm is None or hasattr(comm, "Get_size"), "comm", comm, "None, or a communicator of mpi4py", TypeError)
+    one_group = comm is None or not getattr(comm, "is_inter", False)
+    require(one_group, "comm", "an intercommunicator", "one of a single group, such as comm.Merge()")
     with Watch(comm, patience) as watch, abort_unless_all_raise(comm):
         flag("fast", fast)
         flag("verbose", verbose)

@@ -28,8 +28,12 @@ def leave(code: int) -> NoReturn:
         sys.exit(code)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:  # it is where the shell closed it, ``>&-``
+                stream.flush()
+        except OSError:  # a full disk, of which `say` has told
+            code = code or 1
     os._exit(code)
 
 

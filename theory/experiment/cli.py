@@ -20,6 +20,7 @@ from .command_parser import (
     configuration_of,
     parser_of,
     say,
+    unwritten,
     write_json,
 )
 from .launcher import world
@@ -468,8 +469,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv and not argv[0].startswith("-"):
             if argv[0] not in COMMANDS:
                 parser_of("", "", "").error(f"unknown command {argv[0]!r}: {nearest(argv[0], COMMANDS)}")
-            return COMMANDS[argv[0]](argv[1:], comm)
-        return _run(argv, comm, flagship=True)
+        if sys.flags.optimize > 1:
+            parser_of("", "", "").error("python -OO removes docstrings, in which theorems are stated; use -O")
+        command = COMMANDS[argv[0]] if argv and not argv[0].startswith("-") else None
+        code = command(argv[1:], comm) if command is not None else _run(argv, comm, flagship=True)
+        return code or int(bool(unwritten))
     except KeyboardInterrupt as stopped:  # before or between runs; a run stops at its next evaluation
         if Parser.speaks:
             print("interrupted", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import difflib
 import json
 import math
 import os
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -146,5 +147,15 @@ def _plain(value: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """Print at once."""
-    print(text, flush=True)
+    """Print at once; where that is not possible the work goes on, and files are written all the same."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader of the pipe has closed it
+        raise
+    except OSError as error:
+        if not unwritten:
+            print(f"standard output cannot be written: {error.strerror}", file=sys.stderr, flush=True)
+        unwritten.append(text)
+
+
+unwritten: list[str] = []  # what `say` could not print
