@@ -75,6 +75,16 @@ CPUContext.refresh = lambda context: (print("all"), calls_of_it.append(True), re
         assert ("all" in out.splitlines()) == imported, err
 
 
+def test_files_under_each_others_names_are_not_loaded(package):
+    paths = package.stored()
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    found = package.run()
+    assert found.values == FIRST and found.again == EVERYTHING and found.said == []
+    assert package.run().again == set()
+
+
 def test_a_profiler_compiles_nothing_again(package):
     """Numba changes the flags of functions that are called while one runs."""
     assert package.run(first="import cProfile; cProfile.Profile().enable()").again == set()

@@ -7,10 +7,12 @@ and the last of them; with any other, :mod:`theory.core.callee` compiles the sta
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import cgutils, config, ir
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
@@ -45,9 +47,22 @@ __all__ = [
 
 OLDEST, NEWEST = (0, 61), (0, 68)
 
+
+class _Random:
+    """Endless random integers of 48 bits."""
+
+    def __next__(self) -> int:
+        return int.from_bytes(os.urandom(6), "little")
+
+
+# Numbers of functions are in the names of their machine code.  Numba counts, so that closures with one name, of which
+# one is loaded and one is compiled, or which two processes have stored, could get the same, and one run for the other.
+FunctionIdentity._unique_ids = _Random()
+
 used: dict[Any, tuple[str, ...]] = {  # beside the names above, and attributes of instances
     CompileResult: ("_rebuild", "_reduce", "_replace", "fndesc", "library", "lifted", "signature"),
     Compiler: ("compile_extra",),
+    FunctionIdentity: ("_unique_ids",),
     Dispatcher: ("compile", "enable_caching", "get_call_template", "get_overload"),
     JITCodeLibrary: (
         "_ensure_finalized",

@@ -147,7 +147,7 @@ class Stored(NullCache):
             return None
         for name in names:
             stored = read(folder / name)
-            if stored is None:
+            if stored is None or stored[0].get("of") != [folder.name, key]:  # a file that was renamed
                 continue
             choices = [tuple(choice) for choice in stored[0]["choices"]]
             roots = _roots(self._dispatcher.py_func, _classes(signature), choices)
@@ -188,7 +188,12 @@ class Stored(NullCache):
         if _unusable(folder):
             return
         content = dumps(result._replace(type_annotation="")._reduce())
-        header = {"choices": sorted(choices), "state": state, "symbols": _symbols(result.library)}
+        header = {
+            "of": [folder.name, key],
+            "choices": sorted(choices),
+            "state": state,
+            "symbols": _symbols(result.library),
+        }
         if write(folder / f"{key}-{state}", header, content):
             _prune(folder, key)
 
