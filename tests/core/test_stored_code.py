@@ -284,7 +284,7 @@ def test_an_edit_of_a_compressor_compiles_that_compressor_again(tmp_path):
     assert run() == [[1.0] * 4, []]
     path = tmp_path / "theory" / "compressors" / "sign.py"
     text = path.read_text()
-    for old in ("plus, minus = out.dtype.type(1), out.dtype.type(-1)", '"""'):
+    for old in ("choose(v, out.dtype.type(1), out.dtype.type(-1), out)", '"""'):
         assert old in text
         text = text.replace(old, old.replace("type(1)", "type(3)").replace('"""', '"""New: '), 1)
     path.write_text(text)
