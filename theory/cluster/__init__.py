@@ -24,29 +24,3 @@ from .stragglers import race, run_fastest_k
 from .variance_reduction import qsvrg
 from .watch import abort_on_error
 from .zero import ZeroRun, run_zero
-
-__all__ = [
-    "HISTORY",
-    "NETWORKS",
-    "Calibration",
-    "Network",
-    "ZeroRun",
-    "abort_on_error",
-    "allreduce_seconds",
-    "calibrate",
-    "catalyst",
-    "fit_network",
-    "gather_seconds",
-    "load_network",
-    "qsvrg",
-    "race",
-    "reduce_seconds",
-    "round_seconds",
-    "run",
-    "run_fastest_k",
-    "run_zero",
-    "save_calibration",
-    "show",
-    "simulate_allgather",
-    "simulate_allreduce",
-]

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..compressors.base import shares_stream
 from ..core import kernel, require
+from ..core.arguments import whole_number
 from ..core.bound_calls import OTHER, Owners
 from ..core.digests import digest
 from ..core.handles import read_only, writable
@@ -205,7 +206,7 @@ class Run(GraphRows):
 
     def every(self, rounds: int) -> bool:
         """Whether a stretch of so many rounds begins with this one."""
-        return self.rates.now() % rounds == 0
+        return self.rates.now() % whole_number("rounds", rounds) == 0
 
     def skip(self) -> None:
         """Note that this round has no exchange: the history does not count it among the rounds."""

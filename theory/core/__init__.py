@@ -3,18 +3,3 @@
 from .compile_cache import force_inline, kernel, no_refcount, uncounted, when_compiling
 from .generics import generic, inherits, python_generic, registers
 from .settings import require, setting, traits
-
-__all__ = [
-    "force_inline",
-    "generic",
-    "inherits",
-    "kernel",
-    "no_refcount",
-    "python_generic",
-    "registers",
-    "require",
-    "setting",
-    "traits",
-    "uncounted",
-    "when_compiling",
-]

@@ -5,15 +5,3 @@ from .load import NAMES, load_data
 from .multilabel import rcv1_topics
 from .sharding import shard
 from .wilson import wilson_data
-
-__all__ = [
-    "NAMES",
-    "DataError",
-    "Dataset",
-    "load_data",
-    "make_dataset",
-    "rcv1_topics",
-    "require_binary",
-    "shard",
-    "wilson_data",
-]

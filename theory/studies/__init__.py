@@ -19,21 +19,6 @@ from ..reporting.json_values import to_json
 from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of, takes
 from .shared.report import Study, as_markdown, as_text, checked, drawn, put_between_marks
 
-__all__ = [
-    "STUDIES",
-    "StudyConfiguration",
-    "collect",
-    "drawn",
-    "how_of",
-    "measure",
-    "page_of",
-    "report",
-    "run_study",
-    "show_studies",
-    "takes_ranks",
-    "write_into",
-]
-
 FIRST = "# Studies\n"  # a page that does not exist yet
 RESCUED = "figures"  # where the record goes if there is no folder and no report
 

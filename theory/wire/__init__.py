@@ -4,19 +4,3 @@ from .bits import bits_for
 from .descriptor import WireError, register_code, register_wire
 from .elias import delta_length, gamma_length, omega_length
 from .frame import header_template, message_size, open_frame, overhead, seal, verify
-
-__all__ = [
-    "WireError",
-    "bits_for",
-    "delta_length",
-    "gamma_length",
-    "header_template",
-    "message_size",
-    "omega_length",
-    "open_frame",
-    "overhead",
-    "register_code",
-    "register_wire",
-    "seal",
-    "verify",
-]

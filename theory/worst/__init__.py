@@ -5,21 +5,3 @@ from .cases import Case, Solution, kept_solutions, solution_of
 from .comparison import Comparison, compared, gap_between
 from .instances import TOLERANCE, WorstCase, instance, worst_case
 from .interpolation import Interpolant, RecordedMessages, interpolant
-
-__all__ = [
-    "CASES",
-    "TOLERANCE",
-    "Case",
-    "Comparison",
-    "Interpolant",
-    "RecordedMessages",
-    "Solution",
-    "WorstCase",
-    "compared",
-    "gap_between",
-    "instance",
-    "interpolant",
-    "kept_solutions",
-    "solution_of",
-    "worst_case",
-]

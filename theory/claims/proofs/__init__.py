@@ -19,29 +19,3 @@ from .proof_list import (
 from .region import Region
 from .symbol import Symbol
 from .symbols import Symbols
-
-__all__ = [
-    "Change",
-    "Checked",
-    "Formulas",
-    "Obligation",
-    "Proof",
-    "Region",
-    "Symbol",
-    "Symbols",
-    "Unproved",
-    "between",
-    "certificate",
-    "check",
-    "dot",
-    "find_proof",
-    "list_proofs",
-    "nonnegative",
-    "pivots",
-    "positive",
-    "proof",
-    "square",
-    "squares",
-    "unit_forms",
-    "zero",
-]

@@ -12,8 +12,6 @@ from ..types import Run
 from .noisy_quadratic import DrawnLoop
 from .sparse_row import PlainLoop
 
-__all__ = ["LOOPS", "fast_loop"]
-
 LOOPS: tuple = (PlainLoop, DrawnLoop)
 
 
