@@ -14,6 +14,7 @@ from mpi_job import GROUPS, STEPS, digest, make_problem, methods
 from thread_ranks import first_of
 
 import theory as th
+from theory.cluster.setup import prepare
 
 JOB = ROOT / "tests" / "mpi_job.py"
 LIMIT = 300  # seconds, for a machine that compiles everything anew
@@ -98,7 +99,7 @@ def test_a_callback_stops_all_ranks():
 
 def test_ranks_must_divide_the_workers():
     with pytest.raises(ValueError, match="workers: got 8, allowed: a multiple of the number of ranks, 3"):
-        th.run(methods()[0], make_problem(), workers=8, steps=1, comm=first_of(3))
+        prepare(methods()[0], make_problem(), workers=8, steps=1, comm=first_of(3))
 
 
 @pytest.mark.mpi

@@ -186,7 +186,7 @@ RUNS = {
 }
 
 SETTINGS = {
-    "a step NaN": Row(lambda: th.Constant(np.nan), ValueError, "eta", "a number above 0"),
+    "a step NaN": Row(lambda: th.Constant(np.nan), ValueError, "eta", "a finite number above 0"),
     "a step as a text": Row(lambda: th.Constant("0.1"), ValueError, "eta: got '0.1'", "a number"),
     "a step as a truth": Row(lambda: th.Constant(True), ValueError, "eta: got True", "a number"),
     "a complex step": Row(lambda: th.Constant(1j), ValueError, "eta", "a number"),
@@ -861,7 +861,6 @@ FORMULAS = {  # of theory.bounds: the argument that is named
     "sgd_steps_for(accuracy=0.6, distance=1.0, **UNIT)": "accuracy",
     "sgd_steps_for(accuracy=0.1, distance=-1.0, **UNIT)": "distance",
     "sgd_steps_for(accuracy=0.1, distance=1.0, floor_share=1.0, **UNIT)": "floor_share",
-    "sgd_convex_steps_for(accuracy=0.0, second_moment=1.0, distance=1.0)": "accuracy",
     "sgd_scaled_inverse_time(steps=1, c=0.5, **UNIT)": "c",
     "sgd_scaled_inverse_time(steps=1, c=1.0, form='quoted', **UNIT)": "distance",
     "sgd_smooth_last(steps=5, lipschitz=0.5, **UNIT)": "lipschitz",
@@ -920,7 +919,6 @@ FORMULAS = {  # of theory.bounds: the argument that is named
     "least_unbiased_bits(5, -0.1)": "omega",
     "pareto_order_mean(3, 1, shape=2.0, scale=-1.0)": "scale: got -1",
     "fastest_k(3, shape=-1.0)": "shape: got -1",
-    "gossip_rounding(8, 1000, -1.0)": "largest: got -1",
     "inclusion_probabilities(5, [1.0, 2.0])": "k: got 5",
     "gossip_gap(None, 16)": "graph: got None",
     "growing_batch_limit(0.5, curvature=0, lipschitz=2.0)": "curvature: got 0",
@@ -1066,16 +1064,16 @@ SVM = {  # the content of a file: what the error says of it, and what is allowed
     "index 1e12": (
         b"1 1:1\n1 1000000000000:1\n",
         "line 2.*'1000000000000:1'",
-        "134217728 columns, .*; state n_features",
+        "past 2147483647, the most that an index may be",
     ),
-    "index 1e30": (b"1 " + b"9" * 30 + b":1\n", "line 1", "134217728 columns, .*; state n_features"),
+    "index 1e30": (b"1 " + b"9" * 30 + b":1\n", "line 1", "past 2147483647, the most that an index may be"),
     "no colon": (b"1 1\n", "expected index:value, found '1'", "label index:value"),
     "no value": (b"1 1:\n", "expected a number after the colon", "label index:value"),
     "no index": (b"1 :3\n", "expected index:value", "label index:value"),
     "two colons": (b"1 1:2:3\n", "expected a number after the colon", "label index:value"),
     "hexadecimal": (b"1 0x1:1\n", "expected index:value", "label index:value"),
     "other digits": ("1 1:\u0661\n".encode(), "expected a number", "label index:value"),
-    "UTF-16": ("1 1:1\n".encode("utf-16"), "a binary file", "label index:value"),
+    "UTF-16": ("1 1:1\n".encode("utf-16"), "text in UTF-16", "label index:value"),
     "labels only": (b"1\n-1\n", "not one index:value", "n_features="),
     "no sum": (b"1 1:1e308 1:1e308\n-1 1:1\n", "1 of the entries are NaN or infinite", "drop"),
     "a part of an index": (b"1 1.5:2\n", "expected index:value, found '1.5:2'", "label index:value"),
@@ -1238,7 +1236,7 @@ def test_a_record_stays_in_its_folder(tmp_path):
     record = record_with(tmp_path, "b.npz", b"no archive")
     with pytest.raises(RecordError, match="b.npz holds no arrays"):
         record.arrays("b")
-    with pytest.raises(RecordError, match=r"has no \.\._secret.npz"):
+    with pytest.raises(RecordError, match=r"has no \.\._secret-\w+.npz"):
         record.arrays("../secret")
     (record.folder / "a.npz").symlink_to(outside)
     with pytest.raises(RecordError, match="leads outside of its record"):

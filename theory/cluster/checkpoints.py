@@ -148,7 +148,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
 
 def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State | None:
     """The state that is meant by the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
-    if given is not None or folder is not None:
+    if folder is not None or isinstance(given, (str, Path)):
         unknown = setup.about()[UNKNOWN][0]
         require(not unknown, "identity", "none", f"a name for this run, since {unknown} cannot be compared")
     if given is None:

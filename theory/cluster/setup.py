@@ -24,7 +24,7 @@ from ..core.arguments import (
     real_array,
     whole_number,
 )
-from ..core.digests import digest, digest_and_unknown
+from ..core.digests import deep_digest, digest
 from ..core.fingerprints import PACKAGE
 from ..core.handles import read_only
 from ..core.random import key
@@ -261,8 +261,8 @@ def _describe(
     """What a run is, for comparison with another: of each part a digest, and what a message says of it."""
     arrays = {name: part for name, part in zip(problem._fields, problem, strict=True) if _has_array(part)}
     others = {name: part for name, part in problem._asdict().items() if name not in arrays}
-    code, unknown = digest_and_unknown((method, type(method).round))
-    rest, more = digest_and_unknown((type(problem).__qualname__, others))
+    code, unknown = deep_digest((method, type(method).round))
+    rest, more = deep_digest((type(problem).__qualname__, others))
     given = [f"identity {identity}"] * bool(identity)  # in place of code that cannot be compared
     told = {
         "method": [*(given or [code]), repr(method)],

@@ -224,7 +224,10 @@ def abort_on_error(comm: Any) -> Iterator[None]:
     except BaseException as error:  # sys.exit() and Ctrl-C, too, leave the others waiting
         if comm is None or comm.Get_size() == 1:
             raise
-        _end_job(comm, _raising(comm), error)
+        raising = _raising(comm)
+        if not isinstance(error, Exception) and len(raising) == comm.Get_size():
+            raise
+        _end_job(comm, raising, error)
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ class Identity(NamedTuple):
             return COUNT_BITS + symbols.count[0] * (bits_for(d) + width)
         return symbols.count[1] * width
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return COUNT_BITS + d * (bits_for(d) + float_bits) if c.sparse else d * float_bits
 
     def pack(c, symbols, d, buffer, cursor):

@@ -46,7 +46,7 @@ class Lossless(NamedTuple):
     def payload_bits(c, symbols, d):
         return 1 + payload_bits(Identity(is_sparse(symbols)), symbols, d)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return 1 + d * float_bits
 
     def pack(c, symbols, d, buffer, cursor):

@@ -102,7 +102,7 @@ class Multilevel(NamedTuple):
     def payload_bits(c, symbols, d):
         return bits_for(c.k + 1) + symbols.count[1] * (bits_for(d) + 8 * symbols.value.itemsize)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return bits_for(c.k + 1) + c.k * (bits_for(d) + float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

@@ -114,7 +114,7 @@ class OptimalSparsifier(NamedTuple):
     def payload_bits(c, symbols, d):
         return _message_bits(symbols.count[1] - 1, symbols.count[2], d, 8 * symbols.value.itemsize)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return float_bits + _message_bits(d, 0, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

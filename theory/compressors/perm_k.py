@@ -97,7 +97,7 @@ class PermK(NamedTuple):
     def payload_bits(c, symbols, d):
         return KEY_BITS + bits_for(c.workers) + symbols.count[1] * 8 * symbols.value.itemsize
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return KEY_BITS + bits_for(c.workers) + -(-d // c.workers) * float_bits
 
     def pack(c, symbols, d, buffer, cursor):

@@ -62,7 +62,7 @@ class ScaleAndLevels:
         low, high = level_range(c)
         return 8 * symbols.value.itemsize + codes.code_bits(code_of(c), symbols.level[:d], low, high)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return float_bits + codes.longest_levels(code_of(c), d, *level_range(c))
 
     def pack(c, symbols, d, buffer, cursor):

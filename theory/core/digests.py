@@ -28,12 +28,17 @@ def _is_own(file: str) -> bool:
 
 
 class _Digest:
-    """Takes in values; functions of the user by code, defaults, closures, and the globals that they name."""
+    """Takes in values; functions of the user by code, defaults and plain numbers in closures.
 
-    def __init__(self) -> None:
+    ``deep``: also all else in closures, the globals that they name, and what objects and classes of the user have.
+    """
+
+    def __init__(self, deep: bool) -> None:
         self.sha = hashlib.sha256()
         self.unknown: list[str] = []
+        self._deep = deep
         self._seen: dict[int, Any] = {}  # functions and classes, which may name each other
+        self._open: set[int] = set()  # dicts and lists that are being taken in
 
     def feed(self, value: Any, where: str = "the value") -> None:
         """Take in a value; ``where`` names it, should it be of a kind of which nothing is known."""
@@ -51,17 +56,8 @@ class _Digest:
                 update(f"mapped {known.checksum}".encode())
             elif value.size:
                 update(np.ascontiguousarray(value).view(np.uint8).data)
-        elif isinstance(value, dict):
-            update(b"{")
-            for name in sorted(value, key=repr):
-                self.feed(name, where)
-                self.feed(value[name], str(name))
-            update(b"}")
-        elif isinstance(value, list):
-            update(f"list({len(value)}".encode())
-            for part in value:
-                self.feed(part, where)
-            update(b")")
+        elif isinstance(value, (dict, list)):
+            self._inside(value, where)
         elif isinstance(value, (set, frozenset)):
             update(f"set {sorted(map(repr, value))}".encode())
         elif isinstance(value, PLAIN):
@@ -76,11 +72,26 @@ class _Digest:
             self._named(value, where)
         elif isinstance(value, (types.BuiltinFunctionType, np.ufunc)) or hasattr(value, "table"):  # NumPy's; generics
             update(f"function {getattr(value, '__module__', '')}.{value.__name__};".encode())
-        elif vars(type(value)).get("__dict__") is not None and _is_own_class(type(value)):
-            self.feed((type(value), vars(value)), where)
+        elif self._deep and hasattr(value, "__dict__") and _is_own_class(type(value)):
+            self.feed(type(value), where)
+            self._inside(vars(value), where)
         else:
             update(f"{type(value).__module__}.{type(value).__qualname__};".encode())
             self.unknown.append(f"{where} ({type(value).__name__})")
+
+    def _inside(self, value: Any, where: str) -> None:
+        """Take in a dict or a list, which may contain itself."""
+        if id(value) in self._open:
+            self.sha.update(b"itself")
+            return
+        self._open.add(id(value))
+        self.sha.update(f"{type(value).__name__}({len(value)}".encode() if isinstance(value, list) else b"{")
+        for part in sorted(value, key=repr) if isinstance(value, dict) else value:
+            self.feed(part, where)
+            if isinstance(value, dict):
+                self.feed(value[part], str(part))
+        self.sha.update(b")" if isinstance(value, list) else b"}")
+        self._open.remove(id(value))
 
     def _named(self, thing: Any, where: str) -> None:
         self.sha.update(f"{type(thing).__name__} {thing.__module__}.{thing.__qualname__};".encode())
@@ -88,7 +99,7 @@ class _Digest:
             return
         self._seen[id(thing)] = thing
         if isinstance(thing, type):
-            for name, value in vars(thing).items() if _is_own_class(thing) else ():
+            for name, value in vars(thing).items() if self._deep and _is_own_class(thing) else ():
                 if isinstance(value, (types.FunctionType, staticmethod, classmethod, property, *PLAIN)):
                     if name not in ("__module__", "__doc__", "__firstlineno__"):
                         self.feed(getattr(value, "__func__", getattr(value, "fget", value)), name)
@@ -97,10 +108,12 @@ class _Digest:
         self.feed((thing.__defaults__, thing.__kwdefaults__), where)
         for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
             try:
-                self.feed(cell.cell_contents, name)
+                inside = cell.cell_contents
             except ValueError:  # not filled yet
-                self.sha.update(b"empty")
-        if not _is_own(thing.__code__.co_filename):
+                inside = None
+            plain = isinstance(inside, (tuple, np.ndarray, *PLAIN))
+            self.feed(inside if self._deep or plain else type(inside).__name__, name)
+        if not self._deep or not _is_own(thing.__code__.co_filename):
             return
         for name in names:
             if name in thing.__globals__:
@@ -130,9 +143,9 @@ def _is_own_class(cls: type) -> bool:
     )
 
 
-def digest_and_unknown(value: object) -> tuple[str, list[str]]:
-    """The digest, and what in the value is of a kind of which nothing but the type is in it."""
-    made = _Digest()
+def deep_digest(value: object) -> tuple[str, list[str]]:
+    """A digest with all that functions of the user name, and what of it cannot be compared."""
+    made = _Digest(deep=True)
     made.feed(value)
     return made.sha.hexdigest()[:32], made.unknown
 
@@ -140,7 +153,11 @@ def digest_and_unknown(value: object) -> tuple[str, list[str]]:
 def digest(value: object) -> str:
     """Type-sensitive digest of a value made of numbers, strings, arrays, tuples, dicts and functions.
 
+    What functions name beside plain numbers is not in it: the ranks of a run may have other objects there.
+
     >>> digest((1, 2.0)) == digest((1, 2))
     False
     """
-    return digest_and_unknown(value)[0]
+    made = _Digest(deep=False)
+    made.feed(value)
+    return made.sha.hexdigest()[:32]

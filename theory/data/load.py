@@ -196,7 +196,7 @@ def require_known(name_or_path: Any) -> tuple[str, Path]:
 def _not_found(text: str, path: Path) -> DataError:
     """The error for neither a name nor a file, with the nearest matches."""
     names = ", ".join(f'"{name}"' for name in NAMES)
-    if not text.isprintable():  # such as bytes that are no UTF-8, which not every terminal can show
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that are no UTF-8, which cannot be shown
         return DataError(f"no file {text!a}; give the path of a LIBSVM file, or {names}")
     if "\0" not in text and path.is_dir():
         files = sorted(p.name for p in path.iterdir() if p.is_file())

@@ -131,7 +131,7 @@ class Entries:
     def payload_bits(c, symbols, d):
         return entries_bits(symbols.count[0], most_entries(c, d), d, 8 * symbols.value.itemsize)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         most = most_entries(c, d)
         return entries_bits(most, most, d, float_bits)
 

@@ -113,7 +113,7 @@ class Bucketed(NamedTuple):
             bits += base.payload_bits(c.inner, bucket(c, symbols, b, length, d), length)
         return bits
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return bucket_count(c, d) * base.max_payload_bits(c.inner, min(c.size, d), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

@@ -95,7 +95,7 @@ class Composed(NamedTuple):
         bits = positions_bits(c.inner, inside, d)
         return bits + base.payload_bits(c.outer, _outside(c, symbols, d, n), n) if n > 0 else bits
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return base.max_payload_bits(c.inner, d, float_bits) + base.max_payload_bits(c.outer, _values(c, d), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

@@ -105,7 +105,7 @@ class EntropyCoded(NamedTuple):
         bits = head_bits(c.inner, symbols, d)
         return bits + levels_bits(symbols.level[:d]) if coded(c.inner, d)[2] > 0 else bits
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         largest = coded(c.inner, d)[2]
         bits = longest_head(c.inner, d, float_bits)
         return bits + longest_levels(d, largest) if largest > 0 else bits

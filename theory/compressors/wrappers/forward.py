@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...core import inherits
 from .. import base
 from ..closed_forms import check, expected_nonzeros
@@ -50,7 +52,7 @@ class Forwarding:
     def payload_bits(c, symbols, d):
         return base.payload_bits(c.inner, symbols, d)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return base.max_payload_bits(c.inner, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
@@ -59,10 +61,10 @@ class Forwarding:
     def unpack(c, buffer, cursor, end, d, symbols):
         return base.unpack(c.inner, buffer, cursor, end, d, symbols)
 
-    def check(c, d):
+    def check(c: Any, d: int) -> None:
         check(c.inner, d)
 
-    def expected_nonzeros(c, v):
+    def expected_nonzeros(c: Any, v: np.ndarray) -> float:
         return expected_nonzeros(c.inner, v)
 
 

@@ -120,7 +120,7 @@ class ByLayer(NamedTuple):
         first, rest = _both(c, symbols, d)
         return base.payload_bits(c.first, first, c.size) + base.payload_bits(c.rest, rest, d - c.size)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         first = base.max_payload_bits(c.first, c.size, float_bits)
         return first + base.max_payload_bits(c.rest, d - c.size, float_bits)
 

@@ -79,7 +79,7 @@ class Residual(NamedTuple):
         first, second = _halves(c, symbols, d)
         return base.payload_bits(c.first, first, d) + base.payload_bits(c.second, second, d)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return base.max_payload_bits(c.first, d, float_bits) + base.max_payload_bits(c.second, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

@@ -108,7 +108,7 @@ class Rotated(NamedTuple):
         n = padded(d, c.uniform)
         return KEY_BITS + base.payload_bits(c.inner, _inside(symbols, n), n)
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return KEY_BITS + base.max_payload_bits(c.inner, padded(d, c.uniform), float_bits)
 
     def pack(c, symbols, d, buffer, cursor):

@@ -70,7 +70,7 @@ class SkipZero(NamedTuple):
         follows = symbols.level[symbols.level.size - 1] == 1
         return 1 + base.payload_bits(c.inner, _message(symbols), d) if follows else 1
 
-    def max_payload_bits(c, d, float_bits):
+    def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
         return 1 + base.max_payload_bits(c.inner, d, float_bits)
 
     def pack(c, symbols, d, buffer, cursor):
