@@ -57,6 +57,10 @@ def test_no_point_nearby_or_among_the_messages_has_a_lesser_sum_of_distances(n, 
     assert total(found) <= min(map(total, others)) * (1 + 1e-9)
 
 
+def test_of_two_messages_neither_is_preferred():
+    np.testing.assert_allclose(th.robust_mean(th.GeometricMedian(), [[0.0, 2.0], [4.0, 0.0]]), [2.0, 1.0], atol=1e-9)
+
+
 def test_the_fermat_point_of_a_triangle():
     """The coordinate-wise median is a message here, and not the minimum."""
     found = th.robust_mean(th.GeometricMedian(), [[0.0, 0.0], [10.0, -1.0], [-1.0, 10.0]])

@@ -150,7 +150,7 @@ def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State |
     """The state that is meant by the argument ``resume`` of a run; ``folder`` is that of ``checkpoint``."""
     if folder is not None or isinstance(given, (str, Path)):
         unknown = setup.about()[UNKNOWN][0]
-        require(not unknown, "identity", "none", f"a name for this run, since {unknown} cannot be compared")
+        require(not unknown, "identity", "", f"a name for this run, since {unknown} cannot be compared")
     if given is None:
         free = folder is None or not stored(folder)
         require(free, "checkpoint", str(folder), "a folder without checkpoints, or resume= with the same one")
@@ -220,7 +220,7 @@ class Checkpoints:
     def _locked(self) -> Iterator[None]:
         """Context in which no other process writes to the folder, and that begins only if it can be written.
 
-        The lock ends with the process, however that ends.
+        The system releases the lock when the process ends.
         """
         if self.folder is None:
             yield
@@ -237,7 +237,7 @@ class Checkpoints:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 who = os.read(descriptor, 300).decode(errors="replace")
-                raise DamagedError(f"another run writes checkpoints there ({who})") from None
+                raise DamagedError(f"another run writes checkpoints there ({who or 'unknown'})") from None
             except OSError:  # a file system without locks
                 return
             os.ftruncate(descriptor, 0)
@@ -328,5 +328,5 @@ class Checkpoints:
             if path not in kept and (path / MANIFEST).is_file() and not foreign(path):
                 shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob(f"step-*{WRITING}"):  # of a run that was interrupted
-            if (path / MARKER).is_file():
+            if (path / MARKER).is_file() or not foreign(path):
                 shutil.rmtree(path, ignore_errors=True)

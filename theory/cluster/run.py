@@ -132,7 +132,7 @@ def run(
         by their code, and by the values and functions that it names.
     identity : str
         For runs with checkpoints that depend on objects which cannot be compared, such as an open file; the error names
-        them.  In place of method and problem these names are compared: change yours with the code.
+        them.  This name is compared in place of the method and the problem; change it when you change the code.
     patience : float
         Seconds for which a rank waits for another one that does not answer; then the job is ended.  0: for ever.
 
@@ -221,20 +221,20 @@ def run(
         folder = None if checkpoint is None else Path(checkpoint)
         keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
         watch.last = keeper.ending
+        if comm is not None:
+            given = (
+                method,
+                problem,
+                workers,
+                setup.records,
+                setup.watched,
+                seed,
+                setup.start,
+                str(dtype),
+                tuple(targets),
+            )
+            mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
         with keeper.listening():
-            if comm is not None:
-                given = (
-                    method,
-                    problem,
-                    workers,
-                    setup.records,
-                    setup.watched,
-                    seed,
-                    setup.start,
-                    str(dtype),
-                    tuple(targets),
-                )
-                mpi.agree(comm, digest((*given, str(wire_dtype), str(checkpoint), str(every), resume is None)))
             state, rows = resumed(resume, folder, setup, comm), np.empty(0, bool)
             if state is not None:
                 setup, rows = continued(setup, state)

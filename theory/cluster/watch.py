@@ -67,8 +67,13 @@ class Watch:
             self._first = PRESENT.count
             self._thread.start()
             PRESENT.begin("the beginning of a run")
-            self._hosts = place_of(self.comm).hosts
-            PRESENT.since = 0.0
+            try:
+                self._hosts = place_of(self.comm).hosts
+            except BaseException:
+                self._done.set()
+                raise
+            finally:
+                PRESENT.since = 0.0
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -198,6 +203,11 @@ def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
     _abort(comm, code if isinstance(code, int) and code else 1)
 
 
+def _ends_well(error: BaseException) -> bool:
+    """Whether nothing failed: all ranks end together, or this one has done its part."""
+    return isinstance(error, (Interrupted, GeneratorExit)) or (isinstance(error, SystemExit) and not error.code)
+
+
 @contextlib.contextmanager
 def abort_on_error(comm: Any) -> Iterator[None]:
     """Abort the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
@@ -221,8 +231,8 @@ def abort_on_error(comm: Any) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException as error:  # sys.exit() and Ctrl-C, too, leave the others waiting
-        if comm is None or comm.Get_size() == 1:
+    except BaseException as error:  # sys.exit(1) and Ctrl-C, too, leave the others waiting
+        if comm is None or comm.Get_size() == 1 or _ends_well(error):
             raise
         raising = _raising(comm)
         if not isinstance(error, Exception) and len(raising) == comm.Get_size():
@@ -236,6 +246,7 @@ def abort_unless_all_raise(comm: Any) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if comm is None or comm.Get_size() == 1 or len(raising := _raising(comm)) == comm.Get_size():
+        alone = comm is None or comm.Get_size() == 1
+        if alone or isinstance(error, Interrupted) or len(raising := _raising(comm)) == comm.Get_size():
             raise
         _end_job(comm, raising, error)

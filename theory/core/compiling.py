@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import sys
@@ -28,7 +29,7 @@ class Announcer(Listener):
     def __init__(self) -> None:
         self._whats: dict[str, None] = {}
         self._later = ""
-        self._depth = self._kernels = 0  # functions that are being compiled, each for the one before
+        self._depth = self._kernels = 0  # how deeply compilations are nested
         self._since = self._last = 0.0
         self._watch: threading.Thread | None = None
         self._line: Any = None  # of a notebook
@@ -84,14 +85,18 @@ class Announcer(Listener):
     def _every_few_seconds(self) -> None:
         while True:
             time.sleep(BETWEEN)
-            if self._depth == 0 and time.monotonic() - self._last > BETWEEN:
+            if self._depth:
+                self._say()
+            elif time.monotonic() - self._last > BETWEEN:
                 self._watch = None
                 return
-            self._say()
 
     def _say(self) -> None:
-        if sys.stderr is not None:
-            print(f"theory: {self._text()}", file=sys.stderr, flush=True)
+        bars = sys.modules.get("tqdm")  # a line stands above a bar
+        with contextlib.suppress(OSError, ValueError):  # standard error is closed
+            if sys.stderr is not None:
+                (print if bars is None else bars.tqdm.write)(f"theory: {self._text()}", file=sys.stderr)
+                sys.stderr.flush()
 
     def _text(self) -> str:
         number = f"{self._kernels} kernel{'' if self._kernels == 1 else 's'}"

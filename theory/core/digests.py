@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import enum
 import functools
 import hashlib
@@ -17,14 +18,17 @@ from .fingerprints import PACKAGE
 from .mapped import map_of
 
 # the package's own code has a digest of its own in a run's description, and libraries have versions
-LIBRARIES = tuple(str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib"))
+LIBRARIES = (PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")))
+INSTALLED = {"site-packages", "dist-packages"}
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, np.generic, np.dtype, enum.Enum)
+MEMBERS = (*PLAIN, tuple, list, dict, np.ndarray, types.FunctionType, staticmethod, classmethod, property)
 
 
 @functools.cache
 def _is_own(file: str) -> bool:
     """Whether a file is neither of the package nor of a library."""
-    return not str(Path(file).resolve()).startswith((str(PACKAGE), *LIBRARIES))
+    path = Path(file).resolve()
+    return not INSTALLED & set(path.parts) and not any(path.is_relative_to(folder) for folder in LIBRARIES)
 
 
 class _Digest:
@@ -38,7 +42,7 @@ class _Digest:
         self.unknown: list[str] = []
         self._deep = deep
         self._seen: dict[int, Any] = {}  # functions and classes, which may name each other
-        self._open: set[int] = set()  # dicts and lists that are being taken in
+        self._numbers: dict[int, tuple[int, Any]] = {}  # dicts and lists that were taken in
 
     def feed(self, value: Any, where: str = "the value") -> None:
         """Take in a value; ``where`` names it, should it be of a kind of which nothing is known."""
@@ -59,7 +63,7 @@ class _Digest:
         elif isinstance(value, (dict, list)):
             self._inside(value, where)
         elif isinstance(value, (set, frozenset)):
-            update(f"set {sorted(map(repr, value))}".encode())
+            update(f"set {self._sorted(value, where)}".encode())
         elif isinstance(value, PLAIN):
             update(f"{type(value).__name__} {value!r};".encode())
         elif isinstance(value, types.ModuleType):
@@ -70,8 +74,11 @@ class _Digest:
             self.feed((value.func, value.args, value.keywords), where)
         elif isinstance(value, (types.FunctionType, type)):
             self._named(value, where)
-        elif isinstance(value, (types.BuiltinFunctionType, np.ufunc)) or hasattr(value, "table"):  # NumPy's; generics
+        elif isinstance(value, (types.BuiltinFunctionType, np.ufunc)) or _is_generic(value):
             update(f"function {getattr(value, '__module__', '')}.{value.__name__};".encode())
+            bound = getattr(value, "__self__", None)
+            if bound is not None and not isinstance(bound, types.ModuleType):
+                self.feed(bound, where)
         elif self._deep and hasattr(value, "__dict__") and _is_own_class(type(value)):
             self.feed(type(value), where)
             self._inside(vars(value), where)
@@ -81,17 +88,25 @@ class _Digest:
 
     def _inside(self, value: Any, where: str) -> None:
         """Take in a dict or a list, which may contain itself."""
-        if id(value) in self._open:
-            self.sha.update(b"itself")
+        if id(value) in self._numbers:
+            self.sha.update(f"number {self._numbers[id(value)][0]};".encode())
             return
-        self._open.add(id(value))
+        self._numbers[id(value)] = len(self._numbers), value
         self.sha.update(f"{type(value).__name__}({len(value)}".encode() if isinstance(value, list) else b"{")
-        for part in sorted(value, key=repr) if isinstance(value, dict) else value:
+        for part in self._sorted(value, where) if isinstance(value, dict) else value:
             self.feed(part, where)
             if isinstance(value, dict):
                 self.feed(value[part], str(part))
         self.sha.update(b")" if isinstance(value, list) else b"}")
-        self._open.remove(id(value))
+        if not self._deep:  # only a container that contains itself is abbreviated
+            del self._numbers[id(value)]
+
+    def _sorted(self, values: Any, where: str) -> list:
+        """Keys of a dict or members of a set, in an order that every process has."""
+        listed = sorted(values, key=repr)
+        if self._deep and any(" at 0x" in repr(value) for value in listed):
+            self.unknown.append(f"{where} (keys without an order)")
+        return listed
 
     def _named(self, thing: Any, where: str) -> None:
         self.sha.update(f"{type(thing).__name__} {thing.__module__}.{thing.__qualname__};".encode())
@@ -99,9 +114,9 @@ class _Digest:
             return
         self._seen[id(thing)] = thing
         if isinstance(thing, type):
-            for name, value in vars(thing).items() if self._deep and _is_own_class(thing) else ():
-                if isinstance(value, (types.FunctionType, staticmethod, classmethod, property, *PLAIN)):
-                    if name not in ("__module__", "__doc__", "__firstlineno__"):
+            for cls in thing.__mro__ if self._deep else ():
+                for name, value in vars(cls).items() if _is_own_class(cls) else ():
+                    if isinstance(value, MEMBERS) and (name[:2] != "__" or isinstance(value, types.FunctionType)):
                         self.feed(getattr(value, "__func__", getattr(value, "fget", value)), name)
             return
         names = self._code(thing.__code__)
@@ -115,7 +130,7 @@ class _Digest:
             self.feed(inside if self._deep or plain else type(inside).__name__, name)
         if not self._deep or not _is_own(thing.__code__.co_filename):
             return
-        for name in names:
+        for name in _globals(thing.__code__):
             if name in thing.__globals__:
                 value = thing.__globals__[name]
                 self.feed(value, name)
@@ -137,6 +152,17 @@ class _Digest:
         return list(dict.fromkeys(names))
 
 
+def _globals(code: types.CodeType) -> list[str]:
+    """The globals that a code object and those inside it name."""
+    own = [one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    inner = (name for value in code.co_consts if isinstance(value, types.CodeType) for name in _globals(value))
+    return list(dict.fromkeys([*own, *inner]))
+
+
+def _is_generic(value: Any) -> bool:
+    return callable(value) and hasattr(value, "table") and hasattr(value, "__name__")
+
+
 def _is_own_class(cls: type) -> bool:
     return cls.__module__ != "builtins" and _is_own(
         getattr(sys.modules.get(cls.__module__), "__file__", None) or "<cell>"
@@ -146,7 +172,10 @@ def _is_own_class(cls: type) -> bool:
 def deep_digest(value: object) -> tuple[str, list[str]]:
     """A digest with all that functions of the user name, and what of it cannot be compared."""
     made = _Digest(deep=True)
-    made.feed(value)
+    try:
+        made.feed(value)
+    except RecursionError:
+        made.unknown.append("a structure that is too deep")
     return made.sha.hexdigest()[:32], made.unknown
 
 

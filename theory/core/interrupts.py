@@ -65,7 +65,7 @@ class _Heard:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Context at whose end Ctrl-C is heard: in the midst of compiling it would leave half a function."""
+    """Context that delays Ctrl-C to its end: an interrupted compilation leaves half a function."""
     before, heard = signal.getsignal(signal.SIGINT), _Heard()
     nested = isinstance(before, _Heard)  # a function that is compiled for another one
     if threading.current_thread() is not threading.main_thread() or not callable(before) or nested:

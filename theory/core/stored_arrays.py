@@ -82,11 +82,11 @@ def begin(final: Path) -> Path:
     Raises
     ------
     FileExistsError
-        If there is something else.
+        If something else is there.
     """
     writing = final.with_name(final.name + WRITING)
     if writing.is_dir() and not writing.is_symlink():
-        if (writing / MARKER).is_file() or not any(writing.iterdir()):
+        if (writing / MARKER).is_file() or not foreign(writing):
             shutil.rmtree(writing)
     writing.mkdir(parents=True)
     (writing / MARKER).touch()
@@ -173,7 +173,7 @@ def read_manifest(folder: Path) -> Any:
     except (ValueError, RecursionError) as error:  # too deep, or with integers of thousands of digits
         raise DamagedError(f"{path} is damaged: {error}") from None
     if not isinstance(told, dict):
-        raise DamagedError(f"{path} is damaged: it has no fields")
+        raise DamagedError(f"{path} is damaged: it is not a JSON object")
     return told
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.private_files import cache_root, private_folder, say_once, unsafe
+from .dataset import DataError
 
 PART = 1 << 16  # bytes
 FORMAT = 1  # increase it when the files below or the result of the parser change
@@ -51,10 +52,13 @@ def entry_name(title: str, identity: str, state: str) -> str:
 def state_of(path: Path) -> str:
     """What changes with the content of a file: inode, times, size, and a digest of three parts of it."""
     found, parts = path.stat(), hashlib.sha256()
-    with path.open("rb") as file:
-        for place in (0, found.st_size // 2, max(0, found.st_size - PART)):
-            file.seek(place)
-            parts.update(file.read(PART))
+    try:
+        with path.open("rb") as file:
+            for place in (0, found.st_size // 2, max(0, found.st_size - PART)):
+                file.seek(place)
+                parts.update(file.read(PART))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
     return f"{found.st_ino} {found.st_ctime_ns} {found.st_mtime_ns} {found.st_size} {parts.hexdigest()}"
 
 

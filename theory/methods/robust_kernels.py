@@ -114,10 +114,14 @@ def inverse_distances(sent, n, x, factors):
 def least_distances(sent, n, iterations, tolerance, out):
     """``out`` = where the sum of the distances is least: a message, or else by Weiszfeld's iteration from the median.
 
-    A message is it if the directions of the others sum to at most their number there, and another point if they sum to
-    0; at a message that is not, the step is that of Vardi and Zhang.
+    A message is the minimum if the directions of the others sum to at most their number there, and another point if
+    they sum to 0; at a message that is not, the step is that of Vardi and Zhang.
     """
     factors = np.empty(n)
+    trimmed_mean(sent, n, (n - 1) // 2, out)
+    same, norm = inverse_distances(sent, n, out, factors)
+    if norm - same <= tolerance * n:  # of two messages the point between them, and not the first
+        return
     for i in range(n):
         for j in range(out.size):
             out[j] = sent[i, j]

@@ -93,9 +93,9 @@ class TrimmedMean(NamedTuple):
 class GeometricMedian(NamedTuple):
     """Where the sum of the distances to the messages is least.
 
-    Each message is tried first: it is the minimum if the directions from it to the others sum to a vector no longer
-    than the number of messages there.  Else Weiszfeld's iteration goes on from the coordinate-wise median,
-    v = (sum of x_i / r_i) / (sum of 1 / r_i), r_i = ||x_i - v||, until the directions sum to nearly 0.
+    The coordinate-wise median is tried first, and then each message: that is the minimum if the directions from it to
+    the others sum to a vector no longer than the number of messages there.  Else Weiszfeld's iteration goes on from the
+    median, v = (sum of x_i / r_i) / (sum of 1 / r_i), r_i = ||x_i - v||, until the directions sum to nearly 0.
 
     Parameters
     ----------
@@ -137,11 +137,14 @@ class GeometricMedian(NamedTuple):
             factors = np.divide(1.0, distances, out=np.zeros(len(messages)), where=distances > 0.0)
             return factors, factors @ (messages - x), int(np.sum(distances == 0.0))
 
+        v = np.median(messages, axis=0)
+        _, total, same = directions(v)
+        if np.linalg.norm(total) - same <= self.tolerance * len(messages):
+            return v
         for x in messages:
             _, total, same = directions(x)
             if np.linalg.norm(total) <= same:
                 return x
-        v = np.median(messages, axis=0)
         for _ in range(self.iterations):
             factors, total, same = directions(v)
             if (norm := np.linalg.norm(total)) - same <= self.tolerance * len(messages):

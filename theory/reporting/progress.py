@@ -61,6 +61,7 @@ class Progress:
         self._label, self._total, self._unit = label, total, unit
         self._base = self._done = 0
         self._since, self._end, self._bar = time.monotonic(), threading.Event(), None
+        here = here and sys.stderr is not None
         if here and total is not None and on_terminal():
             from tqdm import tqdm
 

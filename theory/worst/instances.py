@@ -25,6 +25,7 @@ from .interpolation import Interpolant, RecordedMessages, interpolant
 from .programs import MEASURES, PROGRAMS, State, World
 
 TOLERANCE = 1e-5  # relative: how near a run comes to the value of its semidefinite program
+NOTHING = 1e-6  # of the start: below it values are compared as such, which the solver does not resolve
 NO_VECTOR = 1e-14  # eigenvalues of a Gram matrix that are 0, relative to the largest
 
 
@@ -254,7 +255,7 @@ def worst_case(
         except RuntimeError as error:
             raise ValueError(f"constants: the program of {case.regime} cannot be solved: {error}") from None
         left = found.left(found.run())
-        if not abs(left - found.value) <= TOLERANCE * found.value:
+        if not abs(left - found.value) <= TOLERANCE * max(found.value, NOTHING):
             why = f"it says that {found.value:.6g} is left, and its own run leaves {left:.6g}"
             raise ValueError(f"constants: the program of {case.regime} cannot be solved accurately: {why}")
         return found
