@@ -144,7 +144,7 @@ def main(workers: int, what: str) -> None:
         elif what == "kill":
             th.run(first, problem, workers=workers, steps=STEPS, seed=0, comm=comm)
             print("pid", os.getpid(), flush=True)
-            time.sleep(1)  # until the launcher has passed it on
+            time.sleep(3)  # until the launcher has passed it on
             if rank == comm.Get_size() - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(600)
