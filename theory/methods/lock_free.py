@@ -157,9 +157,7 @@ def run_lock_free(
     local = plain or method.compress == "loss"  # without a memory, l2 term and gradient update x alike
     rules = Rules(cast(int, method.batch), 0.0 if local else l2, l2 if local else 0.0)
     rates, first = _rates(method, threads, 0, min(BLOCK, steps), clock), 0
-    marks = _marks(
-        rates, rules.local_l2, 0, steps, record_every
-    )  # refuses long steps
+    marks = _marks(rates, rules.local_l2, 0, steps, record_every)  # refuses long steps
     shards = make_shards("shared", method.sampling, int(rows(problem)), threads)
     streams = [_streams(seed, w) for w in range(threads)]
     order = [new_order(shards, 1) for _ in range(threads)]
