@@ -204,7 +204,7 @@ def _end_job(comm: Any, raising: set[int], error: BaseException) -> NoReturn:
 
 
 def _ends_well(error: BaseException) -> bool:
-    """Whether nothing failed: all ranks end together, or this one has done its part."""
+    """Whether the exception is an orderly end: all ranks stop together, or this one has done its part."""
     return isinstance(error, (Interrupted, GeneratorExit)) or (isinstance(error, SystemExit) and not error.code)
 
 

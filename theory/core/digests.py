@@ -45,7 +45,7 @@ class _Digest:
         self._numbers: dict[int, tuple[int, Any]] = {}  # dicts and lists that were taken in
 
     def feed(self, value: Any, where: str = "the value") -> None:
-        """Take in a value; ``where`` names it, should it be of a kind of which nothing is known."""
+        """Take in a value; ``where`` is the name under which it is listed if it cannot be compared."""
         update = self.sha.update
         value = getattr(value, "py_func", value)
         if isinstance(value, tuple):
@@ -170,7 +170,7 @@ def _is_own_class(cls: type) -> bool:
 
 
 def deep_digest(value: object) -> tuple[str, list[str]]:
-    """A digest with all that functions of the user name, and what of it cannot be compared."""
+    """A digest that includes all that a user's functions name, and the names of what cannot be compared."""
     made = _Digest(deep=True)
     try:
         made.feed(value)

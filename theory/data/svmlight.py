@@ -43,7 +43,7 @@ def _content(raw: Any) -> tuple[Iterator[bytes], bool]:
 
 
 def _bunzipped(raw: Any) -> Iterator[bytes]:
-    """All streams of a bzip2 file; `bz2.open` ignores whatever follows the first stream and is no stream."""
+    """All streams of a bzip2 file; `bz2.open` silently ignores a damaged stream after the first one."""
     stream, data = bz2.BZ2Decompressor(), b""
     while True:
         if stream.eof:
