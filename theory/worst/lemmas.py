@@ -21,14 +21,14 @@ def _second_moment(draws: list) -> Any:
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
     """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality."""
-    f, x = w.function("SmoothQuadraticLojasiewiczFunctionCheap", mu=mu, L=L), w.unknown()
+    f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     w.assume(f(x) <= 1.0)
     return f(x - step * f.gradient(x))
 
 
 def noisy_lojasiewicz_step(w: Any, step: float, mu: float, L: float, second_moment: float) -> Any:
     """The same with two stochastic gradients of this second moment, in expectation."""
-    f, x = w.function("SmoothQuadraticLojasiewiczFunctionCheap", mu=mu, L=L), w.unknown()
+    f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     draws, _ = _two_draws(w, f.gradient(x))
     w.assume(f(x) <= 1.0)
     w.assume(_second_moment(draws) <= second_moment)
