@@ -20,7 +20,10 @@ def _second_moment(draws: list) -> Any:
 
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
-    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality."""
+    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality.
+
+    With the conditions of Rubbens, Hendrickx, Taylor, arXiv 2504.14377, Proposition 3.4, as far as PEPit states it.
+    """
     f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     w.assume(f(x) <= 1.0)
     return f(x - step * f.gradient(x))
