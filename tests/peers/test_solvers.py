@@ -9,12 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn import datasets, linear_model
+from sklearn.datasets import load_svmlight_file
 
 import theory as th
 
 
 def _data(name):
-    """Standardised columns and labels of -1 and 1."""
+    """Standardised columns and labels of -1 and 1; heart_scale is distributed with LIBSVM."""
+    if name == "heart_scale":
+        found = load_svmlight_file(str(Path(__file__).with_name("heart_scale.bz2")))
+        return found[0].toarray(), found[1]
     found = getattr(datasets, f"load_{name}")()
     A = (found.data - found.data.mean(axis=0)) / np.maximum(found.data.std(axis=0), 1e-12)
     return A, np.where(found.target > found.target.mean(), 1.0, -1.0)
@@ -24,7 +28,7 @@ SOLVERS = {"lbfgs": {"max_iter": 20_000}, "liblinear": {"max_iter": 20_000}, "sa
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", ["breast_cancer", "digits", "wine"])
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "wine", "heart_scale"])
 def test_the_minimum_of_logistic_regression(name, solver):
     """To nine digits of f: their stopping rules bound gradients, not f - f*."""
     A, b = _data(name)
