@@ -20,15 +20,18 @@ def _second_moment(draws: list) -> Any:
 
 
 def lojasiewicz_step(w: Any, step: float, mu: float, L: float) -> Any:
-    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality."""
-    f, x = w.function("SmoothQuadraticLojasiewiczFunctionCheap", mu=mu, L=L), w.unknown()
+    """The gap after a step of gradient descent, where it was 1, under the Polyak-Lojasiewicz inequality.
+
+    With the conditions of Rubbens, Hendrickx, Taylor, arXiv 2504.14377, Proposition 3.4, as far as PEPit states it.
+    """
+    f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     w.assume(f(x) <= 1.0)
     return f(x - step * f.gradient(x))
 
 
 def noisy_lojasiewicz_step(w: Any, step: float, mu: float, L: float, second_moment: float) -> Any:
     """The same with two stochastic gradients of this second moment, in expectation."""
-    f, x = w.function("SmoothQuadraticLojasiewiczFunctionCheap", mu=mu, L=L), w.unknown()
+    f, x = w.function("SmoothQuadraticLojasiewiczFunctionExpensive", mu=mu, L=L), w.unknown()
     draws, _ = _two_draws(w, f.gradient(x))
     w.assume(f(x) <= 1.0)
     w.assume(_second_moment(draws) <= second_moment)
