@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 import json
 
@@ -102,3 +103,9 @@ def test_audit_writes_json(capsys, tmp_path):
     every = json.loads((tmp_path / "audit.json").read_text())
     found = next(one for one in every if one["name"] == "Natural")  # of its family
     assert found["unbiased"] and found["omega"] == th.bounds.natural_variance(20)
+
+
+def test_versions_for_a_report(capsys):
+    assert main(["version"]) == 0
+    found = dict(line.split(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert found["theory"] == importlib.metadata.version("theory") and {"python", "numba", "mpi4py"} <= set(found)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest
+from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest, versions
 from .catalog import ALIASES
 from .command_parser import (
     PROGRAM,
@@ -442,6 +442,14 @@ def _warm(argv: list[str], comm: Any) -> int:
         return from_root(comm, lambda: warm(names, options.processes, say))
 
 
+def _version(argv: list[str], comm: Any) -> int:
+    text = "Print the versions of everything that computes: what a report of a fault should have."
+    parser_of("version", text, f"{PROGRAM} version").parse_args(argv)
+    if Parser.speaks:
+        say("\n".join(f"{name} {found}" for name, found in versions().items()))
+    return 0
+
+
 COMMANDS = {
     "run": _run,
     "list": _list,
@@ -457,6 +465,7 @@ COMMANDS = {
     "calibrate": _calibrate,
     "shard": shard,
     "warm": _warm,
+    "version": _version,
 }
 
 
