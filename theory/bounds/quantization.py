@@ -28,7 +28,7 @@ def _units(v: ArrayLike, s: int, norm: float) -> tuple[np.ndarray, float]:
 
 @formula("form in ('sharp', 'paper')")
 def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
-    r"""Worst relative variance of QSGD with s levels and the 2-norm.
+    r"""Relative variance of QSGD with s levels and the 2-norm, at most.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = sqrt(d)/s - 1 if s <= sqrt(d)/2 and d/(4 s^2)
@@ -48,7 +48,7 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Kind (paper): upper.
     Kind (unbiased): identity.
     Kind (gradient-noise.reading): upper.
-    Latex (sharp): \sup_v \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} = \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
+    Latex (sharp): \frac{\mathbb{E}\|Q_s(v)-v\|^2}{\|v\|^2} \le \frac{\sqrt d}{s}-1 \ (2s\le\sqrt d),\quad
     \frac{d}{4s^2}\ (2s\ge\sqrt d)
     Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
     Latex (unbiased): \mathbb{E}\, Q_s(v) = v
