@@ -48,14 +48,6 @@ def load_file(path: str) -> set[type]:
     return {cls for cls in registered() if cls not in before or cls.__module__ == name}
 
 
-def _is_file(name: str) -> bool:
-    """Whether a name is a path; raises an error if there is no such file."""
-    meant = name.endswith(".py") or os.sep in name
-    if meant and not os.path.isfile(name):
-        raise NoSuchCompressor(f"there is no file {name}")
-    return meant
-
-
 def chosen(names: Sequence[str], d: int) -> list[tuple]:
     """The compressors with these names for length d, each with another instance of its class for timing.
 
@@ -63,18 +55,17 @@ def chosen(names: Sequence[str], d: int) -> list[tuple]:
     """
     from ..compressors import compressor_examples
 
+    files = [name for name in names if name.endswith(".py") or os.sep in name]
     classes: set[type] = set()
-    for name in names:
-        if _is_file(name):
-            here = load_file(name)
-            if not here:
-                raise NoSuchCompressor(f"{name} registers no compressor")
-            classes |= here
+    for name in files:
+        here = load_file(name)
+        if not here:
+            raise NoSuchCompressor(f"{name} registers no compressor")
+        classes |= here
     pairs = list(zip(compressor_examples(d), compressor_examples(TIMED), strict=True))
     if not names:
         return pairs
-    wanted = []
-    for name in (name for name in names if not _is_file(name)):
+    for name in (name for name in names if name not in files):
         plain = name.lower().replace("_", " ").replace("-", " ")
         here = {type(c) for c, _ in pairs if plain in (type(c).__name__.lower(), family_of(c))}
         if not here:
@@ -82,8 +73,7 @@ def chosen(names: Sequence[str], d: int) -> list[tuple]:
 
             known = sorted({type(c).__name__ for c, _ in pairs})
             raise NoSuchCompressor(f"unknown compressor {name!r}: {nearest(name, known)}")
-        wanted.append(here)
-    classes = classes.union(*wanted)
+        classes |= here
     return [pair for pair in pairs if type(pair[0]) in classes]
 
 

@@ -13,7 +13,9 @@ not.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -69,19 +71,13 @@ class Recorder:
         root = Path(root)
         root.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-        for attempt in range(1, 1000):
-            final = root / (f"{stamp}-{name}" + (f"-{attempt}" if attempt > 1 else ""))
-            if final.exists():
-                continue
-            try:
-                (root / (final.name + UNFINISHED)).mkdir()  # atomic: of two processes, one gets the name
-            except FileExistsError:
-                continue
-            break
-        else:
-            raise RecordError(f"{root} has a thousand records of {stamp}-{name}")
-        self.final = final
-        self.folder = root / (final.name + UNFINISHED)
+        for attempt in itertools.count(1):
+            self.final = root / (f"{stamp}-{name}" + (f"-{attempt}" if attempt > 1 else ""))
+            self.folder = root / (self.final.name + UNFINISHED)
+            with contextlib.suppress(FileExistsError):
+                if not self.final.exists():
+                    self.folder.mkdir()  # atomic: of two processes, one gets the name
+                    break
         self._lines = open(self.folder / "record.jsonl", "a", encoding="utf-8")
 
     def line(self, kind: str, **values: Any) -> None:
