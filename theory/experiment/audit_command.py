@@ -155,8 +155,8 @@ def audit_all(
     from ..reporting.figure_records import write_record
     from ..reporting.files import write_whole
 
-    begin, answers = time.perf_counter(), {}
-    interrupted = False
+    begin, interrupted = time.perf_counter(), False
+    answers: dict[int, Any] = {}
     if comm is not None and comm.Get_size() > 1 and _importable(pairs):
         answers, interrupted = _answers_of_ranks(pairs, d, seed, quick, comm)
     elif comm is None or comm.Get_rank() == 0:

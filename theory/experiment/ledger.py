@@ -221,5 +221,5 @@ def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callab
     write("badge", to.badge_file, lambda: badge(results), not interrupted)
     if to.errata_folder is not None and not interrupted:
         for name, text in errata({result.id: result for result in results}).items():
-            write("errata", os.path.join(to.errata_folder, name), lambda text=text: text)
+            write("errata", os.path.join(to.errata_folder, name), partial(str, text))
     return 130 if interrupted else code
