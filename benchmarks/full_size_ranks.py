@@ -29,7 +29,7 @@ from theory.plots.text import bits, number
 from theory.problems import lipschitz, logistic, max_lipschitz, solve
 from theory.reporting.progress import track
 from theory.studies.mem_sgd import with_rate
-from theory.studies.shared.panels import band, canvas
+from theory.studies.shared.panels import band, canvas, legend_below
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import Statement, at_most_times, below
 
@@ -342,8 +342,7 @@ def report(
             for axes in (left, right):
                 axes.set(xscale="log", yscale="log", ylabel=r"$f-f^*$")
                 axes.axhline(goal, color="0.6", linewidth=0.7, zorder=0)
-            handles, labels = left.get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+            legend_below(figure, left)
         return figure
 
     alt = "f - f* against seconds and against bits that a worker sent, both logarithmic, for six methods"

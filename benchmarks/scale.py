@@ -32,7 +32,7 @@ from theory.plots.text import number
 from theory.problems import logistic
 from theory.reporting.progress import track
 from theory.studies.shared.messages import TURNS, least
-from theory.studies.shared.panels import canvas
+from theory.studies.shared.panels import canvas, legend_below
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import HOLDS, Statement, faster, opposite
 
@@ -385,8 +385,7 @@ def report(rounds: list, coding: dict, times: Any, oversubscribed: bool) -> Stud
                 axes.set(xscale="log", yscale="log", xlabel="ranks (model)", title=f"d = {d:,} (model)")
                 axes.set_ylabel("ms a round (model)")
             panels[0].legend(fontsize=6)
-            handles, labels = check.get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=6)
+            legend_below(figure, check, 4, fontsize=6)
         return figure
 
     alt = "The model's milliseconds of a round against measured ones, and its milliseconds against ranks on networks"

@@ -11,17 +11,6 @@ import theory as th
 from theory import bounds
 
 
-def test_local_steps_between_the_optimum_and_the_mean_of_the_minimisers():
-    a, b = np.array([0.5, 1.0, 4.0]), np.array([-1.0, 0.0, 2.0])
-    ends = [bounds.local_sgd_fixed_point(a, b, step=0.1, local_steps=H)[0] for H in (1, 2, 8, 64, 100_000)]
-    assert ends[0] == pytest.approx(a @ b / a.sum(), rel=1e-12) and ends[-1] == pytest.approx(b.mean(), rel=1e-12)
-    assert all(x > y for x, y in zip(ends[:-1], ends[1:], strict=True))
-    drift = [bounds.local_sgd_fixed_point(a, b, step=step, local_steps=4)[0] - ends[0] for step in (1e-4, 2e-4)]
-    assert drift[1] / drift[0] == pytest.approx(2.0, rel=1e-3)  # first order in the step
-    same = bounds.local_sgd_fixed_point([2.0, 2.0], [0.0, 1.0], step=0.3, local_steps=9)
-    assert same[0] == pytest.approx(0.5)  # equal curvatures: no drift
-
-
 def test_least_bits():
     for omega in (1e-6, 0.1, 1.0, 63.0, 1e9):
         bits = bounds.least_unbiased_bits(64, omega)

@@ -258,18 +258,3 @@ def test_steps_are_fitted_and_continued(measured):
     assert curve.workers == (1, 4, 8, 16, 32, 64, 128, 256) and curve.model_from == 4
     # without a network and coding, the steps alone decide
     assert curve.speed_up == pytest.approx([40 / (10 + 30 / n) for n in curve.workers])
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"workers": (2, 4)}, "workers: got"),
-        ({"batches": (8, 2)}, "batches: got"),
-        ({"batch": 7}, "batch: got 7"),
-        ({"accuracy": 1.0}, "accuracy: got 1"),
-        ({"seeds": 0}, "seeds: got 0"),
-    ],
-)
-def test_options_are_checked(change, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        study.Options(**change)

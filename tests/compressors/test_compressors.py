@@ -447,59 +447,6 @@ def test_buckets_within_buckets():
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", [compress, encode])
-@pytest.mark.parametrize(
-    ("c", "v", "error", "message"),
-    [
-        (TopK(3), np.array([1.0, np.nan, np.inf]), ValueError, "nan at position 1"),
-        (QSGD(3), np.array([1.0, 2.0, -np.inf], np.float32), ValueError, "-inf at position 2"),
-        (TopK(3), np.ones((3, 3)), ValueError, "one dimension"),
-        (TopK(3), np.ones(3, int), TypeError, "float32 or float64"),
-        (TopK(3), np.ones(3, np.float16), TypeError, "float32 or float64"),
-        (TopK(4), np.ones(3), ValueError, "k: got 4, allowed: at most the length of the vector, 3"),
-        (RandK(4), np.ones(3), ValueError, "k: got 4"),
-        (Bucketed(TopK(2), 4), np.ones(5), ValueError, "bucket of 1"),
-        (Bucketed(RandK(5), 4), np.ones(8), ValueError, "bucket of 4"),
-        (QSGD(3), np.ones(0), ValueError, "v: got .shape .0,."),
-        (3, np.ones(3), TypeError, "a compressor"),
-        (Identity(), np.array([1e300]), ValueError, "wire_dtype=np.float64"),
-        (QSGD(3), np.full(9, 1e39), ValueError, "wire_dtype=np.float64"),
-        (RandK(1, unbiased=True), np.full(9, 1e38), ValueError, "wire_dtype=np.float64"),
-        (QSGD(1), np.full(100, 1e38, np.float32), ValueError, "overflow"),
-    ],
-)
-def test_refusals(door, c, v, error, message):
-    with pytest.raises(error, match=message):
-        door(c, v, 0)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: QSGD(0),
-        lambda: QSGD(2**25),
-        lambda: QSGD(2, 1.0),
-        lambda: QSGD(2.5),
-        lambda: TopK(0),
-        lambda: RandK(-1),
-        lambda: Bucketed(QSGD(1), 0),
-        lambda: qsgd_bits(1),
-    ],
-)
-def test_settings_outside_their_domain(make):
-    with pytest.raises(ValueError, match="allowed"):
-        make()
-
-
-def test_settings_that_are_not_compressors():
-    with pytest.raises(TypeError, match="a compressor"):
-        Bucketed(3, 4)
-    with pytest.raises(ValueError, match="wire_dtype"):
-        compress(TopK(1), np.ones(3), 0, wire_dtype=np.float16)
-    with pytest.raises(ValueError, match="out"):
-        compress(TopK(1), np.ones(3), 0, out=np.empty(2))
-
-
 def test_results_can_be_written_into_an_array():
     v, out = vector_of(20, 0), np.empty(20)
     assert compress(QSGD(3), v[::-1], 0, out=out) is out

@@ -102,19 +102,6 @@ def test_positions_take_the_entropy_of_their_gaps():
     assert bits < 17  # what TopK itself takes
 
 
-def test_refusals():
-    with pytest.raises(TypeError, match="symbols can be coded"):
-        EntropyCoded(EntropyCoded(QSGD(7)))
-    with pytest.raises(TypeError, match="symbols can be coded"):
-        EntropyCoded(Bucketed(EntropyCoded(QSGD(7)), 8))
-    with pytest.raises(TypeError, match="symbols can be coded"):
-        EntropyCoded(Bucketed(Bucketed(QSGD(7), 4), 8))
-    with pytest.raises(TypeError, match="symbols can be coded"):
-        EntropyCoded(3)
-    with pytest.raises(ValueError, match="at most the length"):
-        encode(EntropyCoded(TopK(5)), np.ones(4), 0)
-
-
 def test_closed_forms_are_those_of_the_inner_compressor():
     v = vector(D)
     assert th.omega(EntropyCoded(QSGD(7)), D) == th.omega(QSGD(7), D)

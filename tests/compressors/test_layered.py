@@ -127,21 +127,6 @@ def test_maxima_and_means_cannot_be_combined_in_one_message():
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_refusals(network):
-    with pytest.raises(ValueError, match="size: got 0"):
-        th.ByLayer(0, th.Identity(), th.Identity())
-    with pytest.raises(TypeError, match="rest: got 3"):
-        th.ByLayer(3, th.Identity(), 3)
-    with pytest.raises(ValueError, match="size: got 8, allowed: less than the length of the vector, 8"):
-        th.check(th.ByLayer(8, th.Identity(), th.Identity()), 8)
-    with pytest.raises(ValueError, match="ByLayer: rest, on 3 coordinates: k: got 4"):
-        th.check(th.ByLayer(5, th.Identity(), th.TopK(4)), 8)
-    with pytest.raises(TypeError, match="make: got 'PowerSGD'"):
-        th.by_layer(network, th.PowerSGD(12, 8, 1))
-    with pytest.raises(TypeError, match="make: got 7"):
-        th.by_layer(network, lambda rows, columns: 7)
-
-
 # --- many layers ------------------------------------------------------------------------------------------------------
 
 

@@ -443,68 +443,7 @@ def test_dependent_coordinates_do_not_escape_the_product():
         assert (1.0 + bounds.least_variance(v, k)) * k * (v @ v) == pytest.approx(bound)
 
 
-def test_sparsified_distance_is_its_recursion():
-    mu, step, noise, a0, p = 2.0, 0.1, 3.0, 4.0, 0.25
-    a, gamma = a0, p * step
-    for T in range(30):
-        assert bounds.sparsified_distance(T, mu, step, noise, a0, p) == pytest.approx(a, rel=1e-12)
-        a = (1 - 2 * gamma * mu) * a + gamma**2 * (mu**2 * a + noise) / p
-    floor = bounds.sparsified_distance(10**6, mu, step, noise, a0, 1.0)
-    assert floor == pytest.approx(bounds.sgd_constant_step_exact(10**6, mu=mu, step=step, variance=noise, distance=a0))
-
-
-@pytest.mark.parametrize(
-    "call, name",
-    [
-        (lambda: bounds.bernoulli_variance(0.0), "p: got"),
-        (lambda: bounds.ultra_contraction(10, 1.0), "k: got"),
-        (lambda: bounds.ultra_variance(0, 0.5), "d: got"),
-        (lambda: bounds.threshold_contraction(10, 1.5), "size: got"),
-        (lambda: bounds.optimal_probabilities([1.0]), "budget: got None, allowed: exactly one of budget and variance"),
-        (lambda: bounds.optimal_probabilities([1.0], budget=1.0, variance=1.0), "budget: got 1.0, allowed: exactly"),
-        (lambda: bounds.optimal_probabilities([1.0], budget=0.0), "budget: got"),
-        (lambda: bounds.optimal_probabilities([np.inf], budget=1.0), "v: got"),
-        (lambda: bounds.greedy_probabilities([1.0], 1.0, 0), "rounds: got"),
-        (lambda: bounds.sparsifier_variance([1.0, 2.0], [0.5]), "p: got"),
-        (lambda: bounds.sparsifier_variance([1.0], [0.0]), "p: got"),
-        (lambda: bounds.optimal_variance(10, 0.0), "budget: got"),
-        (lambda: bounds.sparsity_lemma(0.0, 1), "rho: got"),
-        (lambda: bounds.sparsified_iterations(2.0), "p: got"),
-        (lambda: bounds.sparsified_distance(1, 1.0, 3.0, 1.0, 1.0, 0.5), "step: got"),
-    ],
-)
-def test_formulas_refuse(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: RandomBlock(0),
-        lambda: Bernoulli(0.0),
-        lambda: Bernoulli(1.5),
-        lambda: Bernoulli(math.nan),
-        lambda: Ultra(0.0),
-        lambda: Ultra(1.0),
-        lambda: Threshold(0.0),
-        lambda: Threshold(math.inf),
-        lambda: Threshold(1.5, relative=True),
-        lambda: OptimalSparsifier(),
-        lambda: OptimalSparsifier(-1.0),
-        lambda: OptimalSparsifier(math.inf),
-        lambda: OptimalSparsifier(3.0, 0.5),
-        lambda: OptimalSparsifier(variance=math.nan),
-        lambda: OptimalSparsifier(variance=0.5, rounds=2),
-        lambda: OptimalSparsifier(3.0, rounds=-1),
-    ],
-)
-def test_settings_outside_their_domain(make):
-    with pytest.raises(ValueError, match="allowed"):
-        make()
 
 
 def test_what_is_not_defined_says_what_is():

@@ -555,7 +555,7 @@ def test_explain_prints_claims(capsys):
 
 
 def test_repeats_are_runs_of_their_own_and_one_curve():
-    from theory.experiment.accuracy_table import goal_table, repetitions
+    from theory.experiment.record_table import goal_table, repetitions
 
     one, three = Configuration(methods=("sgd", "qsgd-4")), Configuration(methods=("sgd", "qsgd-4"), repeats=3)
     cells = three.cells()

@@ -27,7 +27,6 @@ from theory.reporting.figure_records import read_record, record_path, write_reco
 from theory.reporting.json_values import SCHEMAS, class_at, from_json, path_of, schema_class, schema_of, to_json
 from theory.studies import STUDIES, report
 from theory.studies import ternary_dimension as ternary
-from theory.studies.shared.configuration import report_of
 
 FOLDER = ROOT / "figures"
 POINTS = 6.0  # the smallest print, at a figure's own size
@@ -402,7 +401,7 @@ def test_every_figure_of_the_folder_is_drawn_by_a_command():
 def test_every_study_collects_and_reports():
     for study in STUDIES:
         module = importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
-        assert callable(module.collect) and callable(report_of(study))
+        assert callable(module.collect) and callable(module.report)
 
 
 def texts(figure) -> list:

@@ -488,13 +488,13 @@ AGAIN = "run `make claims`"
 
 def written(text: str) -> str:
     """The page of the statements that are known in this way."""
-    return (ROOT / "docs" / PAGES[text][0]).read_text(encoding="utf-8")
+    return (ROOT / "docs" / PAGES[text]).read_text(encoding="utf-8")
 
 
 def test_the_pages_are_those_of_the_records():
     records = read_records()
     pages = errata({id: judged(find_claim(id), records[id]) for id in refuted_claims()})
-    for how, (name, _) in PAGES.items():
+    for how, name in PAGES.items():
         assert pages[name] == written(how), f"docs/{name} is out of date: {AGAIN}"
         known_so = [id for id in list_claims() if find_claim(id).refuted == how]
         assert known_so and all(f"`{id}`" in pages[name] for id in known_so)
@@ -507,7 +507,7 @@ def test_errata_name_witness_and_correction(results, own):
         del REGISTRY[id]
     assert refuted_claims() == wanted
     pages = errata({id: verify(id, quick=True) for id in wanted})
-    assert list(pages) == [name for name, _ in PAGES.values()]
+    assert list(pages) == list(PAGES.values())
     text = pages["errata.md"]
     # equal magnitudes in 65,536 dimensions, four levels: entropy 65,536 (h(1/64) + 1/64) against 16.37 * 272 + 32
     row = next(line for line in text.splitlines() if line.startswith("| [Bits of QSGD"))
@@ -782,9 +782,8 @@ def test_text_has_enough_contrast(opened, scheme):
 def test_rows_are_shown_as_they_come(capsys, tmp_path):
     code, out, _ = run(capsys, "topk.contraction", "randk.variance", "--quick", "--html", tmp_path / "l.html")
     lines = out.splitlines()
-    assert code == 0 and lines[0].startswith("2 claims; each is shown when it is verified")
-    assert lines[1].startswith("1/2  topk.contraction") and lines[1].endswith("left")
-    assert lines[2].startswith("2/2  randk.variance") and lines[2].endswith("0 s left")
+    assert code == 0 and lines[0].startswith("topk.contraction ") and " holds " in lines[0]
+    assert lines[1].startswith("randk.variance ")
 
 
 @pytest.mark.parametrize(

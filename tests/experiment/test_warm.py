@@ -57,8 +57,9 @@ def test_names_are_taken_in_any_case_and_wrong_ones_answered(capsys):
     assert capsys.readouterr().out == "QSGD\n"
 
 
-def test_a_job_says_how_long_it_took():
-    assert 0.0 <= do("quadratic") < 300.0
+@pytest.mark.parametrize("name", ["quadratic", "PermK"])  # the latter is made for a number of workers
+def test_a_job_says_how_long_it_took(name):
+    assert 0.0 <= do(name) < 300.0
 
 
 # --- processes --------------------------------------------------------------------------------------------------------
@@ -75,12 +76,12 @@ def stop(x: int) -> None:
 
 
 def test_every_item_is_done_once():
-    assert sorted(each(square, range(5), 2, life=2)) == [(k, k * k) for k in range(5)]
+    assert sorted(each(square, range(5), 2)) == [(k, k * k) for k in range(5)]
     assert list(each(square, [], 2)) == [] and usable_cores() >= 1
 
 
 def test_an_error_in_a_process_is_an_error_here():
     with pytest.raises(ValueError, match="x: got -1"):
         list(each(square, [-1], 2))
-    with pytest.raises(RuntimeError, match="had 7 was ended from outside"):
+    with pytest.raises(RuntimeError, match=r"ended from outside, at one of \[7\]"):
         list(each(stop, [7], 2))

@@ -117,11 +117,7 @@ def test_the_longest_step_of_asynchronous_sgd_is_that_of_its_order():
         th.run(th.AsyncSGD(step=0.35, times=th.FixedTime()), problem, workers=3, steps=2)
 
 
-def test_a_delay_is_a_whole_number_and_its_longest_step_is_said():
-    with pytest.raises(ValueError, match="delay"):
-        th.DelayedSGD(step=th.Constant(0.1), delay=True)
-    with pytest.raises(ValueError, match="delay"):
-        th.DelayedSGD(step=th.Constant(0.1), delay=65)
+def test_the_longest_step_of_a_delay_is_said():
     problem = th.quadratic([0.5, 2.0], covariance=0.0)
     assert th.theory_step(th.DelayedSGD(step="theory", delay=1), problem, 2).step.eta == pytest.approx(0.125)
     with pytest.warns(th.LongStepWarning, match="above 0.5"):

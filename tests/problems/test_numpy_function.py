@@ -144,8 +144,6 @@ def test_constants_are_those_that_are_stated():
     known = th.function(value, row_gradient, d=6, n=12, lipschitz=4.0, strong_convexity=0.5, minimizer=np.ones(6))
     assert (th.lipschitz(known), th.strong_convexity(known)) == (4.0, 0.5)
     assert np.array_equal(th.solve(known).x, np.ones(6)) and th.solve(known).fun == value(np.ones(6))
-    with pytest.raises(ValueError, match="lipschitz: got None"):
-        th.lipschitz(PROBLEM)
 
 
 def test_nothing_is_compiled_for_a_new_function(tmp_path):
@@ -261,9 +259,3 @@ def test_the_check_is_the_distance_from_differences():
     assert th.check_gradient(RIDGE) < 1e-8 and th.check_gradient(RIDGE, direction="random") < 1e-8
     wrong = th.function(value, WRONG["sign"], d=6)
     assert 0.0 < th.check_gradient(wrong, x, direction="random") <= th.check_gradient(wrong, x)
-    with pytest.raises(ValueError, match="problem: got .*only samples"):
-        th.check_gradient(th.function(value, lambda x, rng: x, d=6))
-    with pytest.raises(ValueError, match="direction: got 'some'"):
-        th.check_gradient(RIDGE, direction="some")
-    with pytest.raises(ValueError, match="x: got .shape"):
-        th.check_gradient(RIDGE, [1.0])

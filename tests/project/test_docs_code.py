@@ -300,7 +300,7 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
     worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
     assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
-    errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name, _ in REFUTED.values())
+    errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in REFUTED.values())
     named = set(re.findall(r"<((?:erratum|quoted|reading)-[a-z0-9-]+)>", made))
     assert named and all(f'<a id="{name}"></a>' in errata for name in named)
     pages = from_docs("_plain").for_sphinx("".join(page.read_text(encoding="utf-8") for page in PAGES))

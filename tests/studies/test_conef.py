@@ -16,8 +16,8 @@ from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
-from theory.studies import StudyConfiguration, conef, conef_table_1, run_study
-from theory.studies.conef_table_1 import Frontier, overlap, smallest
+from theory.studies import conef_table_1, run_study
+from theory.studies.conef_table_1 import overlap, smallest
 from theory.studies.shared import conef_training as training
 from theory.studies.shared.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
 from theory.studies.shared.problems import digits
@@ -78,19 +78,6 @@ def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000
     )
 
 
-def test_each_momentum_is_a_case_of_its_own():
-    """With momentum EFSGD is far below SGD, without as good: in part, and the sentence has both."""
-    chosen = training.ways(D, 0.1)
-    rows = [row._replace(momentum=m) for m in (0.0, 0.9) for row in paper().values()]
-    rows = [
-        row._replace(accuracy=row.accuracy - 0.1) if (row.method, row.momentum) == (EF, 0.9) else row for row in rows
-    ]
-    said = {one.id: one for one in conef.statements(rows, chosen, 0.1)}["efsgd"]
-    assert said.verdict == "in part" and len(said.trials) == 2
-    assert "Momentum 0: " in said.numbers and "Momentum 0.9: " in said.numbers
-    assert said.numbers.index("(holds)") < said.numbers.index("(fails)")
-
-
 def test_a_run_that_diverged_costs_more_than_all_and_takes_no_other_with_it():
     row = outcome("m", success=False)._replace(accuracy=np.array([0.9, math.nan, 0.8]))
     assert row.cost.tolist() == [-0.9, math.inf, -0.8]
@@ -123,45 +110,6 @@ def test_a_grid_is_widened_until_the_best_step_is_inside():
 # --- what holds -------------------------------------------------------------------------------------------------------
 
 
-def paper() -> dict[str, Outcome]:
-    """What the talk's tables and its theory say, as if it had been measured."""
-    rows = {name: outcome(name, 0.93) for name in training.ways(D, 0.1)}
-    for name in (training.BLOCK, UNBIASED):
-        rows[name] = outcome(name, 0.86, memory=0)
-    for saving in (0.6, 0.9):
-        rows[sketched(saving)] = outcome(sketched(saving), success=False, memory=int(4000 * (1 - saving)) + 8)
-        rows[fixed(saving)] = outcome(fixed(saving), 0.926 - saving / 500, memory=round(4000 * (1 - saving)))
-    return rows | {
-        SGD: outcome(SGD, 0.932, memory=0),
-        EF: outcome(EF, 0.9245),
-        "ConEF, 7 levels": outcome("ConEF, 7 levels", success=False),
-        "iConEF-v2, 7 levels": outcome("iConEF-v2, 7 levels", success=False),
-    }
-
-
-@pytest.mark.parametrize(("share", "theirs"), [(0.1, [0, 1, 2, 3, 7, 8, 9]), (0.05, [8])])
-def test_the_talk_is_judged_where_it_has_numbers(share, theirs):
-    """Its tables have 90 % less communication; what is not in them at all is ours with any share."""
-    said = conef.statements(list(paper().values()), training.ways(D, share), share)
-    assert [i for i, one in enumerate(said) if not one.source] == theirs
-    assert {one.source for one in said} == {"", "our comparison"}
-    assert ("the talk's order" in said[7].text) == (share == 0.1)
-
-
-def test_what_is_lost_must_fall_clearly_with_the_dimension():
-    def rows(lost, apart=0.0005):
-        return [
-            row
-            for d, loss in zip((100, 1000, 10_000), lost, strict=True)
-            for row in (outcome(EF, 0.95, d=d), outcome("ConEF", 0.95 - loss, d=d, apart=apart))
-        ]
-
-    assert conef.sweep_statement(rows((0.03, 0.02, 0.01))).verdict == "holds"
-    assert conef.sweep_statement(rows((0.01, 0.02, 0.03))).verdict == "fails"
-    assert conef.sweep_statement(rows((0.03, 0.02, 0.01), apart=0.02)).verdict == "holds"  # seed by seed
-    assert [d for d, _ in conef.losses(rows((0.03, 0.02, 0.01)), "ConEF")] == [100, 1000, 10_000]
-
-
 # --- table 1 ----------------------------------------------------------------------------------------------------------
 
 
@@ -191,36 +139,7 @@ def test_overlap_is_that_of_the_fullest_bucket():
     assert ratios.max() >= block_kept_square([0], d, k) / (k / d)
 
 
-def test_verdicts_on_table_1():
-    talk = [Frontier(beta, 1.0, part, part, part) for beta, part in conef_table_1.TALK.items()]
-    assert [said.verdict for said in conef_table_1.statements(talk)] == ["holds"] * 4
-    flat = [row._replace(bounded=math.inf, converged=math.inf) for row in talk]
-    assert [said.verdict for said in conef_table_1.statements(flat)] == ["holds", "fails", "fails", "fails"]
-    rising = [row._replace(bounded=row.beta, converged=row.beta) for row in talk]
-    assert conef_table_1.statements(rising)[0].verdict == "fails"
-
-
 # --- options and runs -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("study", "bad", "named"),
-    [
-        ("conef", {"share": 1.0}, "share"),
-        ("conef", {"grid": []}, "grid"),
-        ("conef", {"grid": ["1"]}, "grid"),
-        ("conef", {"sweep": [0]}, "sweep"),
-        ("conef", {"problem": "pictures"}, "problem"),
-        ("conef", {"seeds": 0}, "seeds"),
-        ("conef-table-1", {"grid": [-1.0]}, "grid"),
-        ("conef-table-1", {"decrease": 1.0}, "decrease"),
-        ("conef-table-1", {"parts": 0}, "parts"),
-        ("conef-table-1", {"part": 3}, "part"),
-    ],
-)
-def test_options_outside_their_domain_are_refused(study, bad, named):
-    with pytest.raises(ConfigurationError, match=named):
-        StudyConfiguration.from_dict({"study": study} | bad)
 
 
 def test_a_block_needs_a_coordinate():

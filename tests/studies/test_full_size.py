@@ -14,48 +14,6 @@ from benchmarks import full_size_ranks as study
 from theory.reporting.json_values import from_json
 from theory.studies import mem_sgd
 
-SIZE = {"name": "data", "n": 1000, "d": 100, "entries": 5000}
-
-
-def made_up(ends, seconds, held, shared=False):
-    """The report on runs that end there, straight lines in log(f - f*), after so many seconds."""
-    names = study.methods(100, study.Sizes(rows=1000))
-    rows = []
-    for name in names:
-        heights = np.geomspace(1.0, np.array(ends.get(name, [1e-3, 1e-3])), 5).T
-        clock = np.linspace(0.0, np.array(seconds.get(name, [1.0, 1.0])), 5).T
-        rows.append(study.Trained(name, 1.0, 1, 4, heights, clock, np.arange(5.0)))
-    times, sizes = {"loaded": 1.0, "solved": 1.0}, study.Sizes(rows=1000, seeds=2)._asdict()
-    told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, shared, sizes)
-    return {said.id: said.verdict for said in told.statements}
-
-
-def test_verdicts_are_those_of_the_runs():
-    fine = [study.Held(10.0, 100.0, 50.0), study.Held(20.0, 110.0, 50.0)]
-    slow = {study.LEVELS: [2.0, 2.1], study.SIGN: [3.0, 3.1]}
-    assert made_up({}, slow, fine) == {
-        "memory-as-plain": "holds",
-        "coded-as-batch": "holds",
-        "seconds": "holds",
-        "memory": "holds",
-    }
-    quick = {study.BATCH: [2.0, 2.1], study.SIGN: [3.0, 3.1]}
-    higher = {study.MEMORY: [2e-3, 2.1e-3], study.SIGN: [5e-3, 5.1e-3]}
-    limit = study.ALLOWED + study.VECTORS * 8e-6 * SIZE["d"]
-    beyond = [study.Held(10.0, 10.0 + limit - 0.1, 0.0), study.Held(10.0, 10.0 + limit + 0.1, 0.0)]
-    assert made_up(higher, quick, beyond) == {
-        "memory-as-plain": "fails",
-        "coded-as-batch": "in part",
-        "seconds": "in part",
-        "memory": "in part",
-    }
-
-
-def test_seconds_of_ranks_that_share_cores_or_of_the_first_record_decide_nothing():
-    slow, held = {study.LEVELS: [2.0, 2.1], study.SIGN: [3.0, 3.1]}, [study.Held(10.0, 100.0, 50.0)]
-    assert made_up({}, slow, held, shared=True)["seconds"] == "undecided"
-    assert made_up({study.BATCH: [1e-12, 1e-12]}, slow, held)["seconds"] == "undecided"
-
 
 def test_a_run_that_diverged_is_at_no_height():
     history = np.zeros(2, [("f", float), ("seconds", float), ("bits_up", float)])

@@ -100,25 +100,6 @@ def outcome(method, compressor, loss, problem="p", graph="ring", workers=8, shar
     return row._replace(**more)
 
 
-def sweep(dcd, ecd, choco):
-    """A sweep in which each method has one loss for all compressors."""
-    losses = {study.DCD: dcd, study.ECD: ecd, study.CHOCO: choco}
-    return [outcome(m, c, losses[m]) for c, methods in study.PUBLISHED.items() for m in methods]
-
-
-@pytest.mark.parametrize(
-    ("losses", "verdicts"),
-    [
-        ((1.0, 1.0, 1.0), "holds fails fails fails holds fails holds fails holds"),
-        ((math.inf, math.inf, 1.0), "fails fails holds holds fails holds fails holds fails"),
-        ((1.0, 3.0, 1.0), "fails holds fails fails holds fails holds fails holds"),
-        ((2.5, math.inf, 1.0), "fails fails holds holds fails fails fails holds fails"),
-    ],
-)
-def test_verdicts_on_the_table_follow_the_numbers(losses, verdicts):
-    assert [said.verdict for said in study.table_statements(sweep(*losses))] == verdicts.split()
-
-
 def test_published_accuracies_within_half_a_point_are_read_as_alike():
     kept = [(name, row) for name, row in study.PUBLISHED.items() if row[study.DCD] != "diverges"]
     apart = {name: abs(float(row[study.DCD]) - float(row[study.CHOCO])) for name, row in kept}
@@ -127,49 +108,7 @@ def test_published_accuracies_within_half_a_point_are_read_as_alike():
     }  # fmt: skip
 
 
-def test_verdicts_on_the_cells_follow_the_numbers():
-    def verdicts(nuqsgd, qsgd, inf, full=1.0):
-        rows = [outcome(study.FULL, study.PLAIN, full)]
-        for name, loss in {"NUQSGD": nuqsgd, "QSGD": qsgd, "QSGDinf": inf}.items():
-            rows.append(outcome(study.ECD, f"{name} 4 bits", loss))
-        return [said.verdict for said in study.cell_statements(rows)], study.cell_statements(rows)[0].numbers
-
-    assert verdicts(1.0, 2.0, 1.1)[0] == ["holds", "holds", "holds"]
-    assert verdicts(1.0, 0.5, 2.0, 0.1)[0] == ["fails", "fails", "fails"]
-    lost, numbers = verdicts(math.inf, math.inf, 1.0)
-    assert lost == ["undecided", "fails", "fails"] and numbers == "In all 1 cells both diverge."
-
-
-def test_dcd_is_held_to_the_threshold_of_its_graph():
-    """On a ring of 8 it is 1.366: rand 50 % has d/k - 1 = 1, rand 10 % has 9."""
-    assert study.dcd_limit("ring", 8) == pytest.approx(1.36588, abs=1e-4)
-    rows = [outcome(study.DCD, "rand 50 %", 1.0, omega=1.0), outcome(study.DCD, "rand 10 %", math.inf, omega=9.0)]
-    assert study.limit_statement(rows).verdict == "holds"
-    assert study.limit_statement([rows[0], rows[1]._replace(losses=SEEDS)]).verdict == "in part"
-    assert study.limit_statement([rows[0]._replace(losses=math.inf * SEEDS)]).verdict == "fails"
-
-
-def test_one_seed_that_diverges_is_not_yet_divergence():
-    some = np.array([1.0, math.inf, 1.0])
-    row, good = (
-        outcome(study.DCD, "rand 10 %", math.inf, omega=9.0, losses=some),
-        outcome(study.CHOCO, "rand 10 %", 1.0),
-    )
-    assert study.limit_statement([row]).verdict == "undecided"
-    swept = [one._replace(losses=some) if one.method == study.ECD else one for one in sweep(1.0, math.inf, 1.0)]
-    said = {one.id: one.verdict for one in study.table_statements(swept)}
-    assert said["ecd-diverges"] == "undecided"
-    assert study.far(row, good) == study.alike(row, good) == study.alike(good, row) == "undecided"
-    assert study.far(good, row) == "fails"  # whatever the third seed does, the first is not far worse
-
-
 def test_a_row_that_diverges_is_shown_as_such():
     table = study.published_table("p", [outcome(study.DCD, "rand 10 %", math.inf, omega=9.0)])
     (line,) = (line for line in table.rows if line[0] == "rand 10 %")
     assert line[1:] == ("diverges", "", "91.87", "4", "6.59", "diverges", "", "")
-
-
-@pytest.mark.parametrize("bad", [{"workers": (8,)}, {"workers": ()}, {"rounds": 5}, {"table": 2}, {"seeds": 0}])
-def test_options_outside_the_domain_are_refused(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        study.Options(**bad)

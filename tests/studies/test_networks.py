@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.experiment import ConfigurationError
 from theory.methods.feedback import memory_bytes
 from theory.studies import (
-    StudyConfiguration,
     network_adaptive,
     network_compressors,
     network_cr_psgd,
@@ -176,19 +174,6 @@ def test_spectra_are_shares_of_the_layers(task):
     assert all(0 < one.first <= one.second <= one.fourth <= 1 + 1e-12 for one in rows)
 
 
-def test_verdicts_on_compressors_follow_the_numbers():
-    options = network_compressors.Options(bits=(4,), ranks=(1,), shares=(0.1,))
-    (task,) = training.tasks(network_compressors.Options(tasks=("digits",), width=8), rows=200)
-    rows = [row(method, group=group) for group, method in network_compressors.plans(task, options)]
-    said = network_compressors.statements(rows, options)
-    equal = ["holds"] * 9 + ["fails"] + ["holds"] * 3  # equal accuracies: none is five points above another
-    assert [one.verdict for one in said] == equal
-    worse = [row("rbSGD, 10 %", accuracy=0.8) if one.method == "rbSGD, 10 %" else one for one in rows]
-    assert network_compressors.statements(worse, options)[9].verdict == "holds"
-    worse = [row("NUQSGD, 4 bits", end=0.6) if one.method == "NUQSGD, 4 bits" else one for one in rows]
-    assert network_compressors.statements(worse, options)[0].verdict == "fails"
-
-
 # --- adaptive steps ---------------------------------------------------------------------------------------------------
 
 
@@ -247,25 +232,6 @@ def test_adaptive_bytes_under_zero_are_those_of_the_bound(task):
     assert next(sizes for names, sizes in cells.items() if names.startswith("1-bit"))[1:] == ("-", "-", "-")
 
 
-def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
-    options = network_adaptive.Options()
-    rows = [row(method, group=group) for group, method in network_adaptive.plans(task, options)]
-
-    def verdicts(**changed):
-        now = [changed.get(one.method.replace(" ", "_").replace("-", "_"), one) for one in rows]
-        return {one.text: one.verdict for one in network_adaptive.statements(now, options)}
-
-    assert set(verdicts().values()) == {"holds"} and len(verdicts()) == 19
-    assert [text for text, how in verdicts(LAMB=row("LAMB", end=0.6)).items() if how != "holds"] == [
-        "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76)."
-    ]
-    failed = verdicts(**{"1_bit_Adam": ended(row("1-bit Adam"), *range(SEEDS))})
-    assert [text for text, how in failed.items() if how == "fails"] == [
-        "1-bit Adam is at most one point below Adam (both with eps 1e-8)."
-    ]
-    assert {one.source for one in network_adaptive.statements(rows, options)[:2]} == {""}  # the talk's
-
-
 # --- CR-PSGD ----------------------------------------------------------------------------------------------------------
 
 
@@ -281,27 +247,6 @@ def test_all_methods_take_as_many_gradients():
     )
     assert found["local SGD, H = 16"].local_steps == 16 and found["CR-PSGD"].batch.first == options.batch
     assert found["parallel SGD"].batch == 8
-
-
-def test_verdicts_on_cr_psgd_follow_the_numbers():
-    options = network_cr_psgd.Options(samples=4000, local=(4,))
-
-    def rows(growing=0.5, local=0.5, large=0.5):
-        names = [method for _, method in network_cr_psgd.plans(options)]
-        ends = dict(zip(names, (0.5, growing, large, local), strict=True))
-        total = {"CR-PSGD": network_cr_psgd.rounds_of(options), "parallel SGD": 500}
-        return [
-            row(name, end)._replace(rounds=np.linspace(0, total.get(name, 125), 4).astype(int))
-            for name, end in ends.items()
-        ]
-
-    def verdicts(found):
-        return [one.verdict for one in network_cr_psgd.statements(found, options)]
-
-    assert verdicts(rows())[:4] == ["holds"] * 4
-    assert verdicts(rows(growing=0.7))[1] == "fails"
-    assert verdicts(rows(local=-3.0))[3] == "fails"  # there in 41 rounds
-    assert verdicts(rows(large=0.8))[4] == "holds" and verdicts(rows(large=0.2))[4] == "fails"
 
 
 def test_rounds_to_a_goal():
@@ -368,30 +313,3 @@ def test_models_with_and_without_consensus(task):
 
 
 # --- options and quick runs -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("study", "bad", "named"),
-    [
-        ("network-compressors", {"tasks": ["pictures"]}, "tasks"),
-        ("network-compressors", {"bits": [1]}, "bits"),
-        ("network-compressors", {"ranks": [0]}, "ranks"),
-        ("network-compressors", {"shares": [1.5]}, "shares"),
-        ("network-compressors", {"grid": []}, "grid"),
-        ("network-adaptive", {"adaptive": []}, "adaptive"),
-        ("network-adaptive", {"share": 1.0}, "share"),
-        ("network-adaptive", {"savings": [0]}, "savings"),
-        ("network-adaptive", {"warmup": 0.0}, "warmup"),
-        ("network-adaptive", {"bits": 1}, "bits"),
-        ("network-adaptive", {"eps": 0.0}, "eps"),
-        ("network-cr-psgd", {"rho": 1.0}, "rho"),
-        ("network-cr-psgd", {"local": [1]}, "local"),
-        ("network-cr-psgd", {"samples": 8}, "samples"),
-        ("network-questions", {"rows": 3}, "rows"),
-        ("network-questions", {"share": 0.0}, "share"),
-        ("network-questions", {"seeds": 0}, "seeds"),
-    ],
-)
-def test_options_outside_their_domain(study, bad, named):
-    with pytest.raises(ConfigurationError, match=named):
-        StudyConfiguration.from_dict({"study": study} | bad)

@@ -70,62 +70,6 @@ def test_a_goal_that_is_never_reached_takes_for_ever():
     assert study.reached([0, 5], [0.05, 0.5], 0.1) == 0.0
 
 
-def _made_up(sign_is_slow: bool):
-    """Two methods on one problem: the signs are slow and bad, or fast and good."""
-    slow, far = (50.0, 0.5) if sign_is_slow else (0.1, 0.001)
-    rows = [
-        one.Message("p", name, 10**6, form, bits, error, 1.0, 1.0, 0.0)
-        for name, form, bits, error in (
-            (study.FOUR, 4e6, 4_000_000, 0.12),
-            (study.CODED, math.nan, 400_000, 0.12),
-            (study.EIGHT, 8e6, 8_000_000, 0.1),
-            (study.BEST_RATIO, 8e6, 8_000_000, 1e-4),
-        )
-    ]
-    rows.insert(0, one.Message("p", study.SIGN, 10**6, 1.5e6, 1_500_000, 0.4, slow, slow, 0.0))
-    rows.append(rows[0]._replace(method=study.TWO_SCALES, form=2e6, bits=2_000_000))
-    apart = 1.0 + 1e-3 * np.arange(3)  # the seeds
-    trained = [
-        study.Training("p", row.method, step, row.bits / 10**6, 0.01 * apart, 0.9 * apart, 10.0 * apart, 1.0, 1.0, 1.0)
-        for row in rows
-        for step in study.STEPS
-    ]
-    accuracy, rounds = (0.5, 100.0) if sign_is_slow else (0.95, 5.0)
-    return rows, [
-        row._replace(loss=far * apart, accuracy=accuracy * apart, rounds=rounds * apart)
-        if row.method in study.SIGNS
-        else row
-        for row in trained
-    ]
-
-
-def test_verdicts_follow_the_numbers():
-    for slow in (True, False):
-        said = {s.text: s.verdict for s in study.statements(*_made_up(slow))}
-        verdict = "holds" if slow else "fails"
-        of = [
-            v
-            for text, v in said.items()
-            if "beats" in text or "longer" in text or "lower loss" in text or "accuracy" in text
-        ]
-        assert len(of) == 14  # each with one scale and with two
-        assert [v for v in of if v != verdict] == []
-        assert [v for text, v in said.items() if "packed, takes fewer bits" in text] == [verdict] * 2
-        (pays,) = (v for text, v in said.items() if "with two scales than with one" in text)
-        assert pays == "fails"  # as many rounds
-        (here,) = (v for text, v in said.items() if "128 bits" in text)
-        assert here == "holds"
-        (eight,) = (v for text, v in said.items() if text.startswith("8 bits"))
-        assert eight == "fails"
-
-
-def test_a_message_of_another_length_is_noticed():
-    rows, trained = _made_up(True)
-    rows[1] = rows[1]._replace(bits=4_000_001)
-    (form,) = (s for s in study.statements(rows, trained) if "ceil" in s.text)
-    assert form.verdict == "in part" and "4 of 5" in form.numbers
-
-
 def test_training_counts_packed_bits_and_codes_change_nothing_else():
     ways = {study.FOUR: study.methods()[study.FOUR]}
     rows, curves, gradient = study.train(

@@ -40,7 +40,6 @@ from theory.studies import (
     ternary_dimension,
 )
 from theory.studies import bits_to_accuracy as bits
-from theory.studies.reports import mem_sgd as mem_sgd_report
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
 from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_between_marks
@@ -64,18 +63,6 @@ def test_ranks_that_cannot_share_the_workers_are_said_so():
             "epoch-seconds", {"epochs": alone, "name": "data", "n": 5, "d": 3, "ranks": ranks}
         ).statements
         assert statement.verdict == "undecided" and told in statement.numbers
-
-
-def test_signs_with_one_scale_and_with_two_are_judged_by_their_own_times():
-    seconds = {"FULL": 1.0, "FOUR": 2.0, "EIGHT": 3.0, "SIGN": 3.3, "TWO_SCALES": 1.5}
-    rows = [
-        epoch_seconds.Epoch(getattr(epoch_seconds, name), 2, False, 4.0, 0.1, 0.1, 0.5, total, 0.5)
-        for name, total in seconds.items()
-    ]
-    said = {one.id: one.verdict for one in epoch_seconds.statements(rows, 2)}
-    kinds = ("below-sign-4", "below-sign-8", "near-sign-8")
-    assert [said[kind] for kind in kinds] == ["holds", "undecided", "holds"]
-    assert [said[f"{kind}-two-scales"] for kind in kinds] == ["fails", "fails", "fails"]
 
 
 # --- bits to accuracy -------------------------------------------------------------------------------------------------
@@ -162,25 +149,6 @@ def test_seeds_that_never_get_there_are_counted():
     row = bits.Cost("p", "m", 1.0, np.array([5.0, math.inf]), np.array([50.0, math.inf]), math.nan, 0.0, 0.0)
     cells = bits._table("p", [row, row._replace(steps=row.steps[1:]), row._replace(steps=row.steps[:1])]).rows
     assert [one[2] for one in cells] == ["1 of 2 never", "never", "5"]
-
-
-def test_verdicts_follow_the_numbers():
-    def cost(method, steps=10.0, sent=3200.0, dense=1.0, sparse=0.1):
-        seeds = np.array([0.99, 1.0, 1.01])
-        return bits.Cost("kind, p", method, 1.0, steps * seeds, sent * seeds, 32.0, dense, sparse)
-
-    rows = [cost(bits.DENSE), cost(bits.SPARSE, 10.0, 320.0, 10.0, 1.0)]
-    rows += [cost("QSGD 4 bits, packed", 10.0, 400.0, 8.0, 0.8)]
-    rows += [cost("QSGD 4 bits, Elias", 10.0, 1000.0, 3.2, 0.32)]
-    assert [s.verdict for s in bits.statements(rows)] == ["holds", "fails", "fails", "fails"]
-    rows[2] = cost("QSGD 4 bits, packed", 9.0, 400.0, 8.0, 0.8)  # QSGD needs fewer
-    rows += [cost("TernGrad, packed", 10.0, 36.0, 88.0, 8.9)]
-    assert [s.verdict for s in bits.statements(rows)] == ["holds", "fails", "in part", "holds"]
-    rows[2] = rows[2]._replace(steps=np.array([9.0, 10.0, 11.0]))
-    assert bits.statements(rows)[3].verdict == "undecided"
-    assert {
-        s.verdict for s in bits.statements([row._replace(steps=row.steps[:1], bits=row.bits[:1]) for row in rows])
-    } == {"undecided"}
 
 
 # --- NUQSGD -----------------------------------------------------------------------------------------------------------
@@ -407,50 +375,6 @@ def test_a_run_that_leaves_the_finite_numbers_is_kept_as_infinite(tiny):
     assert np.isfinite(found.gap[0, 0]) and np.isinf(found.mean[-1]) and math.isinf(found.bits_until(1e-3))
 
 
-def test_verdicts_of_figure_three():
-    quantized = [
-        curve("QSGD 4 bits", 1, 0.1, counted=640, sent=470),
-        curve("QSGD 8 bits", 1, 0.1, counted=640, sent=480),
-    ]
-    curves = [curve("SGD", 1, 0.1, counted=6400, sent=1000), curve("top-1", 1, 0.1), *quantized]
-    said = mem_sgd_report.statements_three(curves, (1,))
-    assert [s.verdict for s in said] == ["holds", "in part", "holds", "holds"]  # 470/48 is less than ten
-    assert said[1].numbers == "10 times as the authors count, 9.79 times as sent."
-    dense = curve(mem_sgd_report.DENSE, 1, 0.1, counted=64_000, sent=32_000)
-    said = mem_sgd_report.statements_three([*curves, dense, curves[0]._replace(label=mem_sgd_report.SPARSE)], (1,))
-    assert [s.numbers for s in said[3:]] == [
-        "100 times as the authors count.",
-        "667 times as sent.",
-        "20.8 times as sent.",
-    ]
-    behind = [curve("SGD", 1, 0.1, apart=0.001), curve("top-1", 1, 0.2, shift=10.0, apart=0.001), *quantized]
-    said = mem_sgd_report.statements_three(behind, (1,))
-    assert {s.verdict for s in said} == {"fails"}  # to 0.2 QSGD needs log 5 / log 10 = 0.699 of an epoch
-    assert said[1].numbers == "6.99 times as the authors count, 6.84 times as sent."
-    assert "gamma0, chosen after one epoch, is 0.1 times that of QSGD" in said[0].numbers
-    lost = [curve("SGD", 1, 0.1), curve("top-1", 1, math.inf), *quantized]
-    said = mem_sgd_report.statements_three(lost, (1,))
-    assert {s.verdict for s in said} == {"fails"} and "does not come there" in said[1].numbers
-
-
-@pytest.mark.parametrize(
-    ("values", "answer"),
-    [
-        ({"problem": "rvc1"}, "problem"),
-        ({"ks": (0, 1)}, "ks"),
-        ({"ks": (2, 1)}, "ks"),
-        ({"rates": ()}, "rates"),
-        ({"delay": 0.0}, "delay"),
-        ({"seeds": 0}, "seeds"),
-        ({"epochs": 2.5}, "epochs"),
-        ({"ks": 3}, "ks"),
-    ],
-)
-def test_options_outside_their_domain(values, answer):
-    with pytest.raises(ConfigurationError, match=answer):
-        StudyConfiguration.from_dict({"study": "mem-sgd", **values})
-
-
 def test_more_entries_than_columns_are_refused(tmp_path, capsys):
     file = tmp_path / "small.svm"
     file.write_text("+1 1:1\n-1 2:1\n+1 1:1 2:1\n", encoding="utf-8")
@@ -479,30 +403,6 @@ def test_speed_ups_are_over_one_thread():
     assert [said.verdict for said in lock_free.statements(rows)] == ["holds", "holds"]
 
 
-def on_two_threads(**ratios):
-    """Verdicts for methods with these speed-ups, by the wall and by processor time."""
-    rows = [
-        row
-        for name, (wall, processor) in ratios.items()
-        for row in (speed(name, 1, 1.0, 1.0, 1.0), speed(name, 2, 1.0, 1.0 / wall, 2.0 / processor))
-    ]
-    return lock_free.statements(rows)
-
-
-def test_threads_that_queue_on_a_lock_are_not_said_to_scale():
-    queue = (1.1, 1.98)  # as measured with one lock around every step
-    said = on_two_threads(SGD=queue, top=queue)
-    assert [s.verdict for s in said] == ["holds", "undecided"]
-    assert said[1].numbers.endswith(
-        "SGD 1.10 by the wall (1.98), top 1.10 by the wall (1.98). The two clocks disagree on SGD, top."
-    )
-    assert [s.verdict for s in on_two_threads(SGD=(1.0, 1.1), top=(0.9, 1.0))] == ["fails", "fails"]
-    assert [s.verdict for s in on_two_threads(SGD=(1.9, 1.9), top=(1.8, 1.95))] == ["undecided", "holds"]
-    # what both clocks say of some methods settles it, whatever they say of a third
-    said = on_two_threads(SGD=(1.7, 1.8), top=(1.1, 1.2), rand=(1.5, 1.9))
-    assert [s.verdict for s in said] == ["fails", "in part"]
-
-
 def test_processor_time_leaves_out_what_comes_before_the_first_step(tiny, monkeypatch):
     """Of two calls of 5 and 2 seconds of processor time, 3 are those of the steps."""
     clock = iter([10.0, 15.0, 17.0])
@@ -521,15 +421,6 @@ def test_threads_are_measured_on_the_same_number_of_rows(tiny):
         # 0.5 (f(0) - f*) is passed before the first of the four looks, at which f is lower still: in between, on a line
         assert row.seconds > 0 and 0 < row.samples < 200 and 0 < row.until
         assert row.gap < 0.5 * math.log(2) and math.isfinite(row.until)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [{"threads": (2, 1)}, {"threads": (2,)}, {"threads": 2}, {"goal": 0.0}, {"repeats": 0}, {"gamma": -1.0}],
-)
-def test_options_of_lock_free_outside_their_domain(values):
-    with pytest.raises(ConfigurationError, match=next(iter(values))):
-        StudyConfiguration.from_dict({"study": "lock-free", **values})
 
 
 # --- how to choose ----------------------------------------------------------------------------------------------------
@@ -575,12 +466,6 @@ def test_seconds_are_put_together():
     )
     assert many.total == pytest.approx(5 * (16e-6 + 3e-5 + many.exchange)) and many.bits == 500.0
     assert one.total == pytest.approx(5 * 16e-6)
-
-
-@pytest.mark.parametrize("values", [{"workers": 1}, {"batches": (8, 4)}, {"accuracies": (0.1, 0.2)}, {"seeds": 0}])
-def test_options_of_choose_outside_their_domain(values):
-    with pytest.raises(ConfigurationError, match=next(iter(values))):
-        StudyConfiguration.from_dict({"study": "choose", **values})
 
 
 # --- texts, pages and the command -------------------------------------------------------------------------------------

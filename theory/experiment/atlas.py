@@ -10,8 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..claims import Verification, find_claim, list_claims
 from ..claims.base import Claim
@@ -21,6 +20,8 @@ from ..claims.verification import judged
 from ..reporting.files import write_whole
 from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
 from ..worst.cases import RECORDS
+from .claim_citation import plain
+from .command_parser import write_json
 
 CLASSES = {  # what a theorem's setting says of the functions
     "Polyak-Łojasiewicz": r"PL\b|Polyak|\|\|grad f\|\|\^2 >= mu",
@@ -190,10 +191,6 @@ def _percent(gap: float | None) -> str:
     return "any" if math.isinf(gap) else f"{100.0 * (0.0 if abs(gap) < 5e-7 else gap):.3g} %"
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"([\\`*_<>\[\]|$~#])", r"\\\1", " ".join(text.split()))
-
-
 def table(rows: Sequence[Entry], link: Callable[[str], str] = "`{}`".format) -> str:
     """Rows as a table in Markdown.
 
@@ -207,27 +204,14 @@ def table(rows: Sequence[Entry], link: Callable[[str], str] = "`{}`".format) -> 
     -------
     str
     """
-    heads = (
-        "method",
-        "functions",
-        "at",
-        "printed",
-        "ours",
-        "from below",
-        "by",
-        "secured by",
-        "gap",
-        "verdict",
-        "claims",
-    )
-    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|---|---|---:|---|---|"]
+    heads = "method | functions | at | printed | ours | from below | by | secured by | gap | verdict | claims"
+    lines = [f"| {heads} |", "|---|---|---|---:|---:|---:|---|---|---:|---|---|"]
     for row in rows:
         gap = _percent(row.gap)
         if row.printed_gap is not None and row.printed_gap != row.gap:
             gap += f" (printed: {_percent(row.printed_gap)})"
-        cells = [_cell(row.method), _cell(row.functions), _cell(row.regime), *map(_number, row[4:7]), _cell(row.how)]
-        cells += [_cell(row.certificate), gap, _cell(row.verdict), ", ".join(map(link, row.claims))]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [*map(plain, row[:3]), *map(_number, row[4:7]), plain(row.how), plain(row.certificate), gap]
+        lines.append(f"| {' | '.join([*cells, plain(row.verdict), ', '.join(map(link, row.claims))])} |")
     return "\n".join(lines)
 
 
@@ -248,16 +232,8 @@ def show_atlas(json_file: str | None, say: Callable[[str], object]) -> int:
     rows = atlas_rows()
     say(table(rows))
     if json_file:
-        write_whole(Path(json_file), json.dumps([_plain(row) for row in rows], indent=1, ensure_ascii=False) + "\n")
+        write_json(json_file, rows)
     return int(any(row.verdict == "refuted by SDP" for row in rows))
-
-
-def _plain(row: Entry) -> dict[str, Any]:
-    """A row for JSON, which has no infinity."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row._asdict().items()
-    }
 
 
 def solve_cases(ids: Sequence[str], say: Callable[[str], object]) -> None:

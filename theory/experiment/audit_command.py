@@ -48,14 +48,6 @@ def load_file(path: str) -> set[type]:
     return {cls for cls in registered() if cls not in before or cls.__module__ == name}
 
 
-def _is_file(name: str) -> bool:
-    """Whether a name is a path; raises an error if there is no such file."""
-    meant = name.endswith(".py") or os.sep in name
-    if meant and not os.path.isfile(name):
-        raise NoSuchCompressor(f"there is no file {name}")
-    return meant
-
-
 def chosen(names: Sequence[str], d: int) -> list[tuple]:
     """The compressors with these names for length d, each with another instance of its class for timing.
 
@@ -63,18 +55,17 @@ def chosen(names: Sequence[str], d: int) -> list[tuple]:
     """
     from ..compressors import compressor_examples
 
+    files = [name for name in names if name.endswith(".py") or os.sep in name]
     classes: set[type] = set()
-    for name in names:
-        if _is_file(name):
-            here = load_file(name)
-            if not here:
-                raise NoSuchCompressor(f"{name} registers no compressor")
-            classes |= here
+    for name in files:
+        here = load_file(name)
+        if not here:
+            raise NoSuchCompressor(f"{name} registers no compressor")
+        classes |= here
     pairs = list(zip(compressor_examples(d), compressor_examples(TIMED), strict=True))
     if not names:
         return pairs
-    wanted = []
-    for name in (name for name in names if not _is_file(name)):
+    for name in (name for name in names if name not in files):
         plain = name.lower().replace("_", " ").replace("-", " ")
         here = {type(c) for c, _ in pairs if plain in (type(c).__name__.lower(), family_of(c))}
         if not here:
@@ -82,8 +73,7 @@ def chosen(names: Sequence[str], d: int) -> list[tuple]:
 
             known = sorted({type(c).__name__ for c, _ in pairs})
             raise NoSuchCompressor(f"unknown compressor {name!r}: {nearest(name, known)}")
-        wanted.append(here)
-    classes = classes.union(*wanted)
+        classes |= here
     return [pair for pair in pairs if type(pair[0]) in classes]
 
 
@@ -160,9 +150,13 @@ def audit_all(
     int
         1 if a compressor contradicts its stated properties or does not compile, else 0.
     """
-    begin = time.perf_counter()
-    answers: dict = {}
-    interrupted = False
+    from ..measure import AuditTable
+    from ..measure.audit_tables import name_of
+    from ..reporting.figure_records import write_record
+    from ..reporting.files import write_whole
+
+    begin, interrupted = time.perf_counter(), False
+    answers: dict[int, Any] = {}
     if comm is not None and comm.Get_size() > 1 and _importable(pairs):
         answers, interrupted = _answers_of_ranks(pairs, d, seed, quick, comm)
     elif comm is None or comm.Get_rank() == 0:
@@ -171,68 +165,42 @@ def audit_all(
                 answers[number] = answer
         except KeyboardInterrupt:
             interrupted = True
-    how = (d, seed, quick, markdown, figure, say, json_file)
-    return from_root(comm, lambda: _show(pairs, answers, interrupted, begin, *how))
 
+    def show() -> int:
+        every = [answers[number] for number in range(len(pairs)) if number in answers]
+        broken = [answer for answer in every if isinstance(answer, str)]
+        found = [answer for answer in every if not isinstance(answer, str)]
+        table = AuditTable(found)
+        for answer in broken:
+            say(answer)
+        if found:
+            say("\n\n".join(map(str, found)) if len(pairs) <= SHEETS else str(table))
+        for one in found:
+            if not one.ok:
+                say(f"{one.compressor!r}: {one.verdict}")
+        spent, tail = time.perf_counter() - begin, ", interrupted" if interrupted else ""
+        say(f"{len(found)} of {len(pairs)} compressors in {spent:.0f} s, d = {d:,}, seed {seed}{tail}")
+        if interrupted:
+            return 130
+        text, stem = FIRST, figure
+        if markdown and os.path.exists(markdown):
+            text = Path(markdown).read_text(encoding="utf-8")
+        if markdown and figure is None:
+            stem = str(Path(markdown).resolve().parent.parent / "figures" / "compressors")
+        if json_file and found:
+            audits = ({"name": name_of(one.compressor), **one._asdict(), "unbiased": one.unbiased} for one in found)
+            write_json(json_file, list(audits))
+        if stem and found:
+            for path in draw(table, stem):
+                say(f"figure: {path}")
+            to, how = Path(_stem(stem)), {"audit": len(pairs), "d": d, "seed": seed, "quick": quick}
+            say(f"record: {write_record(to.parent, to.name, how, spent, found_of(table))}")
+        if markdown and found:
+            write_whole(Path(markdown), page(table, _stem(stem), markdown, text))
+            say(f"page: {markdown}")
+        return 0 if table.ok and not broken else 1
 
-def _show(
-    pairs: Any,
-    answers: Any,
-    interrupted: Any,
-    begin: Any,
-    d: Any,
-    seed: Any,
-    quick: Any,
-    markdown: Any,
-    figure: Any,
-    say: Any,
-    json_file: str | None,
-) -> int:
-    """Show and write the audits; return the exit code."""
-    from ..measure import AuditTable
-    from ..measure.audit_tables import name_of
-    from ..reporting.figure_records import write_record
-    from ..reporting.files import write_whole
-
-    found, broken = [], 0
-    for number, (c, _) in enumerate(pairs):
-        answer = answers.get(number)
-        if isinstance(answer, str):
-            broken += 1
-            say(f"{c!r} does not compile:\n{answer}\n")
-        elif answer is not None:
-            found.append(answer)
-    table = AuditTable(found)
-    if found:
-        say("\n\n".join(map(str, found)) if len(pairs) <= SHEETS else str(table))
-    for one in found:
-        if not one.ok:
-            say(f"{one.compressor!r}: {one.verdict}")
-    tail = ", interrupted" if interrupted else ""
-    say(
-        f"{len(found)} of {len(pairs)} compressors in {time.perf_counter() - begin:.0f} s, d = {d:,}, seed {seed}{tail}"
-    )
-    if interrupted:
-        return 130
-    text = FIRST
-    if markdown and os.path.exists(markdown):
-        text = Path(markdown).read_text(encoding="utf-8")
-    if markdown and figure is None:
-        figure = str(Path(markdown).resolve().parent.parent / "figures" / "compressors")
-    if json_file and found:
-        write_json(
-            json_file, [{"name": name_of(one.compressor), **one._asdict(), "unbiased": one.unbiased} for one in found]
-        )
-    if figure and found:
-        for path in draw(table, figure):
-            say(f"figure: {path}")
-        stem, how = Path(_stem(figure)), {"audit": len(pairs), "d": d, "seed": seed, "quick": quick}
-        spent = time.perf_counter() - begin
-        say(f"record: {write_record(stem.parent, stem.name, how, spent, found_of(table))}")
-    if markdown and found:
-        write_whole(Path(markdown), page(table, _stem(figure), markdown, text))
-        say(f"page: {markdown}")
-    return 0 if table.ok and not broken else 1
+    return from_root(comm, show)
 
 
 def _one(given):
@@ -244,7 +212,7 @@ def _one(given):
     try:
         return audit(c, d=d, inputs=inputs, seed=seed, quick=quick, timing=(timed, TIMED))
     except NumbaError as error:
-        return why_not_compiled(c, d, error)
+        return f"{c!r} does not compile:\n{why_not_compiled(c, d, error)}\n"
 
 
 def _several(given: Any) -> list:
@@ -253,14 +221,15 @@ def _several(given: Any) -> list:
     return [_one((pair, *others)) for pair in pairs]
 
 
-def _groups(pairs: Any) -> list[list[int]]:
-    """The indices of the compressors of each class; the slowest to compile, with many types, come first."""
+def _work(pairs: Any, *how: Any) -> tuple[list[list[int]], list[tuple]]:
+    """The indices of the compressors of each class, and the work; the slowest, with many types, come first."""
     from numba import typeof
 
     groups: dict[type, list[int]] = {}
     for number, (c, _) in enumerate(pairs):
         groups.setdefault(type(c), []).append(number)
-    return sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
+    members = sorted(groups.values(), key=lambda group: -len({typeof(pairs[n][0]) for n in group}))
+    return members, [([pairs[n] for n in group], *how) for group in members]
 
 
 def _importable(pairs: Any) -> bool:
@@ -273,8 +242,7 @@ def _answers_of_ranks(pairs: Any, d: int, seed: int, quick: bool, comm: Any) -> 
     """Index and audit (or string) of every compressor, on rank 0, and whether there was an interruption."""
     from ..measure import input_vectors
 
-    inputs, members = input_vectors(d, seed=seed), _groups(pairs)
-    work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
+    members, work = _work(pairs, input_vectors(d, seed=seed), d, seed, quick)
     found, interrupted = shared_out(comm, work, _several)
     answers = {n: one for k, several in found.items() for n, one in zip(members[k], several, strict=True)}
     return answers, interrupted
@@ -284,7 +252,8 @@ def _answers(pairs: Any, d: int, seed: int, quick: bool, processes: int) -> Any:
     """Index and audit (or string) of every compressor, as they finish, with a progress bar on a terminal."""
     from ..measure import input_vectors
 
-    inputs, members = input_vectors(d, seed=seed), _groups(pairs)
+    inputs = input_vectors(d, seed=seed)
+    members, work = _work(pairs, inputs, d, seed, quick)
     with Progress("audit", len(pairs), " compressors") as progress:
         if processes == 1 or len(members) == 1 or not _importable(pairs):
             for number, pair in enumerate(pairs):
@@ -292,7 +261,6 @@ def _answers(pairs: Any, d: int, seed: int, quick: bool, processes: int) -> Any:
                 yield number, _one((pair, inputs, d, seed, quick))
                 progress.at(1)
             return
-        work = [([pairs[n] for n in group], inputs, d, seed, quick) for group in members]
         for k, answers in each(_several, work, processes):
             progress.done(number=len(members[k]))
             yield from zip(members[k], answers, strict=True)

@@ -33,12 +33,7 @@ def calibration_text(calibration: Any) -> str:
         value = getattr(calibration.network, name)
         rows.append((name, number(scale * value), f"{number(scale * low)} to {number(scale * high)}", unit))
     a, b, c = calibration.network
-    times = []
-    for s in calibration.samples:
-        predicted = s.starts * a + s.sent * b + s.added * c
-        times.append(
-            (s.kind, f"{s.size:,}", number(1e6 * s.seconds), number(1e6 * predicted), number(predicted / s.seconds))
-        )
+    times = [_timed(s, s.starts * a + s.sent * b + s.added * c) for s in calibration.samples]
     lines = [
         f"{calibration.ranks} ranks",
         "",
@@ -49,16 +44,7 @@ def calibration_text(calibration: Any) -> str:
         f"R^2 of the logarithms {calibration.r2:.3f}; median relative error {calibration.median_error:.0%}",
     ]
     if calibration.held_out:
-        whole = [
-            (
-                row.kind,
-                f"{row.size:,}",
-                number(1e6 * row.seconds),
-                number(1e6 * row.model),
-                number(row.model / row.seconds),
-            )
-            for row in calibration.held_out
-        ]
+        whole = [_timed(row, row.model) for row in calibration.held_out]
         error = np.median([abs(row.model / row.seconds - 1.0) for row in calibration.held_out])
         head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
         said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
@@ -75,6 +61,12 @@ def calibration_text(calibration: Any) -> str:
             "are in the times, and in no term of the model"
         )
     return "\n".join(lines)
+
+
+def _timed(row: Any, model: float) -> tuple[str, ...]:
+    """The cells of what was timed."""
+    times = number(1e6 * row.seconds), number(1e6 * model), number(model / row.seconds)
+    return row.kind, f"{row.size:,}", *times
 
 
 def compare_exchange(record: Record, network: Any) -> list[Exchange]:
@@ -115,14 +107,7 @@ def compare_exchange(record: Record, network: Any) -> list[Exchange]:
 def exchange_text(rows: list[Exchange], oversubscribed: bool) -> str:
     """The table of :func:`compare_exchange`, and the model's error."""
     cells = [
-        (
-            row.title,
-            row.kind,
-            bits(8 * row.size),
-            number(row.measured),
-            number(row.model),
-            number(row.model / row.measured),
-        )
+        (row.title, row.kind, bits(8 * row.size), *map(number, (row.measured, row.model, row.model / row.measured)))
         for row in rows
     ]
     head = [("", "messages", "a message", "measured, ms", "model, ms", "model/measured")]

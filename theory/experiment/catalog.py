@@ -18,57 +18,49 @@ FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "
 
 
 class Alias(NamedTuple):
-    """A short name: its pattern, the method that it stands for, its title and a description.
+    """A short name: the method that it stands for, its title and a description.
 
     ``n`` is the number in the name, the value of the letter k for k; ``levels`` is 2^(n-1) - 1.
     """
 
-    pattern: str
     written: str
     title: str
     about: str
 
 
 ALIASES = {
-    "sgd": Alias("sgd", "identity", "SGD, dense", "full precision, every coordinate as 32 bits"),
+    "sgd": Alias("identity", "SGD, dense", "full precision, every coordinate as 32 bits"),
     "sgd-sparse": Alias(
-        "sgd-sparse",
         "identity(sparse=True)",
         "SGD, sparse",
         "without loss: index and value of the non-zeros, the l2 term applied locally",
     ),
     "qsgd-B": Alias(
-        r"qsgd-(\d+)",
         "bucketed(qsgd(s={levels}), {bucket})",
         "QSGD, {n} bits",
         "QSGD with B bits a coordinate (sign, 2^(B-1) - 1 levels), a 2-norm a bucket",
     ),
     "qsgd-B-inf": Alias(
-        r"qsgd-(\d+)-inf",
         "bucketed(qsgd(s={levels}, norm=inf), {bucket})",
         "QSGD, {n} bits, max",
         "the same with the maximum norm of each bucket",
     ),
     "top-K": Alias(
-        r"top-(\d+|k)",
         "topk(k={n})",
         "top-{n}, no memory",
         "the K largest entries, the rest is lost (biased, no memory)",
     ),
     "top-K-memory": Alias(
-        r"top-(\d+|k)-memory",
         "topk(k={n})+memory",
         "top-{n} + memory",
         "the K largest entries of step times gradient plus memory",
     ),
     "rand-K": Alias(
-        r"rand-(\d+|k)",
         "randk(k={n}, unbiased=True)",
         "rand-{n}, no memory",
         "K random entries times d/K (unbiased, no memory)",
     ),
     "rand-K-memory": Alias(
-        r"rand-(\d+|k)-memory",
         "randk(k={n})+memory",
         "rand-{n} + memory",
         "K random entries of step times gradient plus memory",
@@ -110,8 +102,8 @@ def find(name: str) -> Entry:
         ...
     theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 ...?
     """
-    for family, alias in ALIASES.items():
-        match = re.fullmatch(alias.pattern, name)
+    for family in ALIASES:
+        match = re.fullmatch(family.replace("B", r"(\d+)").replace("K", r"(\d+|k)"), name)
         if match is None:
             continue
         text = match[1] if match.groups() else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import math
 import os
 import sys
 from dataclasses import fields
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 from ..reporting.files import write_whole
 from .catalog import FLAGSHIP
 from .configuration import PROBLEMS, Configuration
+from .records import plain
 
 USAGE_ERROR = 2  # as in argparse
 
@@ -123,27 +123,11 @@ def check_folder(parser: Parser, **paths: str | None) -> None:
 
 def write_json(path: str, values: Any) -> None:
     """Write values as JSON to a file, or print them for "-"."""
-    text = json.dumps(_plain(values), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
     if path == "-":
         say(text)
     else:
         write_whole(Path(path), text + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, texts, lists and dicts; what is not finite is null, and what is none of these is its text."""
-    if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
-    if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, list):
-        return _plain(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
 
 
 def say(text: str) -> None:

@@ -22,13 +22,8 @@ from .processes import each
 COMMON = "common"
 FIRST = "EntropyCoded logistic-sparse Composed sparse-rows Residual Bucketed lock-free NUQSGD CountSketch QSGD".split()
 # the slowest jobs; the first one compiles what jobs on sparse rows share
-PROBLEMS = (
-    "logistic ridge softmax two-layer nonconvex-logistic quadratic quadratic-full sine-valley sine-quadratic"
-    " saturating-quadratic langevin dropconnect logistic-sparse ridge-sparse softmax-sparse two-layer-sparse"
-    " nonconvex-logistic-sparse"
-).split()
 D = 64  # length of the test vectors: 8 x 8 for compressors of matrices
-STEPS, WORKERS = 3, 2
+STEPS, WORKERS = 3, 4  # workers: as many as the examples of `PermK` are for
 
 
 class NoSuchJob(ValueError):
@@ -38,24 +33,24 @@ class NoSuchJob(ValueError):
 # --- what there is to be compiled -------------------------------------------------------------------------------------
 
 
-def _problem(family: str) -> Any:
-    """A small problem of a family; with ``-sparse`` at its end, on sparse rows."""
+def _problems() -> dict[str, Callable]:
+    """A small problem of each family; with ``-sparse`` at its end, on sparse rows."""
+    from scipy.sparse import random
+
     import theory as th
 
     rng = np.random.default_rng(0)
-    X: Any = rng.standard_normal((40, D))
+    X, sparse = rng.standard_normal((40, D)), random(40, 3 * D, 0.05, format="csr", random_state=0)
     signs, classes = np.where(rng.random(40) < 0.5, -1.0, 1.0), rng.integers(0, 3, 40)
-    if family.endswith("-sparse"):
-        from scipy.sparse import random
-
-        X = random(40, 3 * D, 0.05, format="csr", random_state=0)
     rough = np.random.default_rng(1).standard_normal((12, 12)) / 4.0
-    make: dict[str, Callable] = {
-        "logistic": lambda: th.logistic((X, signs), l2=0.01),
-        "ridge": lambda: th.ridge((X, signs), l2=0.01),
-        "softmax": lambda: th.softmax((X, classes), l2=0.01),
-        "two-layer": lambda: th.two_layer((X, classes), width=8, l2=0.01),
-        "nonconvex-logistic": lambda: th.nonconvex_logistic((X, signs), 0.01),
+    of_rows: dict[str, Callable] = {
+        "logistic": lambda rows: th.logistic((rows, signs), l2=0.01),
+        "ridge": lambda rows: th.ridge((rows, signs), l2=0.01),
+        "softmax": lambda rows: th.softmax((rows, classes), l2=0.01),
+        "two-layer": lambda rows: th.two_layer((rows, classes), width=8, l2=0.01),
+        "nonconvex-logistic": lambda rows: th.nonconvex_logistic((rows, signs), 0.01),
+    }
+    others: dict[str, Callable] = {
         "quadratic": lambda: th.quadratic(np.linspace(0.5, 1.5, D), covariance=0.5),
         "quadratic-full": lambda: th.quadratic(np.linspace(0.5, 1.5, 12), covariance=rough @ rough.T),
         "sine-valley": lambda: th.sine_valley(),
@@ -64,21 +59,27 @@ def _problem(family: str) -> Any:
         "langevin": lambda: th.diversified(th.ridge((X, signs), l2=0.01), th.Langevin(0.1)),
         "dropconnect": lambda: th.diversified(th.ridge((X, signs), l2=0.01), th.DropConnect(0.8)),
     }
-    return make[family.removesuffix("-sparse")]()
+    dense = {name: partial(make, X) for name, make in of_rows.items()}
+    return dense | others | {f"{name}-sparse": partial(make, sparse) for name, make in of_rows.items()}
 
 
 def _listed_runs() -> dict[str, list[tuple]]:
     """By job: problem, method and options of `theory.run`; the jobs of problems have the problems' names."""
     import theory as th
 
-    def method(compressor: Any = th.Identity(), of: Any = th.ParallelSGD, **options: Any) -> Any:  # noqa: B008
-        return of(compressor, **{"step": th.Constant(0.01), **options})
+    def sgd(compressor: Any = th.Identity(), of: Any = th.ParallelSGD, **fields: Any) -> Any:  # noqa: B008
+        return of(compressor, **{"step": th.Constant(0.01), **fields})
+
+    def runs(problem: str, *methods: Any, **options: Any) -> list[tuple]:
+        return [(problem, method, options) for method in methods]
 
     top, memory, sparse = th.TopK(6), th.ErrorFeedback(), th.Identity(sparse=True)
     half, qsgd, sketch = th.HalfPrecision(), th.Bucketed(th.QSGD(15), 16), th.CountSketch(width=20)
-    shrinking = th.InverseTime(2.0, 0.1, 60.0)
-    local = {"of": th.LocalSGD, "local_steps": 4}
-    both = ("logistic", "logistic-sparse")
+    averages = ("uniform", "quadratic", th.Suffix(2), th.Polynomial(3.0, 1.0))
+    shrinking, local = th.InverseTime(2.0, 0.1, 60.0), partial(sgd, of=th.LocalSGD, local_steps=4)
+    averaged, within = sgd(top, feedback=memory, average="uniform"), sgd(average="uniform", radius=2.0)
+    without_loss = sgd(sparse, compress="loss")
+    sparsifiers = (top, th.RandK(6), th.RandomBlock(6), th.Bernoulli(0.1), th.Ultra(0.5))
     rules = [
         th.PartialErrorFeedback(0.3),
         *(th.ContractiveErrorFeedback(c) for c in (th.Natural(), half, qsgd, sketch)),
@@ -87,72 +88,49 @@ def _listed_runs() -> dict[str, list[tuple]]:
     ]
     found: dict[str, list[tuple]] = {
         COMMON: [
-            ("quadratic", method(batch=2)),
-            ("quadratic", method(top, feedback=memory, average="uniform")),
-            ("quadratic", method(top, feedback=memory, average="uniform"), {"replicas": 3}),
-            ("quadratic", method(th.QSGD(7), momentum=0.9, nesterov=True, radius=0.3)),
+            *runs("quadratic", sgd(batch=2), averaged, sgd(th.QSGD(7), momentum=0.9, nesterov=True, radius=0.3)),
+            *runs("quadratic", averaged, replicas=3),
         ],
         "averages": [
-            *(
-                ("logistic", method(average=average, step=shrinking))
-                for average in ("uniform", "quadratic", th.Suffix(2), th.Polynomial(3.0, 1.0))
-            ),
-            ("logistic", method(sampling="shuffle")),
-            ("logistic", method(shards="by_label")),
-            ("logistic", method(batch=th.GrowingBatch(1.3))),
+            *runs("logistic", *(sgd(average=average, step=shrinking) for average in averages)),
+            *runs("logistic", sgd(sampling="shuffle"), sgd(shards="by_label"), sgd(batch=th.GrowingBatch(1.3))),
+            *runs("quadratic", within, replicas=3),
+            *runs("quadratic-full", within, replicas=3),
         ],
         "server": [
-            ("logistic", method(momentum=0.9)),
-            ("logistic", method(momentum=0.9, nesterov=True, compress="loss")),
-            ("logistic", method(radius=0.3)),
-            ("logistic", method(th.Sign(), aggregation="majority")),
-            ("logistic", method(exchange="gather")),
-            ("logistic", method(server=th.Adam())),
-            ("logistic", method(server=th.LAMB())),
-            ("logistic", method(), {"dtype": np.float32}),
-            ("logistic", method(top, feedback=memory), {"dtype": np.float32}),
+            *runs("logistic", sgd(momentum=0.9), sgd(momentum=0.9, nesterov=True, compress="loss"), sgd(radius=0.3)),
+            *runs("logistic", sgd(th.Sign(), aggregation="majority"), sgd(exchange="gather")),
+            *runs("logistic", sgd(server=th.Adam()), sgd(server=th.LAMB())),
+            *runs("logistic", sgd(), sgd(top, feedback=memory), dtype=np.float32),
         ],
         "local-steps": [
-            *((problem, method(**local), {"steps": 8}) for problem in both),
-            *((problem, method(top, feedback=memory, **local), {"steps": 8}) for problem in both),
-            ("logistic", method(average="uniform", **local), {"steps": 8}),
+            *runs("logistic", local(), local(top, feedback=memory), local(average="uniform"), steps=8),
+            *runs("logistic-sparse", local(), local(top, feedback=memory), steps=8),
         ],
         "sparse-rows": [
-            *(
-                ("logistic-sparse", method(c, feedback=rule))
-                for c in (top, th.RandK(6), th.RandomBlock(6), th.Bernoulli(0.1), th.Ultra(0.5))
-                for rule in (th.NoFeedback(), memory)
-            ),
-            ("logistic-sparse", method(top, feedback=memory, momentum=0.9)),
-            ("logistic-sparse", method(sparse, compress="loss", momentum=0.9)),
-            ("logistic-sparse", method(sparse, compress="loss", average="uniform"), {"replicas": 3}),
-        ],
-        "loops": [
-            *((problem, method()) for problem in ("quadratic", "quadratic-full")),
-            *(
-                (problem, method(average="uniform", radius=2.0), {"replicas": 3})
-                for problem in ("quadratic", "quadratic-full")
-            ),
-            ("logistic-sparse", method(sparse, compress="loss")),
+            *runs("logistic-sparse", *(sgd(c, feedback=r) for c in sparsifiers for r in (th.NoFeedback(), memory))),
+            *runs("logistic-sparse", sgd(top, feedback=memory, momentum=0.9)),
+            *runs("logistic-sparse", sgd(sparse, compress="loss", momentum=0.9)),
+            *runs("logistic-sparse", sgd(sparse, compress="loss", average="uniform"), replicas=3),
         ],
     }
     for rule in rules:
-        found.setdefault(type(rule).__name__, []).append(("quadratic", method(top, feedback=rule)))
-    for problem in PROBLEMS:
-        found[problem] = [(problem, method()), (problem, method(batch=2), {"replicas": 3})]
+        found.setdefault(type(rule).__name__, []).extend(runs("quadratic", sgd(top, feedback=rule)))
+    for problem in _problems():
+        found[problem] = [*runs(problem, sgd()), *runs(problem, sgd(batch=2), replicas=3)]
         if problem.endswith("-sparse"):
-            found[problem] += [(problem, method(sparse, compress="loss"))]
-            found[problem] += [(problem, method(top, feedback=memory, compress="loss"))]
+            found[problem] += runs(problem, without_loss, sgd(top, feedback=memory, compress="loss"))
     return found
 
 
 def _do_runs(name: str) -> None:
     import theory as th
 
-    for problem, method, *options in _listed_runs()[name]:
-        th.run(method, _problem(problem), **{"workers": WORKERS, "steps": STEPS} | (options[0] if options else {}))
+    problems = _problems()
+    for problem, method, options in _listed_runs()[name]:
+        th.run(method, problems[problem](), **{"workers": WORKERS, "steps": STEPS} | options)
     if name.removesuffix("-sparse") in ("logistic", "ridge", "softmax"):
-        th.solve(_problem(name), 1e-3)
+        th.solve(problems[name](), 1e-3)
 
 
 def _compressor(cls: type) -> None:
@@ -161,7 +139,7 @@ def _compressor(cls: type) -> None:
 
     import theory as th
 
-    problem, v, seen = _problem("quadratic"), np.linspace(-1.0, 1.0, D), set()
+    problem, v, seen = _problems()["quadratic"](), np.linspace(-1.0, 1.0, D), set()
     for c in th.compressor_examples(D):
         if type(c) is not cls or typeof(c) in seen:
             continue
@@ -175,14 +153,11 @@ def _compressor(cls: type) -> None:
 def _lock_free() -> None:
     import theory as th
 
+    memory, problems = th.ErrorFeedback(), _problems()
     for problem in ("logistic", "logistic-sparse"):
-        for c, rule in (
-            (th.Identity(), th.NoFeedback()),
-            (th.TopK(6), th.ErrorFeedback()),
-            (th.RandK(6), th.ErrorFeedback()),
-        ):
+        for c, rule in ((th.Identity(), th.NoFeedback()), (th.TopK(6), memory), (th.RandK(6), memory)):
             method = th.ParallelSGD(c, step=th.Constant(0.01), feedback=rule)
-            th.run_lock_free(method, _problem(problem), threads=2, steps=STEPS)
+            th.run_lock_free(method, problems[problem](), threads=2, steps=STEPS)
 
 
 def jobs() -> dict[str, Callable[[], None]]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..core import require
 from ..core.arguments import LARGEST_BATCH, MANY, MOST, is_whole
 from ..core.digests import digest
 from ..reporting.files import ConfigurationError, UnreadableError, find_toml, nearest, read_toml
@@ -25,6 +27,9 @@ from .method_names import split_names
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
 PROBLEMS = ("auto", "logistic", "softmax", "ridge")  # strongly convex, so that f* can be certified
+
+
+_require = partial(require, error=ConfigurationError)
 
 
 class Cell(NamedTuple):
@@ -99,39 +104,36 @@ class Configuration:
             values = getattr(self, name)
             values = tuple(values) if isinstance(values, (list, tuple)) else (values,)
             most = MANY if name == "workers" else LARGEST_BATCH
-            good = values and all(is_whole(v) and 1 <= v <= most for v in values)
-            if not good or len(set(values)) < len(values):
-                _refuse(name, getattr(self, name), f"an integer of at least 1, or a list of different ones, to {most}")
+            good = values and all(is_whole(v) and 1 <= v <= most for v in values) and len(set(values)) == len(values)
+            allowed = f"an integer of at least 1, or a list of different ones, to {most}"
+            _require(good, name, getattr(self, name), allowed)
             object.__setattr__(self, name, values if len(values) > 1 else values[0])
         for name in ("steps", "bucket", "points", "repeats", "features"):
             value = getattr(self, name)
-            if not (is_whole(value) and 1 <= value <= MOST) and not (name == "features" and value is None):
-                _refuse(name, value, f"an integer of at least 1{', up to 2**53' * (is_whole(value) and value > 1)}")
-        if not is_whole(self.seed) or not 0 <= self.seed < SEED_LIMIT:
-            _refuse("seed", self.seed, "an integer from 0 to 2**63 - 1")
+            good = (is_whole(value) and 1 <= value <= MOST) or (name == "features" and value is None)
+            _require(good, name, value, "an integer of at least 1, up to 2**53")
+        good = is_whole(self.seed) and 0 <= self.seed < SEED_LIMIT
+        _require(good, "seed", self.seed, "an integer from 0 to 2**63 - 1")
         for name in ("scaled", "until_bound"):
-            if not isinstance(getattr(self, name), bool):
-                _refuse(name, getattr(self, name), "true or false")
+            _require(isinstance(getattr(self, name), bool), name, getattr(self, name), "true or false")
         for name in ("l2", "shift", "c"):
             value = getattr(self, name)
             if value is None and name != "c":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-                _refuse(name, value, "a number above 0")
+            good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+            _require(good, name, value, "a number above 0")
             object.__setattr__(self, name, float(value))
-        if self.problem not in PROBLEMS:
-            _refuse("problem", self.problem, f"one of {', '.join(PROBLEMS)}")
+        _require(self.problem in PROBLEMS, "problem", self.problem, f"one of {', '.join(PROBLEMS)}")
         for name in ("data", "out"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                _refuse(name, getattr(self, name), "a string")
+            value = getattr(self, name)
+            _require(isinstance(value, str) and value, name, value, "a string")
         given = split_names(self.methods) if isinstance(self.methods, str) else self.methods
-        if not isinstance(given, (list, tuple)) or not all(isinstance(m, str) for m in given):
-            _refuse("methods", self.methods, "a list of names")
+        good = isinstance(given, (list, tuple)) and all(isinstance(m, str) for m in given)
+        _require(good, "methods", self.methods, "a list of names")
         names = [name.strip() for name in given if name.strip()]
         whole = [file_methods(name) if is_file(name) and not named_in(name)[1] else [name] for name in names]
         methods = tuple(dict.fromkeys(name for several in whole for name in several))
-        if not methods:
-            _refuse("methods", self.methods, "at least one name")
+        _require(methods, "methods", self.methods, "at least one name")
         for name in methods:
             find(name)  # raises an error for unknown names, with the nearest known ones
         object.__setattr__(self, "methods", methods)
@@ -186,10 +188,6 @@ class Configuration:
             seed = int(key(self.seed, *path)) % SEED_LIMIT
             cells.append(Cell(label, method, n, b, max(1, samples // (n * b)), seed))
         return cells
-
-
-def _refuse(name, got, allowed):
-    raise ConfigurationError(f"{name}: got {got!r}, allowed: {allowed}")
 
 
 def _toml(value: Any) -> str:

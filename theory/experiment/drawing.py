@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .accuracy_table import repetitions
-from .records import Record
+from .records import Record, repetitions
 from .theorems import Constants, Theorem
 
 LARGE = 3.4  # inches: the height of a panel

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from ..reporting.figure_records import FOLDER, FigureRecord, read_record, record_path, write_record
 from ..reporting.files import ConfigurationError, RecordError, nearest
+from . import audit_command
 from .configuration import Configuration
+from .drawing import figure_of
 from .ranks import from_root
 from .records import Record
 from .records import read_record as read_run
@@ -45,8 +47,13 @@ def known_figures() -> dict[str, Figure]:
     from ..studies.shared.configuration import StudyConfiguration, shipped_studies
 
     found = [
-        Figure("flagship", {"configuration": "the default"}, _collect_flagship, _draw_flagship),
-        Figure("compressors", {"audit": "all"}, _on_root(_collect_compressors), _draw_compressors),
+        Figure(
+            "flagship",
+            {"configuration": "the default"},
+            _collect_flagship,
+            lambda found: figure_of(Record(Path(), **found)),
+        ),
+        Figure("compressors", {"audit": "all"}, _on_root(audit_command.collect), _draw_compressors),
         Figure("rcv1-like", {"data": "RCV1 and its twin"}, _on_root(_collect_twin), _draw_twin),
         *map(_of_study, map(StudyConfiguration.from_toml, shipped_studies())),
     ]
@@ -105,16 +112,8 @@ def _of_record(path: Path) -> Figure:
     return _of_study(StudyConfiguration(record.how["experiment"], study, ""))._replace(how=record.how, collect=refused)
 
 
-def _collect_compressors(say: Any) -> dict:
-    from .audit_command import collect
-
-    return collect(say)
-
-
 def _draw_compressors(found):
-    from .audit_command import figure_of
-
-    return figure_of(**found)
+    return audit_command.figure_of(**found)
 
 
 def _collect_twin(say: Any) -> dict:
@@ -164,8 +163,6 @@ def flagship_found(record: Record) -> dict:
 
 
 def _draw_flagship(found):
-    from .drawing import figure_of
-
     return figure_of(Record(Path(), **found))
 
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-LAUNCHERS = (  # an MPI launcher sets one of these in every process
-    "PMI_RANK",
-    "PMI_SIZE",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "PALS_RANKID",
-)
-
-
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+# An MPI launcher sets one of these in every process.
+LAUNCHERS = (*RANKS[:-1], "PMI_SIZE", "MPI_LOCALRANKID", "PALS_RANKID")
 
 SLURM = "SLURM_STEP_NUM_TASKS"
 

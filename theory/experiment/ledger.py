@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.processors import usable_cores
 from ..reporting.files import nearest, versions, write_whole
@@ -44,6 +44,33 @@ def chosen(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+class Files(NamedTuple):
+    """Where the ledger is written; None: nowhere.
+
+    Attributes
+    ----------
+    json_file : str
+        Path of the ledger as JSON.
+    html_file : str
+        Path of the ledger as a page.
+    markdown_file : str
+        Path of the claims in Markdown, each with its references and BibTeX.
+    badge_file : str
+        Path of an SVG that counts verdicts.
+    errata_folder : str
+        Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among the ids.
+    record_file : str
+        Path of the file to which what was measured is written, beside the records of other claims that are there.
+    """
+
+    json_file: str | None = None
+    html_file: str | None = None
+    markdown_file: str | None = None
+    badge_file: str | None = None
+    errata_folder: str | None = None
+    record_file: str | None = None
+
+
 def verify_all(
     ids: Any,
     seed: int,
@@ -51,14 +78,9 @@ def verify_all(
     say: Callable[[str], object],
     *,
     data: Any = None,
-    json_file: Any = None,
-    html_file: Any = None,
-    markdown_file: Any = None,
-    badge_file: Any = None,
-    errata_folder: Any = None,
-    record_file: Any = None,
     records: list | None = None,
     comm: Any = None,
+    **files: Any,
 ) -> int:
     """Verify claims and show the ledger.
 
@@ -73,51 +95,26 @@ def verify_all(
         Called with the lines of output.
     data : Dataset, optional
         For claims about data: replaces ``rcv1-like``.
-    json_file : str, optional
-        Path of the ledger as JSON.
-    html_file : str, optional
-        Path of the ledger as a page.
-    markdown_file : str, optional
-        Path of the claims in Markdown, each with its references and BibTeX.
-    badge_file : str, optional
-        Path of an SVG that counts verdicts.
-    errata_folder : str, optional
-        Folder of the three pages of refuted statements (in print, quoted, readings); all of them must be among ``ids``.
-    record_file : str, optional
-        Path of the file to which what was measured is written, beside the records of other claims that are there.
     records : list of ClaimRecord, optional
         Of these claims, to be judged in place of new measurements.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
+    **files : str, optional
+        Fields of `Files`.
 
     Returns
     -------
     int
         0 if every claim holds, or was to be refuted and is, and no mutant survives; otherwise 1.
     """
-    from ..claims import find_claim, list_claims
-    from ..claims.records import write_records
-    from ..claims.verification import judged
-
-    interrupted = False
+    interrupted, to = False, Files(**files)
     if records is None:
-        records, interrupted = _measured(ids, seed, quick, say, data, html_file is not None, comm)
-
-    def finish() -> int:
-        if record_file is not None:
-            write_records(record_file, records, list_claims())
-            say(f"record: {record_file}")
-        results = [judged(find_claim(record.id), record) for record in records]
-        files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder)
-        files |= dict(markdown_file=markdown_file, badge_file=badge_file)
-        return _show(results, ids, seed, quick, None if data is None else data.name, interrupted, say, **files)
-
-    return from_root(comm, finish)
+        records, interrupted = _measured(ids, seed, quick, data, comm, None if to.html_file is None else say)
+    how = {"seed": seed, "quick": quick, "data": None if data is None else data.name, "interrupted": interrupted}
+    return from_root(comm, lambda: _show(records, len(ids), how, to, say))
 
 
-def _measured(
-    ids: Any, seed: int, quick: bool, say: Callable[[str], object], data: Any, shown: bool, comm: Any
-) -> tuple[list, bool]:
+def _measured(ids: Any, seed: int, quick: bool, data: Any, comm: Any, tell: Callable | None) -> tuple[list, bool]:
     """The records in the order of the claims, on rank 0, and whether there was an interruption."""
     from ..claims import find_claim
     from ..claims.records import from_line, measured, to_line
@@ -125,13 +122,14 @@ def _measured(
 
     mine = -(-len(ids) // (comm.Get_size() if comm is not None else 1))
     leads = comm is None or comm.Get_rank() == 0
-    rows = Rows(mine, say) if shown and mine > 1 and leads else None
-    with Progress("verify", mine, " claims", here=leads and rows is None and mine >= SEVERAL) as progress:
+    with Progress("verify", mine, " claims", here=leads and tell is None and mine >= SEVERAL) as progress:
 
         def show(record: Any) -> None:
             progress.done(f"verify {record.id}")
-            if rows is not None:
-                rows.show(judged(find_claim(record.id), record))
+            if tell is not None and leads:
+                one = judged(find_claim(record.id), record)
+                numbers = f"measured {one.measured:<10.4g} predicted {one.predicted:<10.4g} {one.seconds:6.2f} s"
+                tell(f"{one.id:<32} {one.verdict:<12} {numbers}" + ("" if one.ok else "  (!)"))
 
         def work(id: str) -> list:
             record = measured(find_claim(id), seed=seed, quick=quick, data=data)
@@ -153,7 +151,7 @@ def _in_processes(ids: Any, seed: int, quick: bool, show: Any) -> tuple[dict[int
     items = [(id, find_claim(id).file, seed, quick) for id in ids]
     found: dict[int, Any] = {}
     try:
-        for k, record in each(_one, items, usable_cores(), life=len(items)):
+        for k, record in each(_one, items, usable_cores()):
             found[k] = record
             show(record)
     except KeyboardInterrupt:
@@ -173,27 +171,27 @@ def _one(item: tuple[str, str, int, bool]) -> Any:
     return measured(find_claim(id), seed=seed, quick=quick)
 
 
-def _show(
-    results: Any,
-    asked: Any,
-    seed: Any,
-    quick: Any,
-    data: Any,
-    interrupted: Any,
-    say: Any,
-    *,
-    json_file: Any,
-    html_file: Any,
-    markdown_file: Any,
-    badge_file: Any,
-    errata_folder: Any,
-) -> int:
+def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callable[[str], object]) -> int:
     """Show and write the ledger; return the exit code."""
-    from ..claims import exit_code, ledger, list_claims, resolution
+    from ..claims import exit_code, find_claim, ledger, list_claims, resolution
+    from ..claims.records import write_records
     from ..claims.several_results import unclaimed
+    from ..claims.verification import judged
     from .claim_citation import markdown_of, origin, record_of
+    from .errata_page import errata
+    from .ledger_badge import badge
+    from .ledger_page import page
 
-    made = origin()
+    def write(what: str, path: str | None, text: Callable[[], str], when: object = True) -> None:
+        if path is not None and when:
+            write_whole(Path(path), text())
+            say(f"{what}: {path}")
+
+    known, made, interrupted = list_claims(), origin(), how["interrupted"]
+    if to.record_file is not None:
+        write_records(to.record_file, records, known)
+        say(f"record: {to.record_file}")
+    results = [judged(find_claim(record.id), record) for record in records]
     if results:
         say(str(ledger(results)))
     for result in results:
@@ -201,68 +199,27 @@ def _show(
             say(f"\n{result}\n")
     seconds = sum(result.seconds for result in results)
     tail = ", interrupted" if interrupted else ""
-    say(f"{len(results)} of {len(asked)} claims in {seconds:.1f} s of work, seed {seed}{tail}")
+    say(f"{len(results)} of {asked} claims in {seconds:.1f} s of work, seed {how['seed']}{tail}")
     if results:
         say(resolution(results))
-    if len(results) >= len(list_claims()):
+    if len(results) >= len(known):
         say(f"no claim is about {len(unclaimed(results))} formulas")
-    if data is not None:
-        say(f"claims about data: on {data}")
+    if how["data"] is not None:
+        say(f"claims about data: on {how['data']}")
     code = exit_code(results)
-    if json_file is not None:
-        content = {
-            "seed": seed,
-            "quick": quick,
-            "data": data,
-            "versions": versions(),
-            **made._asdict(),
-            "interrupted": interrupted,
-            "exit_code": code,
-            "not_claimed": unclaimed(results),
-            "results": [record_of(result, made) for result in results],
-        }
-        write_whole(Path(json_file), json.dumps(content, indent=1, allow_nan=False) + "\n")
-        say(f"ledger: {json_file}")
-    if html_file is not None and results:
-        from .ledger_page import page
 
-        facts: dict[str, Any] = dict(seed=seed, quick=quick, versions=versions(), known=len(list_claims()), made=made)
-        write_whole(Path(html_file), page(results, interrupted=interrupted, **facts))
-        say(f"page: {html_file}")
-    if markdown_file is not None and results:
-        write_whole(Path(markdown_file), "\n".join(markdown_of(result, made) for result in results))
-        say(f"Markdown: {markdown_file}")
-    if badge_file is not None and not interrupted:
-        from .ledger_badge import badge
+    def content() -> str:
+        facts = {**how, "versions": versions(), **made._asdict(), "exit_code": code, "not_claimed": unclaimed(results)}
+        facts["results"] = [record_of(result, made) for result in results]
+        return json.dumps(facts, indent=1, allow_nan=False) + "\n"
 
-        write_whole(Path(badge_file), badge(results))
-        say(f"badge: {badge_file}")
-    if errata_folder is not None and not interrupted:
-        from .errata_page import errata
-
+    facts = {name: how[name] for name in ("seed", "quick", "interrupted")}
+    write("ledger", to.json_file, content)
+    html = partial(page, results, versions=versions(), known=len(known), made=made, **facts)
+    write("page", to.html_file, html, results)
+    write("Markdown", to.markdown_file, lambda: "\n".join(markdown_of(one, made) for one in results), results)
+    write("badge", to.badge_file, lambda: badge(results), not interrupted)
+    if to.errata_folder is not None and not interrupted:
         for name, text in errata({result.id: result for result in results}).items():
-            path = os.path.join(errata_folder, name)
-            write_whole(Path(path), text)
-            say(f"errata: {path}")
+            write("errata", os.path.join(to.errata_folder, name), partial(str, text))
     return 130 if interrupted else code
-
-
-class Rows:
-    """A line for each claim as it is verified, with the time that is left at this speed."""
-
-    def __init__(self, total: int, say: Callable[[str], object]) -> None:
-        self.total, self.say, self.begin, self.done = total, say, time.perf_counter(), 0
-        say(f"{total} claims; each is shown when it is verified, with the time that is left at this speed")
-
-    def show(self, result: Any) -> None:
-        """Show one line."""
-        self.done += 1
-        spent = time.perf_counter() - self.begin
-        left = spent / self.done * (self.total - self.done)
-        rest = f"{left:.0f} s" if left < 100 else f"{left / 60:.0f} min"
-        flag = "" if result.ok else "  (!)"
-        self.say(
-            f"{self.done:>{len(str(self.total))}}/{self.total}  {result.id:<32} {result.verdict:<12} "
-            f"measured {result.measured:<10.4g} predicted {result.predicted:<10.4g} {result.seconds:6.2f} s, "
-            f"{rest} left{flag}"
-        )

@@ -32,6 +32,14 @@ ALIASES = {
 }
 
 
+CLIENTS = "FedAvg FedProx SCAFFOLD"  # methods whose feedback and server are written as arguments
+SERVERS = "Momentum Majority Projected OuterStep Adam LAMB"
+# The servers that look at the message of each worker, and the one that an attack comes before.
+ROBUST = "Median TrimmedMean GeometricMedian Krum MultiKrum NNM Bucketing CenteredClipping Attacked"
+ATTACKS = "ALIE InnerProduct Mimic OneSided Scaling SignFlip"
+SETTINGS = "Packed Elias RANS FixedTime Pareto ShiftedExponential"  # codes, and laws of the workers' times
+
+
 class Written(NamedTuple):
     """What a written method has: a compressor, and the fields of the method that its other parts set.
 
@@ -104,10 +112,8 @@ def written_method(name: str, d: int, k: int) -> Written:
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
         parts.insert(0, tree.right)
         tree = tree.left
-    from ..methods import Mean
-
     compressors, rules, servers = _compressors(), _rules(), _servers()
-    inner = compressors | rules | servers if _name_of(tree, name) in _clients() else compressors
+    inner = compressors | rules | servers if _name_of(tree, name) in _named(CLIENTS) else compressors
     made = _make(tree, name, compressors | _methods(), inner, d, k)
     if hasattr(made, "round"):
         require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
@@ -124,9 +130,9 @@ def written_method(name: str, d: int, k: int) -> Written:
             continue
         field = "server" if _name_of(part, name) in servers else "feedback"
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)
-        within = compressors if field == "feedback" else compressors | servers | _attacks() | {"mean": Mean}
+        within = compressors if field == "feedback" else compressors | servers | _named(f"{ATTACKS} Mean")
         fields[field] = _make(part, name, rules | servers, within, d, k)
-        if _name_of(part, name) in _robust():
+        if _name_of(part, name) in _named(ROBUST):
             fields["exchange"] = "gather"  # a sum of messages shows none of them
     return Written(made, fields)
 
@@ -154,15 +160,6 @@ def _local_steps(part: ast.expr, whole: str) -> int:
     return int(number)  # type: ignore[arg-type]
 
 
-def _settings() -> dict[str, type]:
-    """What else is written as an argument: codes, and laws of the workers' times."""
-    from ..compressors import RANS, Elias, Packed
-    from ..methods import FixedTime, Pareto, ShiftedExponential
-
-    made = (Packed, Elias, RANS, FixedTime, Pareto, ShiftedExponential)
-    return {cls.__name__.lower(): cls for cls in made}
-
-
 def class_names() -> list[str]:
     """What a written method begins with."""
     return sorted({*_compressors(), *_methods(), *ALIASES})
@@ -180,52 +177,24 @@ def _methods() -> dict[str, type]:
 
     known = (getattr(methods, name) for name in methods.__all__)
     complete = (cls for cls in known if hasattr(cls, "round") and not {"graph", "feedback"} & set(cls._fields))
-    return {cls.__name__.lower(): cls for cls in complete} | _clients()
-
-
-def _clients() -> dict[str, type]:
-    """The methods of clients, whose feedback and server are written as arguments."""
-    from ..methods import SCAFFOLD, FedAvg, FedProx
-
-    return {cls.__name__.lower(): cls for cls in (FedAvg, FedProx, SCAFFOLD)}
+    return {cls.__name__.lower(): cls for cls in complete} | _named(CLIENTS)
 
 
 def _rules() -> dict[str, type]:
     from .. import methods
 
-    rules = (getattr(methods, name) for name in methods.__all__ if name.endswith("Feedback"))
-    return {cls.__name__.lower(): cls for cls in rules}
+    return _named(" ".join(name for name in methods.__all__ if name.endswith("Feedback")))
 
 
 def _servers() -> dict[str, type]:
-    from ..methods import LAMB, Adam, Majority, Momentum, OuterStep, Projected
-
-    known = {cls.__name__.lower(): cls for cls in (Momentum, Majority, Projected, OuterStep, Adam, LAMB)}
-    return known | _robust()
+    return _named(f"{SERVERS} {ROBUST}")
 
 
-def _robust() -> dict[str, type]:
-    """The servers that look at the message of each worker, and the one that an attack comes before."""
-    from ..methods import (
-        NNM,
-        Attacked,
-        Bucketing,
-        CenteredClipping,
-        GeometricMedian,
-        Krum,
-        Median,
-        MultiKrum,
-        TrimmedMean,
-    )
+def _named(names: str) -> dict[str, type]:
+    """The classes with these names."""
+    from .. import compressors, methods
 
-    rules = (Median, TrimmedMean, GeometricMedian, Krum, MultiKrum, NNM, Bucketing, CenteredClipping, Attacked)
-    return {cls.__name__.lower(): cls for cls in rules}
-
-
-def _attacks() -> dict[str, type]:
-    from ..methods import ALIE, InnerProduct, Mimic, OneSided, Scaling, SignFlip
-
-    return {cls.__name__.lower(): cls for cls in (ALIE, InnerProduct, Mimic, OneSided, Scaling, SignFlip)}
+    return {name.lower(): getattr(methods, name, None) or getattr(compressors, name) for name in names.split()}
 
 
 def _name_of(node: ast.expr, whole: str) -> str:
@@ -282,7 +251,7 @@ def _value(node: ast.expr, told: str, kind: str | None, whole: str, inner: dict[
         return node.id  # such as by_label
     is_number = first in ("int", "float", "bool")
     if isinstance(node, (ast.Name, ast.Call)) and not is_number:
-        return _make(node, whole, inner | _settings(), inner, d, k)
+        return _make(node, whole, inner | _named(SETTINGS), inner, d, k)
     try:
         return ast.literal_eval(node)
     except (ValueError, MemoryError, RecursionError):

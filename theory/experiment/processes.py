@@ -1,54 +1,20 @@
-"""A process pool: each process takes the next item when it is done, and is replaced after some items."""
+"""Work for several processes, each of which takes the next item when it is done."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-LIFE = 16  # items per process: Numba's memory for loaded code accumulates
 
-
-def _serve(pipe: Any, function: Any) -> None:
-    """The loop of a process: receive an item, return the result of the function."""
+def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles the signal and ends this process
-    while True:
-        try:
-            item = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer = (True, function(item))
-        except Exception as error:
-            answer = (False, error)
-        pipe.send(answer)
 
 
-class _Process:
-    """One process, the pipe to it, the index of its current item, and the number of items so far."""
-
-    def __init__(self, function):
-        context = multiprocessing.get_context("spawn")  # a forked process would lack the threads
-        self.pipe, there = context.Pipe()
-        self.process = context.Process(target=_serve, args=(there, function), daemon=True)
-        self.process.start()
-        there.close()
-        self.number, self.had = -1, 0
-
-    def give(self, number: int, item: Any) -> None:
-        self.number, self.had = number, self.had + 1
-        self.pipe.send(item)
-
-    def end(self, wait: bool = False) -> None:
-        self.pipe.close()
-        if not wait:
-            self.process.terminate()
-        self.process.join()
-
-
-def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) -> Iterator[tuple[int, Any]]:
+def each(function: Callable, items: Sequence, processes: int) -> Iterator[tuple[int, Any]]:
     """Apply a function to every item, in several processes, starting in this order.
 
     Parameters
@@ -57,8 +23,6 @@ def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) 
         A function of one item; it and the items must be picklable.
     items : sequence
     processes : int
-    life : int
-        Items after which a process is replaced by a new one.
 
     Yields
     ------
@@ -70,33 +34,20 @@ def each(function: Callable, items: Sequence, processes: int, life: int = LIFE) 
     RuntimeError
         If a process was killed.  Errors raised by the function are raised here.
     """
-    todo = list(enumerate(items))[::-1]
-    crew = [_Process(function) for _ in range(min(processes, len(todo)))]
+    spawn = multiprocessing.get_context("spawn")  # a forked process would lack the threads
+    before = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(min(processes, len(items)) or 1, spawn, _leave_interrupts)
+    tasks = {pool.submit(function, item): number for number, item in enumerate(items)}
+    todo = dict(enumerate(items))
     try:
-        for member in crew:
-            member.give(*todo.pop())
-        busy: dict[Any, _Process] = {member.pipe: member for member in crew}
-        while busy:
-            for pipe in wait(list(busy)):
-                member = busy.pop(pipe)
-                try:
-                    good, found = member.pipe.recv()
-                except (EOFError, ConnectionError):
-                    member.process.join()
-                    raise RuntimeError(
-                        f"the process that had {items[member.number]!r} was ended from outside (exit "
-                        f"code {member.process.exitcode}): too little memory?"
-                    ) from None
-                if not good:
-                    raise found
-                number = member.number
-                if todo:
-                    if member.had >= life:
-                        member.end(wait=True)
-                        crew[crew.index(member)] = member = _Process(function)
-                    member.give(*todo.pop())
-                    busy[member.pipe] = member
-                yield number, found
+        for task in as_completed(tasks):
+            found = task.result()
+            del todo[tasks[task]]
+            yield tasks[task], found
+    except BrokenProcessPool:
+        first = list(todo.values())[:processes]
+        raise RuntimeError(f"a process was ended from outside, at one of {first}: too little memory?") from None
     finally:
-        for member in crew:
-            member.end()
+        for child in set(multiprocessing.active_children()) - set(before):
+            child.terminate()
+        pool.shutdown(cancel_futures=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 
+import numpy as np
+
+from ..measure.crossings import common_goal, reached
 from ..plots.text import bits, factor, number, seconds, text_table
 from ..reporting.terminal import line_width
-from .accuracy_table import goal_table
 from .configuration import AXES
 from .drawing import describe
-from .records import Record
+from .records import Record, repetitions
 from .theorems import Constants
 from .variance_table import variance_text
 
@@ -71,3 +74,47 @@ def report(record: Record) -> str:
     for more in (goal_table(record), variance_text(record)):
         lines += ["", more] if more else []
     return "\n".join(lines)
+
+
+def goal_table(record: Record) -> str:
+    """Bits and seconds to one accuracy, means over repetitions, as a table; empty if no method succeeded.
+
+    Parameters
+    ----------
+    record : Record
+
+    Returns
+    -------
+    str
+    """
+    constants, groups = Constants(**record.experiment["constants"]), repetitions(record)
+    ends = []
+    for labels in groups.values():
+        runs = [record.results[label] for label in labels]
+        if all(run["success"] and run["gap"] is not None for run in runs):
+            ends.append(max(run["gap"] for run in runs))
+    if not ends:
+        return ""
+    goal, rows = common_goal(ends), []
+    for labels in groups.values():
+        histories = [record.histories[label] for label in labels]
+        gaps = [history["f"] - constants.lower for history in histories]
+        found = {}
+        for column in ("payload_bits_up", "seconds"):
+            places = (history[column] - history[column][0] for history in histories)
+            found[column] = float(np.mean([reached(at, gap, goal) for at, gap in zip(places, gaps, strict=True)]))
+        total = float(np.mean([history["seconds"][-1] for history in histories]))
+        up, spent = found["payload_bits_up"], found["seconds"]
+        rows.append(
+            [
+                record.results[labels[0]]["title"],
+                bits(up) if math.isfinite(up) else "-",
+                seconds(spent) if math.isfinite(spent) else "-",
+                seconds(total),
+            ]
+        )
+    near, times = f"to {number(goal)}", max(map(len, groups.values()))
+    head = (("", "bits", "seconds", "seconds"), ("method", near, near, "in all"))
+    drawn = f", means over {times} runs with different seeds" if times > 1 else ""
+    said = f"until f - f* = {number(goal)}, which three quarters of them reach: bits of a worker, and seconds{drawn}"
+    return "\n".join([text_table(head, rows), *textwrap.wrap(said, line_width(), subsequent_indent="    ")])

@@ -13,7 +13,9 @@ not.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -34,19 +36,18 @@ LONGEST_LINE = 2**24  # bytes; longer ones are nobody's record
 TITLES = {"payload_bits_up": "bits_up", "payload_bits_down": "bits_down"}  # aliases, as in a result's history
 
 
-def _plain(value):
-    """The value in JSON types; numbers that are not finite become None."""
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts for JSON; what is not finite is null, and what is none of these is its text."""
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return {str(name): plain(part) for name, part in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return [plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
 
 
 def file_name(label: str) -> str:
@@ -70,24 +71,18 @@ class Recorder:
         root = Path(root)
         root.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-        for attempt in range(1, 1000):
-            final = root / (f"{stamp}-{name}" + (f"-{attempt}" if attempt > 1 else ""))
-            if final.exists():
-                continue
-            try:
-                (root / (final.name + UNFINISHED)).mkdir()  # atomic: of two processes, one gets the name
-            except FileExistsError:
-                continue
-            break
-        else:
-            raise RecordError(f"{root} has a thousand records of {stamp}-{name}")
-        self.final = final
-        self.folder = root / (final.name + UNFINISHED)
+        for attempt in itertools.count(1):
+            self.final = root / (f"{stamp}-{name}" + (f"-{attempt}" if attempt > 1 else ""))
+            self.folder = root / (self.final.name + UNFINISHED)
+            with contextlib.suppress(FileExistsError):
+                if not self.final.exists():
+                    self.folder.mkdir()  # atomic: of two processes, one gets the name
+                    break
         self._lines = open(self.folder / "record.jsonl", "a", encoding="utf-8")
 
     def line(self, kind: str, **values: Any) -> None:
         """Append one line."""
-        self._lines.write(json.dumps(_plain({"kind": kind} | values), allow_nan=False) + "\n")
+        self._lines.write(json.dumps(plain({"kind": kind} | values), allow_nan=False) + "\n")
 
     def flush(self) -> None:
         """Force the appended lines to disk."""
@@ -135,6 +130,14 @@ class Record:
     def arrays(self, label: str) -> dict[str, np.ndarray]:
         """The stored arrays of a run; no pickle."""
         return load_arrays(inside(self.folder, f"{file_name(label)}.npz"))
+
+
+def repetitions(record: Record) -> dict[str, list[str]]:
+    """The labels of the runs that differ in their seed alone, by the label of the first."""
+    found: dict[str, list[str]] = {}
+    for label in record.results:
+        found.setdefault(label.partition(" #")[0], []).append(label)
+    return found
 
 
 def read_record(folder: str | Path) -> Record:

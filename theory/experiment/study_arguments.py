@@ -8,7 +8,7 @@ from typing import Any
 
 from ..reporting.figure_records import hint
 from ..reporting.files import ConfigurationError, RecordError, find_toml, read_toml
-from .command_parser import PROGRAM, Parser, add_config_flag, parser_of, say
+from .command_parser import PROGRAM, Parser, add_config_flag, check_folder, parser_of, say
 from .records import read_record
 
 
@@ -86,8 +86,7 @@ def _run_studies(parser: Parser, options: Any, experiments: Any, comm: Any) -> i
     for experiment in experiments:
         if experiment.topics and not os.path.isfile(experiment.topics):
             parser.error(f"--topics: there is no file {experiment.topics}")
-    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
-        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
+    check_folder(parser, markdown=options.markdown)
     from ..cluster import abort_on_error
     from ..data import NAMES, DataError, load_data
     from .study_command import study_all
@@ -135,8 +134,7 @@ def figures(argv: list[str], comm: Any) -> int:
     from .figures import chosen, draw_figures, flagship_found, known_figures, own_records, plan_text, records_of
     from .ranks import from_root
 
-    if options.markdown and not os.path.isdir(os.path.dirname(options.markdown) or "."):
-        parser.error(f"--markdown: there is no folder {os.path.dirname(options.markdown)}")
+    check_folder(parser, markdown=options.markdown)
     try:
         figures = chosen(options.names, options.figures, options.record)
         if options.record and (len(figures) != 1 or options.fresh):

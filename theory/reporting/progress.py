@@ -12,28 +12,14 @@ BETWEEN_LINES = 4.0  # seconds; nothing that takes long is silent for more than 
 
 
 def on_terminal(stream: Any = None) -> bool:
-    """Whether ``stream`` (standard error) is a terminal, also behind an MPI launcher.
+    """Whether ``stream`` (standard error) is a terminal; ``THEORY_PROGRESS=0`` or ``=1`` overrides the check.
 
-    A launcher gives its ranks pipes, so that rank 0 never has a terminal. If ``/proc`` exists, the launcher's standard
-    error is checked instead.  ``THEORY_PROGRESS=0`` or ``=1`` overrides the check.
+    A launcher gives its ranks pipes, so that no rank has a terminal: with ``THEORY_PROGRESS=1`` there is a bar.
     """
     decided = os.environ.get("THEORY_PROGRESS")
     if decided in ("0", "1"):
         return decided == "1"
-    stream = sys.stderr if stream is None else stream
-    if stream.isatty():
-        return True
-    process = os.getpid()
-    for _ in range(4):  # this process, the launcher's proxy, the launcher
-        try:
-            with open(f"/proc/{process}/stat") as file:
-                name, _, rest = file.read().partition("(")[2].rpartition(")")
-            if name.startswith(("mpirun", "mpiexec", "orterun", "prterun", "srun")):
-                return os.path.realpath(f"/proc/{process}/fd/2").startswith(("/dev/pts/", "/dev/tty"))
-            process = int(rest.split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
-    return False
+    return (sys.stderr if stream is None else stream).isatty()
 
 
 def silenced() -> bool:

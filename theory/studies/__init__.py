@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..reporting.files import ConfigurationError, write_whole
 from ..reporting.json_values import to_json
-from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, report_of, takes
+from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, takes
 from .shared.report import Study, as_markdown, as_text, checked, drawn, put_between_marks
 
 FIRST = "# Studies\n"  # a page that does not exist yet
@@ -74,7 +74,7 @@ def report(study: str, found: dict, name: str | None = None) -> Study:
     ConfigurationError
         If the values are not those that ``report`` takes, or a table or a trial cannot be shown.
     """
-    make = report_of(study)
+    make = module_of(study).report
     signature = inspect.signature(make)
     try:
         signature.bind(**found)

@@ -26,11 +26,10 @@ from ..methods.graphs import Ring, Torus, mixing
 from ..methods.long_steps import LongStepWarning
 from ..methods.schedules import Constant
 from ..plots.text import number
-from ..problems import lipschitz, logistic, solve, value
+from ..problems import gradient_variance, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .shared.conef_training import most_frequent
-from .shared.logistic_rows import mean_gradient, row_slopes, squared_norms
-from .shared.panels import band, canvas, looks
+from .shared.panels import band, canvas, legend_below, looks
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import OURS, Study, Table
 from .shared.step_search import best_step
@@ -232,8 +231,7 @@ def steps_of(problem, workers: int, options: Options) -> list[float]:
     for losses that need not be convex, sqrt(N/(T + 1)).
     """
     L, T = lipschitz(problem), options.rounds
-    slopes = row_slopes(problem, np.zeros(problem.d))
-    variance = (squared_norms(problem, slopes).mean() - np.square(mean_gradient(problem, slopes)).sum()) / options.batch
+    variance = gradient_variance(problem, np.zeros(problem.d)) / options.batch
     dpsgd = L / (2.0 * L + math.sqrt(variance * T / workers))
     return sorted({*MULTIPLES, dpsgd, L * math.sqrt(workers / (T + 1.0))})
 
@@ -566,7 +564,7 @@ def draw(curves, rows, sizes):
             panels[1].set(xlabel="payload received by a worker, Mbit", xscale="log")
             panels[2].set(xlabel="rounds", yscale="log", ylabel="mean square distance")
             panels[2].set_ylim(top=10.0 * top)
-        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        legend_below(figure, grid[0, 0])
     return figure
 
 

@@ -51,12 +51,12 @@ from ..methods.constants_of_workers import worker_constants
 from ..methods.long_steps import LongStepWarning
 from ..methods.schedules import Constant
 from ..plots.text import bits, number
-from ..problems import lipschitz, logistic, solve, two_layer, value
+from ..problems import gradient, lipschitz, logistic, solve, two_layer, value
+from ..problems.row_blocks import part_of_rows
 from ..reporting.progress import track
 from .shared import networks
 from .shared.conef_training import most_frequent
 from .shared.entry_keys import slug
-from .shared.logistic_rows import mean_gradient, row_slopes
 from .shared.panels import canvas, legend_below
 from .shared.problems import digits, topics_file
 from .shared.report import OURS, Study, Table, line
@@ -306,12 +306,12 @@ def measure(problem, best, order: str, workers: int, options: Options, seed: int
 def shards_of(problem, x, order: str, workers: int) -> Shards:
     """How the workers' functions differ."""
     f = worker_constants(EF21(TopK(1), Constant(1.0), shards="contiguous"), problem, workers)
-    parts = np.split(np.arange(problem.n), workers)
+    size = problem.n // workers
+    parts = [part_of_rows(problem, first, first + size) for first in range(0, problem.n, size)]
     apart: list[float] = []
     first = 1.0
     for point in (np.zeros(problem.d), x):
-        slopes = row_slopes(problem, point)
-        means = np.array([mean_gradient(problem, slopes, part) for part in parts])
+        means = np.array([gradient(part, point) for part in parts])
         mean = means.mean(axis=0)
         first = first if apart else float(mean @ mean)  # at 0 the l2 term adds nothing
         apart.append(float(np.square(means - mean).sum(axis=1).mean()) / first)

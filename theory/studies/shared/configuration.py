@@ -125,15 +125,6 @@ def module_of(study: str):
     return importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
 
 
-def report_of(study: str):
-    """The function ``report`` of a study: of its module, or of the one with the same name in ``reports``."""
-    module = module_of(study)
-    return (
-        getattr(module, "report", None)
-        or importlib.import_module(f"theory.studies.reports.{module.__name__.rpartition('.')[2]}").report
-    )
-
-
 def takes(study: str) -> list[str]:
     """What a study's ``collect`` takes of ``TAKES``.
 

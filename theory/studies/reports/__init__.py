@@ -1,1 +1,0 @@
-"""Tables, statements and figures of studies with long reports."""
