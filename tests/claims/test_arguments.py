@@ -133,7 +133,10 @@ def symbolic(formula: str, id: str) -> set[str]:
     with watched_calls(seen):
         assert check(proof).proved
     with watched_calls(lambda name, _, __, value: scaled(value, Fraction(4, 5)) if name == formula else value):
-        return set() if check(proof).proved else found
+        try:
+            return set() if check(proof).proved else found
+        except AttributeError:  # a root that is not rational any more, in a sum
+            return found
 
 
 def others(formula: str) -> Iterator[str]:

@@ -24,6 +24,17 @@ def gaps(step_sizes, diagonal, variance, gap):
     return bounds.quadratic_moments_exact(step_sizes, diagonal=h, variance=variance, start=start) @ h / 2.0
 
 
+def biased(step_sizes, lipschitz, noise, gap, first, second):
+    """The same on L x^2/2 where E g = ``first`` L x and E g^2 = noise + ``second`` (L x)^2."""
+    found = [gap]
+    for step in step_sizes * lipschitz:
+        found.append((1.0 - 2.0 * first * step + second * step**2) * found[-1] + step**2 * noise / lipschitz / 2.0)
+    return np.array(found)
+
+
+BIASED = ((0.5, 0.4), (1.5, 4.0))  # their mu and M_G
+
+
 @claim(
     "bottou.constant-step",
     of=bounds.bottou_constant_step,
@@ -37,6 +48,11 @@ def _(context):
     for T in (40, 2):
         bound = bounds.bottou_constant_step(T, mu=MU, lipschitz=MU, step=alpha, noise=SIGMA2, gap=MU / 2.0 * 3.0)
         yield equality(f"E f(x_T) - f*, L = c, alpha L=0.3, T={T}", MU / 2.0 * found[T], bound)
+    for first, second in BIASED:
+        known = {"mu": 2.0, "lipschitz": 2.0, "step": 0.15 * first / second, "noise": 3.0, "gap": 0.7}
+        law = biased(np.full(5, known["step"]), 2.0, 3.0, 0.7, first, second)
+        bound = bounds.bottou_constant_step(5, **known, first=first, second=second)
+        yield identity(f"E f(x_5) - f*, E g={first:g} grad f, M_G={second:g}", law[5], bound)
     law = gaps(np.full(100, 0.1), [1.0, 4.0], [0.5, 0.5], 2.0)
     way = [bounds.bottou_constant_step(t, mu=1.0, lipschitz=4.0, step=0.1, noise=1.0, gap=2.0) for t in range(101)]
     yield upper("largest ratio over T <= 100, L/c=4, alpha L=0.4", float(np.max(law / way)), 1.0)
@@ -55,6 +71,11 @@ def _(context):
         bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
         yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
         yield upper("largest ratio on the way", float(np.max(law / bound)), 1.0)
+    for first, second in BIASED:
+        known = {"mu": 2.0, "lipschitz": 2.0, "step": 0.5 * first / second, "noise": 1.0, "gap": 1.0, "form": "paper"}
+        law = biased(np.full(400, context.subject * known["step"]), 2.0, 1.0, 1.0, first, second)
+        bound = bounds.bottou_constant_step(400, **known, first=first, second=second)
+        yield upper(f"E f(x_T) - f*, alpha L M_G/mu=1, T=400, E g={first:g} grad f", law[400], bound)
 
 
 @claim(
@@ -79,6 +100,15 @@ def _(context):
         label = f"L/c={h:g}, beta c={beta:g}, the noise where the curvature is {diagonal[int(np.argmax(variance))]:g}"
         yield upper(f"E f(x_T) - f*, T={T}, {label}", law[T], bound[-1])
         yield upper("largest ratio on the way", float(np.max(law[at] / bound)), 1.0)
+    for first in (0.5, 1.5):
+        second = first**2
+        beta, shift = (
+            5.0 * one for one in bounds.bottou_decreasing_step_plan(mu=1, lipschitz=1, first=first, second=second)
+        )
+        law = biased(np.array([context.subject * beta / shift]), 1.0, 1.0, 0.2, first, second)
+        known = {"mu": 1.0, "lipschitz": 1.0, "noise": 1.0, "gap": 0.2, "beta": beta, "shift": shift}
+        bound = bounds.bottou_decreasing_step(1, **known, first=first, second=second)
+        yield upper(f"E f(x_1) - f*, beta c mu=10, E g={first:g} grad f", law[1], bound)
     plan = bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=2.0)
     best = min(np.linspace(1.1, 4.0, 291), key=lambda beta: beta**2 / (beta - 1.0))
     yield identity("the best beta c, by search", float(best), plan[0], tolerance=1e-9)
@@ -115,6 +145,12 @@ def _(context):
         label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={alpha * L:g}"
         yield identity(label, measured + left, bounds.bottou_nonconvex(T, **known))
         yield upper("mean ||grad f||^2, as printed", measured, bounds.bottou_nonconvex(T, **known, form="paper"))
+    for first, second in BIASED:
+        known = {"lipschitz": L, "step": 0.3 * first / second, "noise": 1.0, "gap": 0.7}
+        law = biased(np.full(T, known["step"]), L, 1.0, 0.7, first, second)
+        left = law[T] / (T * known["step"] * (first - known["step"] * L * second / 2.0))
+        bound = bounds.bottou_nonconvex(T, **known, first=first, second=second)
+        yield identity(f"the same, E g={first:g} grad f, M_G={second:g}", 2.0 * L * law[:T].mean() + left, bound)
     found = wavy(context, 0.05, 500, context.samples(1000, 400))
     bound = bounds.bottou_nonconvex(500, lipschitz=8.0, step=0.05, noise=1.0, gap=9.0 + 3.0 * math.sin(3.0) ** 2)
     yield upper("x^2 + 3 sin^2 x, alpha L=0.4, T=500", found, bound)
@@ -138,6 +174,11 @@ def _(context):
         law = gaps(np.full(4000, step), [L], variance, 1.0)
         return law[-1], 2.0 * size / math.log((law[0] - law[-1]) / (law[2] - law[-1]))
 
+    for first, second in BIASED:
+        known = {"mu": L, "lipschitz": L, "step": 0.5 * first / second / L, "noise": 3.0}
+        floor = biased(np.full(4000, known["step"]), L, 3.0, 1.0, first, second)[-1]
+        predicted = bounds.bottou_constant_step_floor(**known, first=first, second=second)
+        yield identity(f"floor, E g={first:g} grad f, M_G={second:g}", floor, predicted, tolerance=1e-9)
     for alpha, m in ((1.0, 8), (0.25, 2)):
         both = ((alpha, 1.0 / m, m), (alpha / m, 1.0, 1))
         taken = zip(context.subject(alpha, m), (m, 1), strict=True)
