@@ -65,17 +65,18 @@ def _(context):
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
 )
 def _(context):
-    for share, T in ((1.0, 400), (0.5, 400), (0.05, 400), (0.05, 2)):
-        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=share / 2.0, noise=1.0, gap=1.0, form="paper")
-        law = gaps(np.full(T, context.subject * share / 2.0), [2.0], 1.0, 1.0)
-        bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
-        yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
+    for share, T, first, second in (
+        (1.0, 400, 1, 1),
+        (0.5, 400, 1, 1),
+        (0.05, 2, 1, 1),
+        *((1.0, 9, *b) for b in BIASED),
+    ):
+        step = share / 2.0 * first / second
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=step, noise=1.0, gap=1.0, form="paper")
+        law = biased(np.full(T, context.subject * step), 2.0, 1.0, 1.0, first, second)
+        bound = [bounds.bottou_constant_step(t, **known, first=first, second=second) for t in range(T + 1)]
+        yield upper(f"E f(x_T) - f*, alpha L={share:g} mu/M_G, mu={first:g}, M_G={second:g}, T={T}", law[T], bound[T])
         yield upper("largest ratio on the way", float(np.max(law / bound)), 1.0)
-    for first, second in BIASED:
-        known = {"mu": 2.0, "lipschitz": 2.0, "step": 0.5 * first / second, "noise": 1.0, "gap": 1.0, "form": "paper"}
-        law = biased(np.full(400, context.subject * known["step"]), 2.0, 1.0, 1.0, first, second)
-        bound = bounds.bottou_constant_step(400, **known, first=first, second=second)
-        yield upper(f"E f(x_T) - f*, alpha L M_G/mu=1, T=400, E g={first:g} grad f", law[400], bound)
 
 
 @claim(
@@ -101,13 +102,10 @@ def _(context):
         yield upper(f"E f(x_T) - f*, T={T}, {label}", law[T], bound[-1])
         yield upper("largest ratio on the way", float(np.max(law[at] / bound)), 1.0)
     for first in (0.5, 1.5):
-        second = first**2
-        beta, shift = (
-            5.0 * one for one in bounds.bottou_decreasing_step_plan(mu=1, lipschitz=1, first=first, second=second)
-        )
-        law = biased(np.array([context.subject * beta / shift]), 1.0, 1.0, 0.2, first, second)
-        known = {"mu": 1.0, "lipschitz": 1.0, "noise": 1.0, "gap": 0.2, "beta": beta, "shift": shift}
-        bound = bounds.bottou_decreasing_step(1, **known, first=first, second=second)
+        known = {"mu": 1.0, "lipschitz": 1.0, "first": first, "second": first**2}
+        beta, shift = (5.0 * one for one in bounds.bottou_decreasing_step_plan(**known))
+        law = biased(np.array([context.subject * beta / shift]), 1.0, 1.0, 0.2, first, first**2)
+        bound = bounds.bottou_decreasing_step(1, **known, noise=1.0, gap=0.2, beta=beta, shift=shift)
         yield upper(f"E f(x_1) - f*, beta c mu=10, E g={first:g} grad f", law[1], bound)
     plan = bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=2.0)
     best = min(np.linspace(1.1, 4.0, 291), key=lambda beta: beta**2 / (beta - 1.0))
@@ -136,21 +134,15 @@ def wavy(context, step, steps, replicas):
 )
 def _(context):
     L, T = 2.0, 50
-    for alpha in (0.4 / L, 1.0 / L):
-        sizes = np.full(T, context.subject * alpha)
-        moments = bounds.quadratic_moments_exact(sizes, diagonal=[L], variance=1.0, start=1.0)
-        left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
-        measured = float(L**2 * moments[:T].mean())
-        known: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
-        label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={alpha * L:g}"
+    for share, first, second in ((0.4, 1.0, 1.0), (1.0, 1.0, 1.0), *((0.6, *b) for b in BIASED)):
+        alpha = share * first / second / L
+        law = biased(np.full(T, context.subject * alpha), L, 1.0, 0.7, first, second)
+        left = law[T] / (T * alpha * (first - alpha * L * second / 2.0))
+        measured = 2.0 * L * float(law[:T].mean())
+        known: dict[str, Any] = dict(lipschitz=L, step=alpha, noise=1.0, gap=0.7, first=first, second=second)
+        label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g} mu/M_G, mu={first:g}"
         yield identity(label, measured + left, bounds.bottou_nonconvex(T, **known))
         yield upper("mean ||grad f||^2, as printed", measured, bounds.bottou_nonconvex(T, **known, form="paper"))
-    for first, second in BIASED:
-        known = {"lipschitz": L, "step": 0.3 * first / second, "noise": 1.0, "gap": 0.7}
-        law = biased(np.full(T, known["step"]), L, 1.0, 0.7, first, second)
-        left = law[T] / (T * known["step"] * (first - known["step"] * L * second / 2.0))
-        bound = bounds.bottou_nonconvex(T, **known, first=first, second=second)
-        yield identity(f"the same, E g={first:g} grad f, M_G={second:g}", 2.0 * L * law[:T].mean() + left, bound)
     found = wavy(context, 0.05, 500, context.samples(1000, 400))
     bound = bounds.bottou_nonconvex(500, lipschitz=8.0, step=0.05, noise=1.0, gap=9.0 + 3.0 * math.sin(3.0) ** 2)
     yield upper("x^2 + 3 sin^2 x, alpha L=0.4, T=500", found, bound)
@@ -174,11 +166,6 @@ def _(context):
         law = gaps(np.full(4000, step), [L], variance, 1.0)
         return law[-1], 2.0 * size / math.log((law[0] - law[-1]) / (law[2] - law[-1]))
 
-    for first, second in BIASED:
-        known = {"mu": L, "lipschitz": L, "step": 0.5 * first / second / L, "noise": 3.0}
-        floor = biased(np.full(4000, known["step"]), L, 3.0, 1.0, first, second)[-1]
-        predicted = bounds.bottou_constant_step_floor(**known, first=first, second=second)
-        yield identity(f"floor, E g={first:g} grad f, M_G={second:g}", floor, predicted, tolerance=1e-9)
     for alpha, m in ((1.0, 8), (0.25, 2)):
         both = ((alpha, 1.0 / m, m), (alpha / m, 1.0, 1))
         taken = zip(context.subject(alpha, m), (m, 1), strict=True)

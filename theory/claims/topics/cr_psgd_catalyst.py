@@ -174,9 +174,8 @@ def _(context):
 def _(context):
     d = 400
     for made, start, L, noise, workers, samples in (
-        (quadratic, 0.2, 1.0, 60.0, 2, 32),
-        (quadratic, 0.2, 2.0, 120.0, 4, 64),
-        (quadratic, 0.3, 0.5, 80.0, 4, 64),
+        (quadratic, 0.4, 0.5, 60.0, 2, 32),
+        (quadratic, 0.3, 2.0, 120.0, 4, 64),
         (saturating_quadratic, STEEP, 1.0, 60.0, 2, 32),
     ):
         outer, inner = bounds.catalyst_budget(samples, workers)

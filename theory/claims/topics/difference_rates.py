@@ -159,10 +159,7 @@ def _(context):
     mutants={"steps of five times the length": 5.0},
 )
 def _(context):
-    for workers, noise in (
-        (1, 1.0),
-        (4, 2.25),
-    ):  # neither compression nor momentum: x is the mean of the last gradients' noise
+    for workers, noise in ((1, 1.0), (4, 2.25)):  # neither compression nor momentum: x is the mean of the last noise
         method, replicas = (
             EF21SGDM(Identity(), unchanging(context.subject), momentum=1.0),
             context.samples(40_000, 20_000),
@@ -264,10 +261,8 @@ def _(context):
 
 def left_by_random(v, k: int, lam: float, unbiased: bool = True) -> float:
     """The error of the factor times random-k, whose mean is k/d of v if it is biased."""
-    kept = k / v.size
-    if unbiased:
-        return bounds.ef_bv_error(lam, omega=1.0 / kept - 1.0)
-    return bounds.ef_bv_error(lam, omega=kept * (1.0 - kept), bias=1.0 - kept)
+    p = k / v.size
+    return bounds.ef_bv_error(lam, omega=1.0 / p - 1.0 if unbiased else p - p**2, bias=0.0 if unbiased else 1.0 - p)
 
 
 compressor_law(
