@@ -1,7 +1,8 @@
 """Every numeric argument of a claimed formula has two values, neither 0 nor 1, in claims that would notice them.
 
 A value is noticed if a claim does not hold any more once the formula is multiplied by 0.8, or by 1.25, in the calls
-that have this value.  A proof notices all values of an argument that is a symbol in it.
+that have this value.  A proof notices all values of an argument that is a symbol in it.  Where all claims about a
+formula say that a wrong factor would pass, its arguments still take two values.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def claimed() -> dict[str, list[str]]:
     """The ids of the claims about each formula, but for those that are refuted as expected."""
     found: dict[str, list[str]] = {}
     for claim in map(find_claim, list_claims()):
-        if claim.formula and not claim.refuted and hasattr(bounds, claim.formula):
+        if claim.id in RECORDS and not claim.refuted and claim.formula in bounds.__all__:
             found.setdefault(claim.formula, []).append(claim.id)
     return found
 
@@ -69,11 +70,10 @@ def scaled(value, factor):
 
 
 def holds(id: str, effort: int) -> bool:
+    """Whether a claim is neither refuted nor undecided with so many times the samples."""
     claim = find_claim(id)
-    return overall(Measurement(claim.measure(Context(claim.subject, id, 0, True, effort))).checks) not in (
-        "refuted",
-        "undecided",
-    )
+    found = Measurement(claim.measure(Context(claim.subject, id, 0, True, effort)))
+    return overall(found.checks) not in ("refuted", "undecided")
 
 
 class Noticed:
