@@ -88,6 +88,8 @@ class Noticed:
             with watched_calls(self._seen):
                 if holds(id, self.effort):
                     break
+        else:
+            pytest.fail(f"{id} does not hold", pytrace=False)
 
     def _seen(self, name, arguments, named, value):
         if name == self.formula:

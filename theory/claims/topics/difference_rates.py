@@ -136,11 +136,11 @@ def _(context):
     (_, x) = context.iterates(EF21(Identity(), unchanging(1.0)), flat, steps=1, x0=np.array([0.0, 1.0]), seed=0)
     law = context.subject(1, step=1.0, mu=mu, gap=0.5 * mu, error=0.0, decay=1.0)
     yield upper("gradient descent, f(x_1) - f*", float(0.5 * mu * x[1] ** 2), law)
-    for steps, step, mu, gap, error in ((3, 0.5, 0.4, 1.5, 2.0), (5, 0.3, 0.9, 0.7, 3.0)):
-        decay, found, memory = 2.0 * step * mu, gap, error  # the longest step of this A
+    for steps, step, c, gap, error in ((3, 0.5, 0.4, 1.5, 2.0), (5, 0.3, 0.9, 0.7, 3.0)):
+        decay, found, memory = 2.0 * step * c, gap, error  # the longest step of this A where mu is c
         for _ in range(steps):
-            found, memory = (1.0 - step * mu) * found + 0.5 * step * memory, (1.0 - decay) * memory
-        law = context.subject(steps, step=step, mu=mu, gap=gap, error=error, decay=decay)
+            found, memory = (1.0 - step * c) * found + 0.5 * step * memory, (1.0 - decay) * memory
+        law = context.subject(steps, step=step, mu=c, gap=gap, error=error, decay=decay)
         yield identity(f"its lemmas as equalities, f - f* + gamma G/A, A={decay:g}", found + step * memory / decay, law)
     for name in KIN:
         step, decay = theorem_of(name, mu)
