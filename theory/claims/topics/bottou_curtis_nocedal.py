@@ -49,7 +49,7 @@ def _(context):
         bound = bounds.bottou_constant_step(T, mu=MU, lipschitz=MU, step=alpha, noise=SIGMA2, gap=MU / 2.0 * 3.0)
         yield equality(f"E f(x_T) - f*, L = c, alpha L=0.3, T={T}", MU / 2.0 * found[T], bound)
     for first, second in BIASED:
-        known = {"mu": 2.0, "lipschitz": 2.0, "step": 0.15 * first / second, "noise": 3.0, "gap": 0.7}
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=0.15 * first / second, noise=3.0, gap=0.7)
         law = biased(np.full(5, known["step"]), 2.0, 3.0, 0.7, first, second)
         bound = bounds.bottou_constant_step(5, **known, first=first, second=second)
         yield identity(f"E f(x_5) - f*, E g={first:g} grad f, M_G={second:g}", law[5], bound)
@@ -102,11 +102,11 @@ def _(context):
         yield upper(f"E f(x_T) - f*, T={T}, {label}", law[T], bound[-1])
         yield upper("largest ratio on the way", float(np.max(law[at] / bound)), 1.0)
     for first in (0.5, 1.5):
-        known = {"mu": 1.0, "lipschitz": 1.0, "first": first, "second": first**2}
+        known = {"mu": 2.0, "lipschitz": 2.0, "first": first, "second": first**2}
         beta, shift = (5.0 * one for one in bounds.bottou_decreasing_step_plan(**known))
-        law = biased(np.array([context.subject * beta / shift]), 1.0, 1.0, 0.2, first, first**2)
-        bound = bounds.bottou_decreasing_step(1, **known, noise=1.0, gap=0.2, beta=beta, shift=shift)
-        yield upper(f"E f(x_1) - f*, beta c mu=10, E g={first:g} grad f", law[1], bound)
+        law = biased(np.array([context.subject * beta / shift]), 2.0, 3.0, 0.2, first, first**2)
+        nearly = bounds.bottou_decreasing_step(1, **known, noise=3.0, gap=0.2, beta=beta, shift=shift)
+        yield upper(f"E f(x_1) - f*, beta c mu=10, E g={first:g} grad f", law[1], nearly)
     plan = bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=2.0)
     best = min(np.linspace(1.1, 4.0, 291), key=lambda beta: beta**2 / (beta - 1.0))
     yield identity("the best beta c, by search", float(best), plan[0], tolerance=1e-9)
@@ -136,10 +136,10 @@ def _(context):
     L, T = 2.0, 50
     for share, first, second in ((0.4, 1.0, 1.0), (1.0, 1.0, 1.0), *((0.6, *b) for b in BIASED)):
         alpha = share * first / second / L
-        law = biased(np.full(T, context.subject * alpha), L, 1.0, 0.7, first, second)
+        law = biased(np.full(T, context.subject * alpha), L, 3.0, 0.7, first, second)
         left = law[T] / (T * alpha * (first - alpha * L * second / 2.0))
         measured = 2.0 * L * float(law[:T].mean())
-        known: dict[str, Any] = dict(lipschitz=L, step=alpha, noise=1.0, gap=0.7, first=first, second=second)
+        known: dict[str, Any] = dict(lipschitz=L, step=alpha, noise=3.0, gap=0.7, first=first, second=second)
         label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g} mu/M_G, mu={first:g}"
         yield identity(label, measured + left, bounds.bottou_nonconvex(T, **known))
         yield upper("mean ||grad f||^2, as printed", measured, bounds.bottou_nonconvex(T, **known, form="paper"))
