@@ -25,11 +25,11 @@ def path(context, method, problem, steps: int, x0) -> np.ndarray:
     return np.array(seen + [np.full(len(x0), np.nan)] * (steps + 1 - len(seen)))
 
 
-def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
-    """|x_{t+1} - x_t| of Adam's step for gradients that grow by a factor, on one worker with the step size 1."""
+def growing_steps(context, server, growth: float, steps: int, eta: float = 1.0) -> np.ndarray:
+    """|x_{t+1} - x_t| of Adam's step for gradients that grow by a factor, on one worker."""
     times = count()
     problem = function(lambda x: 0.0, lambda x, rng: np.array([growth ** next(times)]), d=1)
-    seen = context.iterates(ParallelSGD(Identity(), Constant(1.0), server=server), problem, steps=steps)
+    seen = context.iterates(ParallelSGD(Identity(), Constant(eta), server=server), problem, steps=steps)
     return np.abs(np.diff([float(x[0]) for x in seen]))
 
 
@@ -44,11 +44,11 @@ def growing_steps(context, server, growth: float, steps: int) -> np.ndarray:
     },
 )
 def _(context):
-    for beta1, beta2 in FACTORS:
-        steps = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, 150)
+    for (beta1, beta2), eta in zip(FACTORS, (1.0, 0.3, 2.0, 1.0), strict=True):
+        steps = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, 150, eta)
         for t in (1, 2, 10, 150):
-            label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, t={t}"
-            yield identity(label, steps[t - 1], bounds.adam_step(beta1, beta2, t), 1e-9)
+            label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, eta={eta:g}, t={t}"
+            yield identity(label, steps[t - 1], bounds.adam_step(beta1, beta2, t, eta), 1e-9)
     last = growing_steps(context, context.subject(0.9, 0.999), 0.999 / 0.9, LONG)[-1]
     yield identity(f"the recommended factors, t={LONG:,}", last, bounds.adam_step(0.9, 0.999, LONG), 1e-9)
     longest = float(bounds.adam_step(0.9, 0.999, 150))
@@ -115,16 +115,16 @@ def frozen(eta: float, warmup: int, beta1: float = 0.8, eps: float = 1e-3) -> On
     of=bounds.frozen_adam_rate,
     subject=frozen,
     mutants={
-        "the variance goes on for a step": lambda eta, warmup: frozen(eta, warmup + 1),
-        "the usual beta1": lambda eta, warmup: frozen(eta, warmup, beta1=0.9),
-        "a larger eps": lambda eta, warmup: frozen(eta, warmup, eps=0.1),
-        "eta, not eta (1 - beta1)": lambda eta, warmup: frozen(5.0 * eta, warmup),
+        "the variance goes on for a step": lambda eta, warmup, beta1: frozen(eta, warmup + 1, beta1),
+        "the usual beta1": lambda eta, warmup, beta1: frozen(eta, warmup, beta1=0.9),
+        "a larger eps": lambda eta, warmup, beta1: frozen(eta, warmup, beta1, eps=0.1),
+        "eta, not eta (1 - beta1)": lambda eta, warmup, beta1: frozen(eta / (1.0 - beta1), warmup, beta1),
     },
 )
 def _(context):
-    curvatures, x0, beta1, eps, warmup = np.array([1.0, 4.0]), np.array([2.0, 1.0]), 0.8, 1e-3, 6
+    curvatures, x0, eps, warmup = np.array([1.0, 4.0]), np.array([2.0, 1.0]), 1e-3, 6
     problem = quadratic(curvatures, covariance=0.0)
-    for eta in (0.004, 0.02):
+    for eta, beta1 in ((0.004, 0.8), (0.02, 0.8), (0.004, 0.6)):
         x, m, v = x0.copy(), np.zeros(2), np.zeros(2)
         for _ in range(warmup):  # Adam, without bias correction
             g = curvatures * x
@@ -136,15 +136,15 @@ def _(context):
             n = beta1 * n + (1.0 - beta1) * (root * curvatures * root) * y
             y = y - eta * n
             seen.append(root * y)
-        ours = path(context, context.subject(eta, warmup), problem, warmup + 40, x0)[warmup + 1 :]
+        ours = path(context, context.subject(eta, warmup, beta1), problem, warmup + 40, x0)[warmup + 1 :]
         for t in (1, 10, 40):
             for j in (0, 1):
-                label = f"x[{j}], {t} steps after the warm-up, eta={eta:g}"
+                label = f"x[{j}], {t} steps after the warm-up, eta={eta:g}, beta1={beta1:g}"
                 yield identity(label, ours[t - 1][j], seen[t - 1][j], 1e-9)
         scaled = curvatures * root**2
         found = max(recurrence_root(ours[:4, j]) for j in (0, 1))
         rate = bounds.frozen_adam_rate(scaled.min(), scaled.max(), eta, beta1)
-        yield identity(f"rate, from four iterates of the run, eta={eta:g}", found, rate, 1e-6)
+        yield identity(f"rate, from four iterates of the run, eta={eta:g}, beta1={beta1:g}", found, rate, 1e-6)
 
 
 @claim(
@@ -158,16 +158,17 @@ def _(context):
     },
 )
 def _(context):
-    layers, eta = (slice(0, 3), slice(3, 4), slice(4, 10)), 0.05
+    layers = slice(0, 3), slice(3, 4), slice(4, 10)
     x0 = context.normal(10) * np.repeat([0.1, 1.0, 10.0], [3, 1, 6])
     problem = quadratic(np.linspace(0.5, 3.0, 10), covariance=0.1)
-    method = ParallelSGD(ScaledSign(), Constant(eta), ErrorFeedback(), server=context.subject(0.5, 4.0, layers))
-    xs = path(context, method, problem, 25, x0)
-    for k, part in enumerate(layers):
-        for t in (0, 24):
-            moved = float(np.linalg.norm(xs[t + 1][part] - xs[t][part]))
-            predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), 0.5, 4.0)
-            yield identity(f"layer {k}, step {t}, signs with a memory", moved, predicted, 1e-9)
+    for eta, low, high in ((0.05, 0.5, 4.0), (0.02, 0.7, 3.0)):
+        method = ParallelSGD(ScaledSign(), Constant(eta), ErrorFeedback(), server=context.subject(low, high, layers))
+        xs = path(context, method, problem, 25, x0)
+        for k, part in enumerate(layers):
+            for t in (0, 24):
+                moved = float(np.linalg.norm(xs[t + 1][part] - xs[t][part]))
+                predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), low, high)
+                yield identity(f"layer {k}, step {t}, signs with a memory, eta={eta:g}", moved, predicted, 1e-9)
 
 
 @claim(
@@ -182,11 +183,12 @@ def _(context):
 )
 def _(context):
     rule, server = context.subject
-    d, eta, beta = 8, 0.05, 0.8
+    d, eta = 8, 0.05
     slope = np.linspace(0.5, 2.0, d)
-    for name, compressor, gradient, steps in (
-        ("constant gradient", Scaling(0.5), lambda x: slope, 150),
-        ("a quadratic, top-2", TopK(2), lambda x: slope * x, 40),
+    for name, compressor, gradient, steps, beta in (
+        ("constant gradient", Scaling(0.5), lambda x: slope, 150, 0.8),
+        ("constant gradient, beta=0.6", Scaling(0.75), lambda x: slope, 150, 0.6),
+        ("a quadratic, top-2", TopK(2), lambda x: slope * x, 40, 0.8),
     ):
         method = ParallelSGD(compressor, Constant(eta), rule, server=server(beta))
         problem, options = function(lambda x: 0.0, gradient, d=d), {"workers": 2, "steps": steps, "x0": np.ones(d)}
@@ -198,7 +200,7 @@ def _(context):
             largest = max(largest, float(np.linalg.norm(seen[t + 1][1])))
         apart = float(np.linalg.norm(seen[-1][0] - ball))
         bound = bounds.momentum_memory(largest, beta)
-        if name == "constant gradient":
+        if name.startswith("constant gradient"):
             yield identity(f"||x_T - heavy ball||, {name}", apart, bound, 1e-9)
         yield identity(f"||x_T - heavy ball|| against ||z_T||, {name}", apart, float(np.linalg.norm(z)), 1e-9)
         yield upper(f"||z_T||, {name}", float(np.linalg.norm(z)), bound * (1.0 + 1e-12))

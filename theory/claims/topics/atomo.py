@@ -26,24 +26,32 @@ def matrix(context, singular_values, rows: int = ROWS, columns: int = COLUMNS) -
     return np.ascontiguousarray((left * s) @ right.T).ravel()
 
 
-def spectrum_of(v) -> np.ndarray:
+def spectrum_of(v, rows: int = ROWS, columns: int = COLUMNS) -> np.ndarray:
     """The singular values of the matrix."""
-    return np.linalg.svd(v.reshape(ROWS, COLUMNS), compute_uv=False)
+    return np.linalg.svd(v.reshape(rows, columns), compute_uv=False)
 
 
 STEEP_MATRIX = Input("steep spectrum", lambda context: matrix(context, STEEP))
 FLAT_MATRIX = Input("equal singular values", lambda context: matrix(context, np.ones(COLUMNS)))
+FLAT_WIDE = Input("equal singular values, 5 x 8", lambda context: matrix(context, np.ones(5), 5, 8))
 DIAGONAL = Input("diagonal, so that a triplet is one entry", lambda context: (np.eye(ROWS, COLUMNS) * STEEP).ravel())
 GAUSSIAN = Input("Gaussian matrix", lambda context: context.normal(ROWS * COLUMNS))
 
-spectral = partial(SpectralAtomo, ROWS, COLUMNS)
+
+def spectral(budget: float, rows: int = ROWS, columns: int = COLUMNS, made=SpectralAtomo):
+    """ATOMO on the singular values of a matrix of this shape."""
+    return made(rows, columns, budget)
+
+
 FAULTS = {
-    "probabilities cut off at 1 without sharing what that saves": partial(WrongAtomo, ROWS, COLUMNS, fault=CLIPPED),
-    "drawn again until the number is the budget": partial(WrongAtomo, ROWS, COLUMNS, fault=REDRAWN),
-    "division by the probability forgotten": partial(WrongAtomo, ROWS, COLUMNS, fault=UNDIVIDED),
+    "probabilities cut off at 1 without sharing what that saves": partial(
+        spectral, made=partial(WrongAtomo, fault=CLIPPED)
+    ),
+    "drawn again until the number is the budget": partial(spectral, made=partial(WrongAtomo, fault=REDRAWN)),
+    "division by the probability forgotten": partial(spectral, made=partial(WrongAtomo, fault=UNDIVIDED)),
 }
 CUT_OFF, AGAIN, FORGOTTEN = ({name: wrong} for name, wrong in FAULTS.items())
-MORE = {"half a triplet more": lambda budget: spectral(budget + 0.5)}
+MORE = {"half a triplet more": lambda budget, *shape: spectral(budget + 0.5, *shape)}
 
 compressor_law(
     "atomo.spectral.unbiased",
@@ -70,11 +78,15 @@ compressor_law(
 compressor_law(
     "atomo.spectral.worst",
     spectral,
-    at=[(FLAT_MATRIX, {"budget": 2.0}), (STEEP_MATRIX, {"budget": 2.0}, "upper")],
-    formula=lambda v, budget: bounds.spectral_atomo_variance(ROWS, COLUMNS, budget),
+    at=[
+        (FLAT_MATRIX, {"budget": 2.0}),
+        (STEEP_MATRIX, {"budget": 2.0}, "upper"),
+        (FLAT_WIDE, {"budget": 1.5, "rows": 5, "columns": 8}),
+    ],
+    formula=lambda v, budget, rows=ROWS, columns=COLUMNS: bounds.spectral_atomo_variance(rows, columns, budget),
     samples=40_000,
     quick=6_000,
-    mutants=FORGOTTEN | {"half a triplet less": lambda budget: spectral(budget - 0.5)},
+    mutants=FORGOTTEN | {"half a triplet less": lambda budget, **shape: spectral(budget - 0.5, **shape)},
     of=bounds.spectral_atomo_variance,
     see=("atomo.spectral.unbiased",),
 )
@@ -170,11 +182,14 @@ def _(context):
     mutants=FORGOTTEN | MORE,
 )
 def _(context):
-    shapes = {"Gaussian": 0.0, "rank one and a little noise": matrix(context, [40.0])}
-    for name, v in shapes.items():
-        v = v + context.normal(ROWS * COLUMNS, name)
-        entries = np.abs(v).sum() ** 2 / (ROWS + COLUMNS)  # E||Q||^2 of entry-wise ATOMO with budget 1 (rows + columns)
-        found = context.moments(context.subject(1.0), v, context.samples(40_000, 6_000), name)
-        ratio = bounds.spectral_beats_entrywise(spectrum_of(v), v, ROWS, COLUMNS)
+    for name, first, *shape in (
+        ("Gaussian", 0.0, ROWS, COLUMNS),
+        ("rank one and a little noise", 40.0, ROWS, COLUMNS),
+        ("Gaussian, 5 x 8", 0.0, 5, 8),
+    ):
+        v = matrix(context, [first], *shape) + context.normal(math.prod(shape), name)
+        entries = np.abs(v).sum() ** 2 / sum(shape)  # E||Q||^2 of entry-wise ATOMO with budget 1 (rows + columns)
+        found = context.moments(context.subject(1.0, *shape), v, context.samples(40_000, 6_000), name)
+        ratio = bounds.spectral_beats_entrywise(spectrum_of(v, *shape), v, *shape)
         yield equality(f"ratio of second moments over its root, {name}", found.second / entries / float(ratio), ratio)
         yield f"{name}: {float(ratio) ** 2:.3g} times the second moment of entries."

@@ -6,6 +6,7 @@ As in the source, ``step`` is gamma of a *sum* of gradients; the package's own m
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -29,13 +30,21 @@ SPHERE = quadratic(np.ones(64), covariance=1 / 64)  # mu = 1, noise of variance 
     },
 )
 def _(context):
-    replicas, start = context.samples(1000, 250), np.full(64, 0.1 / 8)
-    for batch, K in ((80, 8), (49, 3), (25, 5), (10, 10), (1, 40)):  # for the first, the start is forgotten
-        found = 2.0 * path(context, SPHERE, start, batch=batch, step=0.02, rounds=K, replicas=replicas)[-1]
-        predicted = bounds.sphere_quadratic_distance(K, batch=batch, step=0.02, mu=1.0, distance=0.01)
-        yield equality(f"E||w_K||^2, gamma mu=0.02, B={batch}, K={K}", found, predicted)
+    replicas = context.samples(1000, 250)
+    for batch, K, step, mu, distance in (
+        (80, 8, 0.02, 1.0, 0.01),  # the start is forgotten
+        (49, 3, 0.02, 1.0, 0.01),
+        (1, 40, 0.02, 1.0, 0.01),
+        (20, 2, 0.01, 2.5, 0.04),
+        (20, 1, 0.05, 0.4, 0.04),
+    ):
+        problem = quadratic(np.full(64, mu), covariance=mu**2 / 64)
+        given: dict[str, Any] = {"batch": batch, "step": step, "rounds": K, "replicas": replicas}
+        found = 2.0 / mu * path(context, problem, np.full(64, math.sqrt(distance / 64)), **given)[-1]
+        predicted = bounds.sphere_quadratic_distance(K, batch=batch, step=step, mu=mu, distance=distance)
+        yield equality(f"E||w_K||^2, gamma={step:g}, mu={mu:g}, B={batch}, K={K}", found, predicted)
         if batch == 80:
-            floor = bounds.sphere_quadratic_floor(batch, 0.02, 1.0)
+            floor = bounds.sphere_quadratic_floor(batch, step, mu)
             yield equality(f"the same, settled, B={batch}", found, floor, tolerance=1e-3)
     yield "the package's method, which averages: step B gamma"
 
@@ -70,15 +79,16 @@ def independent(rng, batch, rows, replicas):
     see=("batch.worst-case.delta", "batch.kink"),
 )
 def _(context):
-    step, replicas = 0.01, context.samples(8000, 2000)
-    for batch in (50, 20, 5):
-        rounds = math.ceil(1.5 / step / batch)
-        start = np.full(10, math.sqrt(bounds.sphere_quadratic_floor(batch, step, 1.0) / 10))  # its delta is there soon
-        given = {"step": step, "start": start, "rounds": rounds, "replicas": replicas}
+    replicas = context.samples(8000, 2000)
+    for batch, step, mu, c in ((50, 0.01, 1.0, 1.5), (25, 0.01, 2.0, 1.5), (5, 0.01, 1.0, 1.5), (25, 0.04, 0.5, 3.0)):
+        rounds = math.ceil(c / step / mu / batch)
+        start = np.full(10, math.sqrt(bounds.sphere_quadratic_floor(batch, step, mu) / 10))  # its delta is there soon
+        given = {"step": step * mu, "start": start, "rounds": rounds, "replicas": replicas}
         found = on_the_sphere(context.subject, batch=batch, **given, rng=np.random.default_rng(context.stream(batch)))
         delta = min((batch - 1) / np.mean(1.0 + 1.0 / r) for r in found[:-1])
-        bound = bounds.minibatch_worst_case(delta, passes=rounds * batch * step, step=step, mu=1.0, second_moment=2.0)
-        yield lower(f"E||w_T||^2, gamma mu=0.01, B={batch}, delta={delta:.2g}", found[-1], bound)
+        known = {"passes": rounds * batch * step * mu, "step": step, "mu": mu, "second_moment": 2.0 * mu**2}
+        label = f"E||w_T||^2, gamma={step:g}, mu={mu:g}, B={batch}, delta={delta:.2g}"
+        yield lower(label, found[-1], bounds.minibatch_worst_case(delta, **known))
     yield "delta by the measured means of B_D, the least over rounds"
 
 
@@ -93,10 +103,10 @@ def _(context):
 )
 def _(context):
     replicas, start = context.samples(4000, 1000), np.eye(20)[0]  # a vertex of the hull: ||w_0|| = 1
-    for step in (0.01, 0.02):
-        allowed = round(0.5 / step)
+    for step, mu in ((0.01, 1.0), (0.02, 1.0), (0.05, 0.2), (0.01, 2.0)):
+        allowed = round(0.5 / step / mu)
         batch, first = context.subject(allowed)
-        given = {"step": step, "start": start, "rounds": 16, "replicas": replicas}
+        given = {"step": step * mu, "start": start, "rounds": 16, "replicas": replicas}
         found = on_the_sphere(independent, batch=batch, **given, rng=np.random.default_rng(context.stream(allowed)))
 
         def delta(level, found=found[first:], batch=batch):
@@ -106,8 +116,8 @@ def _(context):
                 (batch - 1) / mean.estimate, (batch - 1) / mean.high, (batch - 1) / mean.low, level, replicas
             )
 
-        bound = bounds.sphere_quadratic_delta(0.5 / step, step, 1.0)
-        yield upper(f"delta, gamma mu={step:g}, B={allowed}", delta, bound)
+        bound = bounds.sphere_quadratic_delta(0.5 / step / mu, step, mu)
+        yield upper(f"delta, gamma={step:g}, mu={mu:g}, B={allowed}", delta, bound)
 
 
 # --- for every delta --------------------------------------------------------------------------------------------------
@@ -123,8 +133,7 @@ def _(context):
     },
 )
 def _(context):
-    slope, mu = 1.5, 0.5
-    for batch, step in ((25, 0.04), (100, 0.01), (1000, 0.001)):
+    for batch, step, mu, slope in ((25, 0.04, 0.5, 1.5), (40, 0.01, 1.25, 2.0), (1000, 0.001, 0.5, 1.5)):
         used, own = context.subject(batch, step)
         w, share = 2.0, batch * step * mu
         for _ in range(200):
@@ -144,14 +153,17 @@ def _(context):
 def _(context):
     step, far, limit = 0.1, np.eye(64)[0], bounds.divergent_batch(0.1, 1.0)
 
-    def factor(problem, batch, rounds, replicas=2):
+    def factor(problem, batch, rounds, replicas=2, step=step):
         """||w_K||/||w_0||, from F = ||w||^2/2 and ||w_0|| = 1."""
         found = path(context, problem, far, batch=batch, step=step, rounds=rounds, replicas=replicas)
         return np.sqrt(2.0 * found[-1])
 
-    low, high = (factor(quadratic(np.ones(64), covariance=0.0), batch, 1)[0] for batch in (15, 25))
-    crossing = 15 + 10 * (1.0 - low) / (high - low)  # the factor without noise is linear in B
-    yield identity("the batch at which ||w+|| = ||w||, without noise", crossing, limit, tolerance=1e-9)
+    for step, mu in ((0.1, 1.0), (0.05, 1.6), (0.04, 2.5)):
+        problem = quadratic(np.full(64, mu), covariance=0.0)
+        low, high = (factor(problem, batch, 1, step=step)[0] / math.sqrt(mu) for batch in (15, 30))
+        crossing = 15 + 15 * (1.0 - low) / (high - low) if high > low else math.inf  # the factor is linear in B
+        label = f"the batch at which ||w+|| = ||w||, without noise, gamma={step:g}, mu={mu:g}"
+        yield identity(label, crossing, bounds.divergent_batch(step, mu), tolerance=1e-9)
     replicas = context.samples(1000, 250)
     for batch, rounds in ((22, 1), (22, 6), (21, 1), (21, 6)):
         bound = (2.0 * batch / limit - 1.0) ** rounds

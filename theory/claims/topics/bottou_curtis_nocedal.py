@@ -24,6 +24,17 @@ def gaps(step_sizes, diagonal, variance, gap):
     return bounds.quadratic_moments_exact(step_sizes, diagonal=h, variance=variance, start=start) @ h / 2.0
 
 
+def biased(step_sizes, lipschitz, noise, gap, first, second):
+    """The same on L x^2/2 where E g = ``first`` L x and E g^2 = noise + ``second`` (L x)^2."""
+    found = [gap]
+    for step in step_sizes * lipschitz:
+        found.append((1.0 - 2.0 * first * step + second * step**2) * found[-1] + step**2 * noise / lipschitz / 2.0)
+    return np.array(found)
+
+
+BIASED = ((0.5, 0.4), (1.5, 4.0))  # their mu and M_G
+
+
 @claim(
     "bottou.constant-step",
     of=bounds.bottou_constant_step,
@@ -37,6 +48,11 @@ def _(context):
     for T in (40, 2):
         bound = bounds.bottou_constant_step(T, mu=MU, lipschitz=MU, step=alpha, noise=SIGMA2, gap=MU / 2.0 * 3.0)
         yield equality(f"E f(x_T) - f*, L = c, alpha L=0.3, T={T}", MU / 2.0 * found[T], bound)
+    for first, second in BIASED:
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=0.15 * first / second, noise=3.0, gap=0.7)
+        law = biased(np.full(5, known["step"]), 2.0, 3.0, 0.7, first, second)
+        bound = bounds.bottou_constant_step(5, **known, first=first, second=second)
+        yield identity(f"E f(x_5) - f*, E g={first:g} grad f, M_G={second:g}", law[5], bound)
     law = gaps(np.full(100, 0.1), [1.0, 4.0], [0.5, 0.5], 2.0)
     way = [bounds.bottou_constant_step(t, mu=1.0, lipschitz=4.0, step=0.1, noise=1.0, gap=2.0) for t in range(101)]
     yield upper("largest ratio over T <= 100, L/c=4, alpha L=0.4", float(np.max(law / way)), 1.0)
@@ -49,11 +65,17 @@ def _(context):
     mutants={"steps 1.5 times as large": 1.5, "steps a quarter as large": 0.25},
 )
 def _(context):
-    for share, T in ((1.0, 400), (0.5, 400), (0.05, 400), (0.05, 2)):
-        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=share / 2.0, noise=1.0, gap=1.0, form="paper")
-        law = gaps(np.full(T, context.subject * share / 2.0), [2.0], 1.0, 1.0)
-        bound = [bounds.bottou_constant_step(t, **known) for t in range(T + 1)]
-        yield upper(f"E f(x_T) - f*, alpha L={share:g}, T={T}", law[T], bound[T])
+    for share, T, first, second in (
+        (1.0, 400, 1, 1),
+        (0.5, 400, 1, 1),
+        (0.05, 2, 1, 1),
+        *((1.0, 9, *b) for b in BIASED),
+    ):
+        step = share / 2.0 * first / second
+        known: dict[str, Any] = dict(mu=2.0, lipschitz=2.0, step=step, noise=1.0, gap=1.0, form="paper")
+        law = biased(np.full(T, context.subject * step), 2.0, 1.0, 1.0, first, second)
+        bound = [bounds.bottou_constant_step(t, **known, first=first, second=second) for t in range(T + 1)]
+        yield upper(f"E f(x_T) - f*, alpha L={share:g} mu/M_G, mu={first:g}, M_G={second:g}, T={T}", law[T], bound[T])
         yield upper("largest ratio on the way", float(np.max(law / bound)), 1.0)
 
 
@@ -79,6 +101,12 @@ def _(context):
         label = f"L/c={h:g}, beta c={beta:g}, the noise where the curvature is {diagonal[int(np.argmax(variance))]:g}"
         yield upper(f"E f(x_T) - f*, T={T}, {label}", law[T], bound[-1])
         yield upper("largest ratio on the way", float(np.max(law[at] / bound)), 1.0)
+    for first in (0.5, 1.5):
+        known = {"mu": 2.0, "lipschitz": 2.0, "first": first, "second": first**2}
+        beta, shift = (5.0 * one for one in bounds.bottou_decreasing_step_plan(**known))
+        law = biased(np.array([context.subject * beta / shift]), 2.0, 3.0, 0.2, first, first**2)
+        nearly = bounds.bottou_decreasing_step(1, **known, noise=3.0, gap=0.2, beta=beta, shift=shift)
+        yield upper(f"E f(x_1) - f*, beta c mu=10, E g={first:g} grad f", law[1], nearly)
     plan = bounds.bottou_decreasing_step_plan(mu=1.0, lipschitz=2.0)
     best = min(np.linspace(1.1, 4.0, 291), key=lambda beta: beta**2 / (beta - 1.0))
     yield identity("the best beta c, by search", float(best), plan[0], tolerance=1e-9)
@@ -106,13 +134,13 @@ def wavy(context, step, steps, replicas):
 )
 def _(context):
     L, T = 2.0, 50
-    for alpha in (0.4 / L, 1.0 / L):
-        sizes = np.full(T, context.subject * alpha)
-        moments = bounds.quadratic_moments_exact(sizes, diagonal=[L], variance=1.0, start=1.0)
-        left = L / 2.0 * moments[T, 0] / (T * alpha * (1.0 - alpha * L / 2.0))
-        measured = float(L**2 * moments[:T].mean())
-        known: dict[str, Any] = {"lipschitz": L, "step": alpha, "noise": 1.0, "gap": L / 2.0}
-        label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={alpha * L:g}"
+    for share, first, second in ((0.4, 1.0, 1.0), (1.0, 1.0, 1.0), *((0.6, *b) for b in BIASED)):
+        alpha = share * first / second / L
+        law = biased(np.full(T, context.subject * alpha), L, 3.0, 0.7, first, second)
+        left = law[T] / (T * alpha * (first - alpha * L * second / 2.0))
+        measured = 2.0 * L * float(law[:T].mean())
+        known: dict[str, Any] = dict(lipschitz=L, step=alpha, noise=3.0, gap=0.7, first=first, second=second)
+        label = f"mean ||grad f||^2 + what f(x_T) leaves, (L/2)x^2, alpha L={share:g} mu/M_G, mu={first:g}"
         yield identity(label, measured + left, bounds.bottou_nonconvex(T, **known))
         yield upper("mean ||grad f||^2, as printed", measured, bounds.bottou_nonconvex(T, **known, form="paper"))
     found = wavy(context, 0.05, 500, context.samples(1000, 400))

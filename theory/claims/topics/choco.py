@@ -113,8 +113,12 @@ def _(context):
     mutants={"naive compression": lambda c, graph: Gossip(c, graph)},
 )
 def _(context):
-    x0, rounds = 1.0 + context.normal((4, 10)), 2000
-    for name, c in (("top-3", TopK(3)), ("rand-5", RandK(5)), ("scaled QSGD", Scaled(QSGD(4), 0.5))):
+    x0 = 1.0 + context.normal((4, 10))
+    for name, c, rounds in (
+        ("top-3", TopK(3), 2000),
+        ("rand-5", RandK(5), 1500),
+        ("scaled QSGD", Scaled(QSGD(4), 0.5), 2000),
+    ):
         for graph in (Complete(), Hypercube()):
             W, kept = mixing(graph, 4), delta(c, 10)
             result = context.run64(context.subject(c, graph), flat(10), name, workers=4, steps=rounds, x0=x0)
@@ -209,12 +213,11 @@ def _(context):
 )
 def _(context):
     rng = np.random.default_rng(context.stream("data"))
-    A = rng.standard_normal((80, 12))
-    problem, largest = logistic((A, np.sign(A[:, 0])), l2=0.0), float(np.square(A).sum(axis=1).max())
-    step = 0.5
-    for graph, workers in ((Complete(), 4), (Hypercube(), 8)):
+    for graph, workers, k, step in ((Complete(), 4, 8, 0.5), (Hypercube(), 8, 6, 0.2)):
+        A = rng.standard_normal((80, 12))
+        problem, largest = logistic((A, np.sign(A[:, 0])), l2=0.0), float(np.square(A).sum(axis=1).max())
         W = mixing(graph, workers)
-        method = context.subject(TopK(8), graph, Constant(step))
+        method = context.subject(TopK(k), graph, Constant(step))
         result = context.run(method, problem, str(workers), workers=workers, steps=400, wire_dtype=np.float64)
-        bound = bounds.choco_consensus(W.gap, 8 / 12, step, largest, workers)
+        bound = bounds.choco_consensus(W.gap, k / 12, step, largest, workers)
         yield upper(f"{type(graph).__name__}, N={workers}, by label", float(result.consensus.max()), bound)

@@ -55,7 +55,7 @@ SPARSE = {
 )
 def _(context):
     flat_ones = [(equal_magnitudes(10_000), s) for s in (1, 4)]
-    vectors = *flat_ones, (gaussian(10_000), 16), (spike(1), 2)
+    vectors = *flat_ones, (equal_magnitudes(4096), 2), (gaussian(10_000), 16), (spike(1), 2)
     yield from sparse_code(context, vectors, bounds.qsgd_code_length)
     for d, s in ((10_000, 2), (65_536, 4)):  # where Theorem 3.4 has less than this
         needed = float(bounds.qsgd_flat_entropy(d, s))
@@ -225,17 +225,19 @@ def _(context):
     of=bounds.qsgd_arithmetic_length,
     subject=gaussian_code,
     mutants={
-        "a sign bit for every non-zero, which the model already holds": lambda levels: (
-            gaussian_code(levels) + np.sum(levels > 0, axis=1)
+        "a sign bit for every non-zero, which the model already holds": lambda levels, **model: (
+            gaussian_code(levels, **model) + np.sum(levels > 0, axis=1)
         ),
-        "the model of wider levels": partial(gaussian_code, a=0.1),
+        "the model of wider levels": lambda levels, a=0.4: gaussian_code(levels, a / 4.0),
     },
 )
 def _(context):
     for vector, s, rule in ((half_odd(1024, 32), 32, equality), (gaussian(1024), 32, upper)):
         v = vector.make(context)
-        bits = context.subject(levels_of(context, QSGD, v, s, context.samples(1000, 300)))
-        yield rule(f"bits, {vector.label}, s={s}", bits, bounds.qsgd_arithmetic_length(v.size, s))
+        levels = levels_of(context, QSGD, v, s, context.samples(1000, 300))
+        yield rule(f"bits, {vector.label}, s={s}", context.subject(levels), bounds.qsgd_arithmetic_length(v.size, s))
+        bits = context.subject(levels, a=0.6)
+        yield rule(f"bits, {vector.label}, s={s}, a=0.6", bits, bounds.qsgd_arithmetic_length(v.size, s, a=0.6))
 
 
 @claim(
@@ -286,10 +288,9 @@ def _(context):
     mutants={"the delta code": WRONG["the delta code"], "k = 0 coded, too": WRONG["k = 0 coded, too"]},
 )
 def _(context):
-    d = 1024
-    for gap in (2, 4, 16, 32):
+    for d, gap in ((1024, 2), (1024, 4), (4096, 16), (1024, 32)):
         yield equality(f"bits, every {gap}th of {d}", d // gap * context.subject(gap), bounds.elias_gaps(d, d / gap))
-    rng = np.random.default_rng(context.stream())
+    rng, d = np.random.default_rng(context.stream()), 1024
     for n in (d, d // 3, d // 10):
         gaps = np.diff(np.flatnonzero(rng.random(d) < n / d), prepend=-1)
         yield upper(f"bits, {n} positions at random", sum(map(context.subject, gaps)), bounds.elias_gaps(d, gaps.size))

@@ -58,7 +58,12 @@ def largest_rounded(v, s: int, k: int):
 compressor_law(
     "composed.contraction",
     lambda s, k: Composed(QSGD(s), TopK(k)),
-    at=[(equal_magnitudes(64), {"s": 6, "k": 16}, "equality", "certain"), (gaussian(64), {"s": 6, "k": 16}, "upper")],
+    at=[
+        (equal_magnitudes(64), {"s": 6, "k": 16}, "equality", "certain"),
+        (equal_magnitudes(32), {"s": 10, "k": 16}, "equality", "certain"),
+        (equal_magnitudes(64), {"s": 5, "k": 4}, "equality", "certain"),
+        (gaussian(64), {"s": 6, "k": 16}, "upper"),
+    ],
     formula=largest_rounded,
     quick=4_000,
     mutants={

@@ -32,21 +32,28 @@ def _(context):
     unbiased = float(bounds.averaged_variance(float(D), float(D), workers=1, omega=RESIDUAL / (1 - RESIDUAL)))
     frontier = bounds.conef_noise_frontier(RESIDUAL, "zero-mean")
 
-    def noise_of(feedback, *path, workers=1):
-        how = {"steps": steps, "replicas": replicas, "workers": workers}
-        result = repeat(context, feedback, unchanging(ETA), pure_noise(), *path, workers, **how)
+    def noise_of(feedback, *path, workers=1, k=K, noise=1.0):
+        how = {"steps": steps, "replicas": replicas, "workers": workers, "k": k}
+        result = repeat(context, feedback, unchanging(ETA), pure_noise(noise=noise), *path, workers, **how)
         return np.sum((result.last - result.memory.mean(axis=1)) ** 2, axis=1) / (steps * ETA**2)
 
-    for width, hash, workers in ((4, BALANCED, 1), (6, FRESH, 1), (11, BALANCED, 1), (6, FRESH, 4)):
+    for width, hash, workers, k, noise in (
+        (4, BALANCED, 1, K, 1.0),
+        (6, FRESH, 1, K, 1.0),
+        (11, BALANCED, 1, K, 1.0),
+        (6, FRESH, 4, K, 1.0),
+        (6, BALANCED, 1, 8, 2.0),
+    ):
         feedback, many = context.subject(width, hash, workers)
-        theta, found = variance(width, hash), noise_of(feedback, width, workers=many)
-        exact = bounds.conef_noise(theta, RESIDUAL, D, D, "zero-mean") / workers
+        theta, found = variance(width, hash), noise_of(feedback, width, workers=many, k=k, noise=noise)
+        r, square = 1 - k / D, noise * D
+        exact = bounds.conef_noise(theta, r, square, square, "zero-mean") / workers
         # the memory is empty at first: what is missing of the loss of its limit
-        kept = [float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D, steps=t + 1)) for t in range(steps)]
-        limit = float(bounds.conef_memory_exact(theta, RESIDUAL, 0.0, 1.0, D))
+        kept = [float(bounds.conef_memory_exact(theta, r, 0.0, 1.0, square, steps=t + 1)) for t in range(steps)]
+        limit = float(bounds.conef_memory_exact(theta, r, 0.0, 1.0, square))
         missing = float(bounds.conef_loss(theta, limit - float(np.mean(kept)), workers))
-        yield equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}", found + missing, exact)
-        if workers == 1:
+        yield equality(f"noise, theta={theta:.4g}, hash {hash}, N={workers}, k={k}", found + missing, exact)
+        if workers == 1 and k == K:
             side = lower if theta > frontier else upper
             yield side(f"beside unbiased random-k, theta={theta:.4g}", found, unbiased)
     method = ParallelSGD(RandK(K, unbiased=True), step=unchanging(ETA), feedback=NoFeedback())

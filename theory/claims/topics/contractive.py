@@ -24,9 +24,9 @@ KICK = InverseTime(c=1e-14, mu=1.0, shift=1e-14)  # the step size 1 at first, th
 NAMES = {FRESH: "independent buckets", BALANCED: "equally full buckets"}
 
 
-def pure_noise(d: int = D):
-    """A constant function: its gradients are pure noise, with covariance I."""
-    return quadratic(np.zeros(d), covariance=1.0)
+def pure_noise(d: int = D, noise: float = 1.0):
+    """A constant function: its gradients are pure noise, with this variance in every coordinate."""
+    return quadratic(np.zeros(d), covariance=noise)
 
 
 def repeat(context, feedback, step, problem, *path, k=K, **options):
@@ -205,12 +205,12 @@ def _(context):
 def _(context):
     width, replicas = 9, context.samples(32_000, 8000)
     theta = variance(width, BALANCED)
-    first = (1 + theta) * RESIDUAL  # there is no memory yet in the step of the gradient
-    for beta in (0.3, 0.8):
-        given = {"steps": 3, "replicas": replicas}
+    for beta, k in ((0.3, K), (0.8, K), (0.3, 8)):
+        given = {"steps": 3, "replicas": replicas, "k": k}
         result = repeat(context, context.subject(width, beta), KICK, constant_gradient(D), int(10 * beta), **given)
-        factor = bounds.partial_factor(theta, RESIDUAL, beta)
-        label = f"E||e_t||^2 after 3 steps/after 2, beta={beta}, width {width}"
+        first = (1 + theta) * (1 - k / D)  # there is no memory yet in the step of the gradient
+        factor = bounds.partial_factor(theta, 1 - k / D, beta)
+        label = f"E||e_t||^2 after 3 steps/after 2, beta={beta}, width {width}, k={k}"
         yield equality(label, sizes(result) / (D * first * float(factor)), factor)
     for gradient, problem in (("constant", constant_gradient(D)), ("zero-mean", pure_noise())):
         given = {"steps": 16, "replicas": replicas}

@@ -58,17 +58,18 @@ def _(context):
     },
 )
 def _(context):
-    L = 1.0
-    for theta in (3.0, 1.5):
-        for h in (1.0, 0.5, -0.5, -1.0):  # f = (h/2) x^2 at y = 1: min h(x) = h theta/(2 (h + theta))
+    for L, theta in ((1.0, 3.0), (1.0, 1.5), (2.0, 5.0)):
+        for h in (L, 0.5 * L, -0.5 * L, -L):  # f = (h/2) x^2 at y = 1: min h(x) = h theta/(2 (h + theta))
             progress = 0.5 * (h - h * theta / (h + theta))
-            yield upper(f"||grad f||^2, curvature {h:g}, theta={theta:g}", h**2, progress * context.subject(L, theta))
+            yield upper(
+                f"||grad f||^2, curvature {h:g}, L={L:g}, theta={theta:g}", h**2, progress * context.subject(L, theta)
+            )
     problem = saturating_quadratic(np.ones(4), covariance=1.0)
     for y in (np.full(4, STEEP), np.full(4, 3.0 * STEEP)):
         inner, x = proximal(problem, y, 3.0), np.array(y)
         for _ in range(50):  # its condition number is at most 2
             x = x - gradient(inner, x) / 4.0
-        bound = (value(problem, y) - value(inner, x)) * context.subject(L, 3.0)
+        bound = (value(problem, y) - value(inner, x)) * context.subject(1.0, 3.0)
         yield upper(f"||grad f||^2, saturating, |y_j|={y[0]:.3g}", np.sum(gradient(problem, y) ** 2), bound)
 
 
@@ -98,15 +99,16 @@ def _(context):
             trivial=slope.max() ** 2,
         )
     yield assumption("L: the largest difference quotient of f'", np.abs(np.diff(slope) / 0.001).max(), 1.0)
-    for noise, first in ((0, 3), (6, 0), (6, 3)):  # theta = 3, L = 1, gamma = 1/4, N = 2, B = 1, 1, 2, 2; K = 5
+    for noise, first, L in ((0, 3, 1), (6, 0, 1), (6, 3, 2), (10, 2, 3)):  # theta = 3 L, gamma = 1/(4 L), N = 2, K = 5
         a, b = Fraction(1, 2) ** 4, Fraction(0)
         for size in (1, 1, 2, 2):
-            b = b / 2 + Fraction(4, 16) * noise / (2 * 2 * size)
+            b = b / 2 + Fraction(4, 16 * L) * noise / (2 * 2 * size)
         shares, squares = [Fraction(k + 1, 15) for k in range(5)], []
         for share in shares:  # what f loses in an outer step, f(y_{k-1}) - E f(y_k) + b = (1 - a)(f - min h)
-            squares.append(8 * (share * first + b) / (1 - a))
-        bound = bounds.catalyst(5, (1, 1, 2, 2), lipschitz=1.0, variance=noise, workers=2, gap=first, form="sharp")
-        label = f"both lemmas as equalities, K=5, sigma^2={noise}, f(y_0) - f*={first}, in rational arithmetic"
+            squares.append(8 * L * (share * first + b) / (1 - a))
+        known = dict(lipschitz=float(L), variance=noise, workers=2, gap=first, form="sharp")
+        bound = bounds.catalyst(5, (1, 1, 2, 2), **known)
+        label = f"both lemmas as equalities, K=5, L={L}, sigma^2={noise}, f(y_0) - f*={first}, in rational arithmetic"
         yield identity(label, float(sum(squares) / 5), bound)
 
 
@@ -148,11 +150,14 @@ def _(context):
 )
 def _(context):
     problem = saturating_quadratic(np.ones(4), covariance=0.25)
-    for workers, samples, first in ((1, 900, 1), (1, 289, 4), (2, 1568, 4)):
-        result = context.subject(problem, workers=workers, samples=samples, first=first)
+    root = 2.0**0.5
+    for workers, samples, first, rho in ((1, 900, 1, root), (1, 289, 4, root), (2, 1568, 4, root), (1, 2500, 8, 1.2)):
+        result = context.subject(problem, **dict(workers=workers, samples=samples, first=first, rho=rho))
         found, spent = result.history["rounds"][-1], result.history["samples"][-1] / workers
-        bound = bounds.catalyst_rounds(samples, workers, np.sqrt(2.0), first)
-        yield upper(f"rounds, N={workers}, T={samples}, B_1={first}", found, bound, trivial=float(samples))
+        bound = bounds.catalyst_rounds(samples, workers, rho, first)
+        yield upper(
+            f"rounds, N={workers}, T={samples}, B_1={first}, rho={rho:.3g}", found, bound, trivial=float(samples)
+        )
         yield upper("gradients of a worker", spent, samples)
 
 
@@ -167,22 +172,25 @@ def _(context):
     see=("catalyst.theorem",),
 )
 def _(context):
-    workers, samples, d, noise = 2, 32, 400, 60.0
-    steps, batch, length = context.subject(*bounds.catalyst_budget(samples, workers))
-    method = ParallelSGD(Identity(), step=Constant(length), batch=batch)
-    saturating = saturating_quadratic(np.ones(d), covariance=noise / d)
-    for problem, start in ((quadratic(np.ones(d), covariance=noise / d), 0.2), (saturating, STEEP)):
+    d = 400
+    for made, start, L, noise, workers, samples in (
+        (quadratic, 0.4, 0.5, 60.0, 2, 32),
+        (quadratic, 0.3, 2.0, 120.0, 4, 64),
+        (saturating_quadratic, STEEP, 1.0, 60.0, 2, 32),
+    ):
+        outer, inner = bounds.catalyst_budget(samples, workers)
+        steps, batch, length = context.subject(outer, inner)
+        method = ParallelSGD(Identity(), step=Constant(length / L), batch=batch)
+        problem = made(np.full(d, L), covariance=noise / d)
         known: dict[str, Any] = dict(workers=workers, steps=steps, x0=np.full(d, start), record_every=1)
         means = []
         for r in range(context.samples(96, 24)):
             history = context.run(method, problem, r, f"{start:.3g}", **known).history
             means.append(np.mean(history["gradient_norm"][:-1] ** 2))
         gap = value(problem, np.full(d, start))
-        bound = bounds.square_root_batch(samples, workers, lipschitz=1.0, variance=noise, gap=gap)
-        yield upper(
-            f"mean of E||grad f||^2, {type(problem).__name__}, T={samples}, {steps} rounds", np.array(means), bound
-        )
-    outer, inner = bounds.catalyst_budget(samples, workers)
+        bound = bounds.square_root_batch(samples, workers, lipschitz=L, variance=noise, gap=gap)
+        label = f"mean of E||grad f||^2, {type(problem).__name__}, L={L:g}, T={samples}, {steps} rounds"
+        yield upper(label, np.array(means), bound)
     theirs = bounds.catalyst(
         outer, bounds.growing_batches(inner, 2**0.5), lipschitz=1, variance=noise, workers=workers, gap=gap
     )

@@ -77,16 +77,16 @@ def _(context):
 @claim("delay.variance", of=bounds.delay_variance, subject=late, mutants=LATER, see=("delay.factor",))
 def _(context):
     d = context.samples(40_000, 10_000)
-    for delay, share in ((1, 0.3), (3, 0.2)):
+    for delay, share in ((1, 0.3), (2, 0.25), (3, 0.2)):
         method, problem = context.subject(delay, share), quadratic(np.ones(d), covariance=1.0)
         x = context.run64(method, problem, f"{delay}", steps=80, x0=np.zeros(d)).last
         law = bounds.delay_variance(share, delay, share)
         yield equality(f"E x^2 after 80 steps, tau={delay}, s={share:g}", x**2, law)
 
 
-def slope(context, method, kappa: float) -> float:
-    """Logarithm of the factor of a step, in the later half of a run with the curvatures 1 and kappa."""
-    problem, steps = quadratic([1.0, kappa], covariance=0.0), int(12 * (kappa + 1))
+def slope(context, method, kappa: float, mu: float = 1.0) -> float:
+    """Logarithm of the factor of a step, in the later half of a run with the curvatures mu and kappa mu."""
+    problem, steps = quadratic([mu, kappa * mu], covariance=0.0), int(12 * (kappa + 1))
     x = np.abs(context.iterates(method, problem, steps=steps, x0=np.ones(2), seed=0)).max(axis=1)
     later = np.log(x[len(x) // 2 :])
     return float(np.polyfit(np.arange(len(later)), later, 1)[0])
@@ -104,9 +104,9 @@ def slope(context, method, kappa: float) -> float:
     see=("delay.factor",),
 )
 def _(context):
-    for kappa in (2.0, 10.0, 25.0):
-        found = slope(context, late(1, context.subject(1.0, kappa)), kappa)
-        yield identity(f"ln of the factor of a step, kappa={kappa:g}", found, -math.log1p(1.0 / kappa), 0.02)
+    for mu, kappa in ((1.0, 2.0), (0.4, 10.0), (3.0, 25.0)):
+        found = slope(context, late(1, context.subject(mu, kappa * mu)), kappa, mu)
+        yield identity(f"ln of the factor of a step, mu={mu:g}, kappa={kappa:g}", found, -math.log1p(1.0 / kappa), 0.02)
 
 
 def faster(context, kappa: float, compute: float, exchange: float, step: float = 1.0) -> float:
@@ -127,55 +127,56 @@ def faster(context, kappa: float, compute: float, exchange: float, step: float =
     see=("overlap.step",),
 )
 def _(context):
-    for kappa, compute, exchange in ((2.0, 1.0, 1.0), (10.0, 1.0, 3.0)):
+    for kappa, compute, exchange in ((2.0, 2.0, 2.0), (10.0, 0.5, 1.5)):
         found, law = context.subject(context, kappa, compute, exchange), bounds.overlap_gain(compute, exchange, kappa)
         yield identity(f"times faster, kappa={kappa:g}, {compute:g} and {exchange:g} s", found, law, 0.02)
 
 
-def at_random(step: float) -> AsyncSGD:
+def at_random(step: float, workers: int) -> AsyncSGD:
     """Asynchronous SGD whose next worker is each with the same probability."""
     return AsyncSGD(step=unchanging(step))
 
 
 CLOCKS = {
-    "workers take turns": lambda step: AsyncSGD(step=unchanging(step), times=FixedTime()),
-    "one worker is five times as fast": lambda step: AsyncSGD(step=unchanging(step), speeds=(5.0, 1.0, 1.0, 1.0)),
-    "nothing is late": lambda step: late(0, step),
+    "workers take turns": lambda step, workers: AsyncSGD(step=unchanging(step), times=FixedTime()),
+    "one worker is five times as fast": lambda step, workers: AsyncSGD(
+        step=unchanging(step), speeds=(5.0,) + (1.0,) * (workers - 1)
+    ),
+    "nothing is late": lambda step, workers: late(0, step),
 }
 
 
-def ends(context, step: float, noise: float, *, rounds: int, d: int = 1):
-    """The models after some arrivals at 4 workers, each in a run of its own, on |x|^2/2."""
-    known: dict[str, Any] = dict(workers=4, steps=rounds, x0=np.ones(d), replicas=context.samples(4000, 800))
-    return context.run64(context.subject(step), quadratic(np.ones(d), covariance=noise), rounds, **known).last
+def ends(context, step: float, noise: float, *, workers: int, rounds: int, d: int = 1):
+    """The models after some arrivals, each in a run of its own, on |x|^2/2."""
+    known: dict[str, Any] = dict(workers=workers, steps=rounds, x0=np.ones(d), replicas=context.samples(4000, 800))
+    return context.run64(context.subject(step, workers), quadratic(np.ones(d), covariance=noise), rounds, **known).last
 
 
 @claim("async.mean", of=bounds.async_mean, subject=at_random, mutants=CLOCKS)
 def _(context):
-    for share, rounds in ((0.5, 6), (0.3, 10)):
-        law = bounds.async_mean(share, 4, rounds)
-        yield equality(
-            f"E x after {rounds} arrivals, N=4, s={share:g}", ends(context, share, 0.0, rounds=rounds)[:, 0], law
-        )
+    for share, workers, rounds in ((0.5, 4, 6), (0.3, 3, 10)):
+        x = ends(context, share, 0.0, workers=workers, rounds=rounds)[:, 0]
+        law = bounds.async_mean(share, workers, rounds)
+        yield equality(f"E x after {rounds} arrivals, N={workers}, s={share:g}", x, law)
 
 
 @claim("async.moment", of=bounds.async_moment, subject=at_random, mutants=CLOCKS, see=("async.mean",))
 def _(context):
-    for share, rounds in ((0.5, 6), (0.3, 10)):
-        x = ends(context, share, 1.0, rounds=rounds, d=20)
-        law = bounds.async_moment(share, 4, rounds, deviation=share)
-        yield equality(f"E x^2 after {rounds} arrivals, N=4, s={share:g}", (x**2).mean(axis=1), law)
+    for share, workers, rounds in ((0.5, 4, 6), (0.3, 3, 10)):
+        x = ends(context, share, 1.0, workers=workers, rounds=rounds, d=20)
+        law = bounds.async_moment(share, workers, rounds, deviation=share)
+        yield equality(f"E x^2 after {rounds} arrivals, N={workers}, s={share:g}", (x**2).mean(axis=1), law)
 
 
 @claim("async.variance", of=bounds.async_variance, subject=at_random, mutants=CLOCKS, see=("async.moment",))
 def _(context):
     steps, problem = context.samples(40_000, 12_000), quadratic(np.ones(50), covariance=1.0)
-    for share in (0.5, 0.3):
-        known: dict[str, Any] = dict(workers=4, steps=steps, x0=np.zeros(50))
+    for share, workers in ((0.5, 4), (0.3, 3)):
+        known: dict[str, Any] = dict(workers=workers, steps=steps, x0=np.zeros(50))
         known["record_every"] = 40  # nearly independent
-        x = np.array(context.iterates(context.subject(share), problem, f"{share}", **known)[3:])
-        law = bounds.async_variance(share, 4, deviation=share)
-        yield equality(f"E x^2 after many arrivals, N=4, s={share:g}", (x**2).mean(axis=1), law)
+        x = np.array(context.iterates(context.subject(share, workers), problem, f"{share}", **known)[3:])
+        law = bounds.async_variance(share, workers, deviation=share)
+        yield equality(f"E x^2 after many arrivals, N={workers}, s={share:g}", (x**2).mean(axis=1), law)
 
 
 def growth(share: float, workers: int) -> float:
@@ -200,28 +201,36 @@ def _(context):
         yield identity(f"where E x^2 neither grows nor shrinks, N={workers}", context.subject(workers), edge, 1e-6)
     known: dict[str, Any] = dict(workers=4, steps=30, x0=np.ones(1), replicas=context.samples(4000, 800))
     for share, side in ((0.7, upper), (1.4, lower)):
-        method, problem = at_random(share * context.subject(4)), quadratic([1.0], covariance=0.0)
+        method, problem = at_random(share * context.subject(4), 4), quadratic([1.0], covariance=0.0)
         x = context.run64(method, problem, f"{share}", **known).last
         yield side(f"E x^2 after 30 arrivals at {share:g} of it, N=4", float((x**2).mean()), 1.0)
+
+
+def late_by(times, workers: int, rounds: int, speeds=None) -> np.ndarray:
+    """How many rounds late each arrival is."""
+    return arrivals(times, workers=workers, rounds=rounds, seed=1, speeds=speeds).late
 
 
 @claim(
     "async.lateness",
     of=bounds.async_lateness,
-    subject=lambda times, speeds: arrivals(times, workers=5, rounds=400, seed=1, speeds=speeds).late,
+    subject=late_by,
     mutants={
-        "the arrival itself is counted": lambda times, speeds: (
-            arrivals(times, workers=5, rounds=400, seed=1, speeds=speeds).late + 1
-        ),
-        "one worker more": lambda times, speeds: arrivals(times, workers=6, rounds=400, seed=1).late,
+        "the arrival itself is counted": lambda *run: late_by(*run) + 1,
+        "one worker more": lambda times, workers, rounds, speeds=None: late_by(times, workers + 1, rounds),
     },
     see=("async.moment",),
 )
 def _(context):
     law, slow = bounds.async_lateness(5, 400), (1.0, 1.0, 1.0, 1.0, 0.01)
-    laws = {"in turn": FixedTime(), "exponential": ShiftedExponential(0.0, 1.0), "Pareto, a=0.9": Pareto(0.9)}
-    for name, times in laws.items():
-        found = context.subject(times, None)
-        yield upper(f"mean, N=5, T=400, {name}", float(found.mean()), law)
-    found = context.subject(FixedTime(), slow)
+    for name, times, workers, rounds in (
+        ("in turn", FixedTime(), 5, 400),
+        ("exponential", ShiftedExponential(0.0, 1.0), 5, 400),
+        ("Pareto, a=0.9", Pareto(0.9), 5, 400),
+        ("in turn", FixedTime(), 8, 100),
+    ):
+        found = context.subject(times, workers, rounds)
+        label = f"mean, N={workers}, T={rounds}, {name}"
+        yield upper(label, float(found.mean()), bounds.async_lateness(workers, rounds))
+    found = context.subject(FixedTime(), 5, 400, slow)
     yield upper(f"mean, one of 5 a hundred times slower (up to {found.max()} late)", float(found.mean()), law)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,10 +172,11 @@ def _estimates(context, method, d: int, update: int):
     },
 )
 def _(context):
-    d, noisy = context.samples(40_000, 20_000), compressor(lambda v, rng: v + rng.standard_normal(v.size))
-    for update in (2, 3, 5, 20):
+    d = context.samples(40_000, 20_000)
+    for update, v in ((2, 1.0), (3, 4.0), (5, 0.25), (20, 1.0)):
+        noisy = compressor(lambda x, rng, v=v: x + math.sqrt(v) * rng.standard_normal(x.size))
         errors = _estimates(context, context.subject(noisy), d, update)
-        yield equality(f"after update {update}, v = 1 in every coordinate", errors**2, bounds.ecd_error(update, 1.0))
+        yield equality(f"after update {update}, v = {v:g} in every coordinate", errors**2, bounds.ecd_error(update, v))
 
 
 @claim(
@@ -187,9 +189,9 @@ def _(context):
     },
 )
 def _(context):
-    for update in (2, 3, 10, 1000):
-        exact = float(context.subject(update, 1.0))
-        yield upper(f"after update {update}", exact, bounds.ecd_error_bound(update, 1.0))
+    for update, v in ((2, 1.0), (3, 1.0), (10, 2.0), (1000, 3.0)):
+        exact = float(context.subject(update, v))
+        yield upper(f"after update {update}, v = {v:g}", exact, bounds.ecd_error_bound(update, v))
 
 
 @claim(
@@ -200,9 +202,9 @@ def _(context):
     mutants={"1/t in place of 2/t": lambda t: 1.0 / t, "2/(t + 1) in place of 2/t": lambda t: 2.0 / (t + 1.0)},
 )
 def _(context):
-    d, k, samples = 12, 4, context.samples(20_000, 5_000)
+    d, samples = 12, context.samples(20_000, 5_000)
     u, rng = context.normal(d), np.random.default_rng(context.stream("coordinates"))
-    for update in (2, 6, 30):
+    for update, k in ((2, 4), (6, 3), (30, 4)):
         x, estimate, squares = np.zeros(d), np.zeros((samples, d)), []
         for t in range(1, update + 1):
             share, new = context.subject(t), x + u

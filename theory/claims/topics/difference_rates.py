@@ -113,6 +113,10 @@ def _(context):
     x = np.array(context.iterates(EF21(Identity(), unchanging(step)), top, steps=1, x0=np.array([1.0, 0.0]), seed=0))
     law = bounds.difference_gradient(2, step=step, gap=1.0, error=0.0, decay=1.0)
     yield identity("gradient descent, mean of two ||grad f||^2", float(np.mean(x**2 @ [4.0, 0.25])), law, 1e-8)
+    for steps, step, gap, error, decay in ((200, 0.3, 2.0, 9.0, 0.1), (90, 0.8, 3.0, 2.0, 0.3)):
+        memory = error * (1.0 - decay) ** np.arange(steps)  # f falls by gamma/2 (||grad f||^2 - G_t), to f*
+        law = bounds.difference_gradient(steps, step=step, gap=gap, error=error, decay=decay)
+        yield upper(f"its lemmas as equalities, A={decay:g}", 2.0 * gap / (step * steps) + memory.mean(), law)
     for name in KIN:
         step, decay = theorem_of(name)
         gaps, squares = descended(context, name, step * context.subject, 160)
@@ -132,6 +136,12 @@ def _(context):
     (_, x) = context.iterates(EF21(Identity(), unchanging(1.0)), flat, steps=1, x0=np.array([0.0, 1.0]), seed=0)
     law = context.subject(1, step=1.0, mu=mu, gap=0.5 * mu, error=0.0, decay=1.0)
     yield upper("gradient descent, f(x_1) - f*", float(0.5 * mu * x[1] ** 2), law)
+    for steps, step, c, gap, error in ((3, 0.5, 0.4, 1.5, 2.0), (5, 0.3, 0.9, 0.7, 3.0)):
+        decay, found, memory = 2.0 * step * c, gap, error  # the longest step of this A where mu is c
+        for _ in range(steps):
+            found, memory = (1.0 - step * c) * found + 0.5 * step * memory, (1.0 - decay) * memory
+        law = context.subject(steps, step=step, mu=c, gap=gap, error=error, decay=decay)
+        yield identity(f"its lemmas as equalities, f - f* + gamma G/A, A={decay:g}", found + step * memory / decay, law)
     for name in KIN:
         step, decay = theorem_of(name, mu)
         gaps, squares = descended(context, name, step, 400)
@@ -149,17 +159,25 @@ def _(context):
     mutants={"steps of five times the length": 5.0},
 )
 def _(context):
-    problem = ridge((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)
-    for workers in (1, 4):  # neither compression nor momentum: x is the mean of the last gradients' noise
+    for workers, noise in ((1, 1.0), (4, 2.25)):  # neither compression nor momentum: x is the mean of the last noise
         method, replicas = (
             EF21SGDM(Identity(), unchanging(context.subject), momentum=1.0),
             context.samples(40_000, 20_000),
         )
+        problem = ridge((np.ones((2, 1)), noise**0.5 * np.array([1.0, -1.0])), l2=0.0)
         how = dict(x0=np.zeros(1), replicas=replicas, workers=workers, steps=2)
         found = context.run64(method, problem, "plain", workers, **how).last.ravel() ** 2
-        law = bounds.ef21_momentum_noise(1.0, momentum=1.0, variance=1.0, workers=workers, split=1e-6)
+        law = bounds.ef21_momentum_noise(1.0, momentum=1.0, variance=noise, workers=workers, split=1e-6)
         label = f"E||grad f||^2, in full precision, a=1, N={workers}"
         yield equality(label, found, law) if workers > 1 else identity(label, float(found.mean()), law, 1e-5)
+    for delta, a, noise, workers, split in ((0.75, 0.2, 2.0, 5, 0.5), (0.36, 0.6, 3.0, 2, 2.0)):
+        q = (1.0 - delta) ** 0.5  # what noise adds to Phi, over gamma/2, with the weights of its three parts
+        of_messages, of_mean = (1.0 + 1.0 / split) / (1.0 - q), (1.0 + split) / a
+        of_workers = 2.0 * q**2 / (1.0 - q) * a * of_messages
+        found = a**2 * noise * (of_mean / workers + of_workers + (1.0 - delta) * of_messages)
+        law = bounds.ef21_momentum_noise(delta, momentum=a, variance=noise, workers=workers, split=split)
+        yield identity(f"what noise adds to Phi in a step, delta={delta:g}, a={a:g}, N={workers}", found, law)
+    problem = ridge((np.ones((2, 1)), np.array([1.0, -1.0])), l2=0.0)
     for a, workers in ((1.0, 1), (0.2, 4)):
         step = context.subject * bounds.ef21_momentum_step(0.84, momentum=a, lipschitz=1.0, workers_lipschitz=1.0)
         method = EF21SGDM(Lopsided(0.4), unchanging(step), momentum=a)
@@ -241,14 +259,25 @@ def _(context):
             yield identity(f"L~ that the quadratics ask for, L_i={L}, s={s:g}", found, bounds.ef21_weighted(L), 1e-6)
 
 
+def left_by_random(v, k: int, lam: float, unbiased: bool = True) -> float:
+    """The error of the factor times random-k, whose mean is k/d of v if it is biased."""
+    p = k / v.size
+    return bounds.ef_bv_error(lam, omega=1.0 / p - 1.0 if unbiased else p - p**2, bias=0.0 if unbiased else 1.0 - p)
+
+
 compressor_law(
     "ef21.factor",
-    lambda k, lam: Scaled(RandK(k, unbiased=True), lam),
+    lambda k, lam, unbiased=True: Scaled(RandK(k, unbiased=unbiased), lam),
     of=bounds.ef_bv_error,
-    formula=lambda v, k, lam: bounds.ef_bv_error(lam, omega=v.size / k - 1.0),
-    at=[(gaussian(40), {"k": 10, "lam": bounds.ef_bv_factor(3.0)}), (gaussian(40, power=3), {"k": 20, "lam": 0.9})],
+    formula=left_by_random,
+    at=[
+        (gaussian(40), {"k": 10, "lam": bounds.ef_bv_factor(3.0)}),
+        (gaussian(40, power=3), {"k": 20, "lam": 0.9}),
+        (gaussian(40), {"k": 10, "lam": 0.7, "unbiased": False}),
+        (gaussian(40), {"k": 30, "lam": 0.5, "unbiased": False}),
+    ],
     mutants={
-        "without the factor": lambda k, lam: RandK(k, unbiased=True),
-        "half of the factor": lambda k, lam: Scaled(RandK(k, unbiased=True), lam / 2),
+        "without the factor": lambda k, lam, unbiased=True: RandK(k, unbiased=unbiased),
+        "half of the factor": lambda k, lam, unbiased=True: Scaled(RandK(k, unbiased=unbiased), lam / 2),
     },
 )

@@ -65,20 +65,20 @@ def own_data(context, method, curvatures, minima, steps: int):
 @claim(
     "dpsgd.bias",
     of=bounds.dpsgd_bias,
-    subject=lambda W: DPSGD(step=Constant(STEP), graph=W),
+    subject=lambda W, step: DPSGD(step=Constant(step), graph=W),
     mutants={
-        "gradient tracking": lambda W: GradientTracking(step=Constant(STEP), graph=W),
-        "half of the step": lambda W: DPSGD(step=Constant(STEP / 2), graph=W),
+        "gradient tracking": lambda W, step: GradientTracking(step=Constant(step), graph=W),
+        "half of the step": lambda W, step: DPSGD(step=Constant(step / 2), graph=W),
     },
 )
 def _(context):
-    for weight, curvatures, minima in ((0.3, (2.0, 0.7), (1.0, -2.0)), (0.5, (1.0, 3.0), (0.5, 1.5))):
+    for weight, step, curvatures, minima in ((0.3, 0.2, (2.0, 0.7), (1.0, -2.0)), (0.5, 0.1, (1.0, 3.0), (0.5, 1.5))):
         W = MixingMatrix(np.array([[1.0 - weight, weight], [weight, 1.0 - weight]]))
-        result = own_data(context, context.subject(W), curvatures, np.array(minima), 600)
+        result = own_data(context, context.subject(W, step), curvatures, np.array(minima), 600)
         a, b = np.array(curvatures), np.array(minima)
         measured = float(result.models.mean() - (a * b).sum() / a.sum())
-        bound = bounds.dpsgd_bias(weight, step=STEP, curvatures=curvatures, minima=minima)
-        yield identity(f"w={weight:g}, a={curvatures}, b={minima}", measured, bound, 1e-9)
+        bound = bounds.dpsgd_bias(weight, step=step, curvatures=curvatures, minima=minima)
+        yield identity(f"w={weight:g}, gamma={step:g}, a={curvatures}, b={minima}", measured, bound, 1e-9)
 
 
 @claim(
