@@ -368,6 +368,23 @@ def test_largest_eigenvalue_by_iteration(form):
 # --- the minimum ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("make", [th.logistic, th.softmax, th.ridge])
+def test_an_l2_that_is_lost_in_rounding_is_said_and_breaks_nothing(make):
+    """Separable rows: the Hessian is singular beside l2, and there is no factor of it."""
+    A, b = np.array([[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0]]), np.array([1.0, 1.0, -1.0])
+    result = th.solve(make((A, b), l2=1e-200))
+    assert np.isfinite(result.x).all() and result.success == (result.gap <= 1e-12 * max(1.0, result.fun))
+    assert result.success or "short of the tolerance" in result.message
+
+
+def test_a_gradient_that_rounds_to_0_is_no_certificate_of_0():
+    """Three rows of one kind and two of the other: x* = log 1.5, which is not a float, and the mean may round to 0."""
+    for l2 in (1e-40, 1e-160):
+        result = th.solve(th.logistic((np.full((5, 1), 1.0), np.array([1.0, 1.0, 1.0, -1.0, -1.0])), l2=l2))
+        rounded = np.spacing(np.log(1.5))  # x is at best so far from x*, where f'' = 0.24
+        assert result.gap >= (0.24 * rounded / 4) ** 2 / (2 * l2) and not result.success
+
+
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-12])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_bounds_the_distance_to_the_minimum(kind, tolerance):
