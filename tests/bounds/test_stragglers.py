@@ -13,7 +13,7 @@ def test_the_fastest_fraction_solves_its_equation_at_every_size(shift_rate):
     kappa = bounds.fastest_fraction(shift_rate)
     if shift_rate < 1e-6:
         y = math.sqrt(2.0 * shift_rate)
-        assert kappa == pytest.approx(y - 2.0 * y**2 / 3.0, rel=1e-6)  # y^2/2 + y^3/6 = s mu, and 1 - e^-y
+        assert kappa == pytest.approx(y - 2.0 * y**2 / 3.0, rel=1e-6, abs=0.0)  # y^2/2 + y^3/6 = s mu, and 1 - e^-y
     elif shift_rate < 1e6:
         y = -math.log1p(-kappa)
         assert math.expm1(y) - y == pytest.approx(shift_rate, rel=1e-9)
