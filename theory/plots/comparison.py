@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cluster.several_seeds import seeds_of
 from ..cluster.setup import with_local_epochs
+from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
 from ..core.arguments import finite_number
