@@ -116,7 +116,7 @@ def prepare(
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
-        hasattr(method, "round") and not isinstance(method, type),
+        hasattr(method, "round") and hasattr(method, "domain") and not isinstance(method, type),
         "method",
         method,
         "a method, such as ParallelSGD(...)",
@@ -178,6 +178,7 @@ def prepare(
     if isinstance(average, Suffix):
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    require(int(batches.max()) <= LARGEST_BATCH, "batch", int(batches.max()), f"up to {LARGEST_BATCH}")
     if rank == 0:
         warn_of_unequal_parts(method, shards, int(workers))
     if several:  # on a graph nobody weighs more

@@ -49,7 +49,7 @@ class Watch:
     """
 
     def __init__(self, comm: Any, patience: Any) -> None:
-        number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience < np.inf
+        number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience <= 1e300
         require(number, "patience", patience, "seconds, or 0: for ever")
         self.comm, self.patience = comm, float(patience)
         self.last: Callable[[], tuple[str, int]] = lambda: ("no checkpoint was written", 1)

@@ -10,7 +10,7 @@ import scipy  # its parts load when they are used
 from ..core import kernel, python_generic, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
-from .constants import SMALL, one_thread, second_moment, strong_convexity
+from .constants import SMALL, one_thread, second_moment, strong_convexity, weighted_gram
 from .margins import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
@@ -56,10 +56,7 @@ class _Margins:
 
     def hessian(self):
         """The Hessian of the mean loss, as a matrix."""
-        X = to_scipy(self.problem.A)
-        weighted = X.T * self.curvatures if isinstance(X, np.ndarray) else X.T.multiply(self.curvatures).tocsr()
-        hessian = weighted @ X
-        return hessian if isinstance(hessian, np.ndarray) else hessian.toarray()
+        return weighted_gram(to_scipy(self.problem.A), self.curvatures)
 
     def add_diagonal(self, out: Any) -> None:
         """``out +=`` the diagonal of that Hessian."""
