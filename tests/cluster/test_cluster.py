@@ -225,7 +225,7 @@ def test_a_run_that_has_ended_leaves_no_vectors_to_the_collector_of_cycles(tmp_p
 
 
 def test_a_run_in_one_process_makes_no_thread(monkeypatch):
-    """The end of a Thread object calls a function of Python, in which a Ctrl-C is ignored: many runs lost one in four."""
+    """The end of a Thread object calls a function of Python, in which a Ctrl-C is ignored: one in four was lost."""
     made, known = [], threading.Thread.__init__
     monkeypatch.setattr(threading.Thread, "__init__", lambda self, *a, **b: made.append(a) or known(self, *a, **b))
     th.run(th.ParallelSGD(step=0.1), th.quadratic(np.ones(3), covariance=0.0), workers=2, steps=4)
