@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -385,7 +386,7 @@ class Run(GraphRows):
         """Rows that a client drew before this local step, if it has so many."""
         return self.rates.place[1] * int(self.setup.batches[0]) if self._own.size else 0
 
-    def _act_with_rows(self, before: int) -> None:
+    def _act_with_rows(self, before: int, t: int) -> None:
         """Let those of the chosen workers act that have more than so many rows of their own in a round."""
         chosen = self.heard.now() - self.first_here
         here = chosen[(chosen >= 0) & (chosen < self.workers_here)]
@@ -404,11 +405,10 @@ class Run(GraphRows):
         for h in range(self.rates.every):
             with self._at(h):
                 if self._own.size:
-                    before = self._drawn_of_round()
-                    self.python(lambda t, before=before: self._act_with_rows(before), "act", OTHER)
+                    self.python(partial(self._act_with_rows, self._drawn_of_round()), "act", OTHER)
                 yield h
         if self._own.size:
-            self.python(lambda t: self._act_with_rows(0), "act", OTHER)
+            self.python(partial(self._act_with_rows, 0), "act", OTHER)
 
     # --- slices of the model ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,7 +260,8 @@ def run_fastest_k(
         )
         delays = np.empty((rounds if delay > 0.0 else 0, workers))
         clock = key(seed, "stragglers", r, CLOCK)
-        Stretches().over(0, len(delays), lambda a, b, of=(times, speeds, clock), to=delays: _all_times(*of, a, b, to))
+        draw: Any = partial(_all_times, times, speeds, clock)
+        Stretches().over(0, len(delays), partial(draw, out=delays))
         delays = delay * np.minimum(delays, waits[: len(delays), -1:])
         given = FastestK(Constant(step), chosen, factors, delays, batch, shards, sent)
         results.append(
