@@ -363,15 +363,25 @@ def test_a_half_written_one_is_never_taken(tmp_path):
 
 def test_what_the_user_has_in_the_folder_stays(tmp_path):
     mine = [tmp_path / name / "thesis.txt" for name in ("step-size-study", "step-5", "step-000000000004")]
-    mine += [tmp_path / "step-000000000020.writing" / "notes.txt"]
+    mine += [tmp_path / "step-000000000020.writing" / "notes.txt", tmp_path / "step-000000000012" / "0000.npy"]
     for path in mine:
         path.parent.mkdir()
         path.write_text("weeks of work")
-    with pytest.warns(UserWarning, match="no checkpoint after 20 rounds: .*File exists"):
+    with pytest.warns(UserWarning) as told:
         small(checkpoint=tmp_path, resume=small(steps=8), every=4)
+    for step, why in ((12, "has files that were not written here"), (20, "File exists")):
+        assert any(f"no checkpoint after {step} rounds" in str(one.message) and why in str(one.message) for one in told)
     assert [path.read_text() for path in mine] == ["weeks of work"] * len(mine)
     with pytest.raises(ValueError, match="checkpoint: got ''"):
         small(checkpoint="")
+
+
+def test_a_lock_of_somebody_else_is_not_written_to(tmp_path):
+    (tmp_path / "thesis.txt").write_text("weeks of work")
+    os.link(tmp_path / "thesis.txt", tmp_path / ".lock")
+    with pytest.raises(ValueError, match="checkpoint: got .*its file .lock was not written here"):
+        small(checkpoint=tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "weeks of work"
 
 
 def test_a_folder_is_of_one_run_at_a_time(tmp_path):
@@ -464,6 +474,15 @@ def test_saving_removes_nothing_else(tmp_path):
     (tmp_path / "link").symlink_to(place)
     for name, held in (("mine", "notes.txt"), ("file.json", "file.json"), ("folder", "inner"), ("link", "link")):
         with pytest.raises(ValueError, match=f"path: got .*{name}.*not with {held}"):
+            found.save(tmp_path / name)
+    for name, files in (
+        ("numbers", ["0000.npy"]),
+        ("shards", ["0000.npy", "manifest.json"]),
+    ):  # not of ours, but so named
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("weeks of work")
+        with pytest.raises(ValueError, match=f"path: got .*{name}.*not with 0000.npy"):
             found.save(tmp_path / name)
     for beside in ("new.writing", "new.replaced"):
         (tmp_path / beside).mkdir()

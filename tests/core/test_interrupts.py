@@ -13,7 +13,10 @@ import pytest
 from conftest import ROOT, run_group
 
 import theory as th
+from theory.cluster import stragglers
+from theory.core import interrupts
 from theory.core.interrupts import Stopped, Stretches, uninterrupted
+from theory.measure import monte_carlo
 
 LIMIT = 30.0  # seconds; half a second was measured
 RNG = np.random.default_rng(0)
@@ -85,3 +88,22 @@ def test_all_of_a_range_is_done_once_in_stretches():
     stretches.stopped.set()
     with pytest.raises(Stopped):
         stretches.over(0, 1, work)
+
+
+def test_a_race_is_drawn_in_stretches_with_the_same_times(monkeypatch):
+    known = dict(workers=4, fastest=2, rounds=1000, seed=0)
+    whole, drawn, draw = stragglers.race(th.Pareto(3.0), **known), [], stragglers._race
+    monkeypatch.setattr(interrupts, "PAUSE", 1e-9)
+    monkeypatch.setattr(stragglers, "_race", lambda *given: drawn.append(given[3:5]) or draw(*given))
+    pieces = stragglers.race(th.Pareto(3.0), **known)
+    assert len(drawn) > 100 and all(np.array_equal(*pair) for pair in zip(whole, pieces, strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_moments_are_drawn_in_stretches_with_the_same_numbers(threads, monkeypatch):
+    v, drawn, draw = np.arange(1.0, 9.0), [], monte_carlo.sample
+    whole = monte_carlo.moments(th.QSGD(4), v, 20_000, threads=threads)
+    monkeypatch.setattr(interrupts, "PAUSE", 1e-9)
+    monkeypatch.setattr(monte_carlo, "sample", lambda *given: drawn.append(given[4]) or draw(*given))
+    pieces = monte_carlo.moments(th.QSGD(4), v, 20_000, threads=threads)
+    assert len(drawn) > 100 and all(np.array_equal(*pair) for pair in zip(whole, pieces, strict=True))

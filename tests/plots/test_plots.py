@@ -151,6 +151,13 @@ def test_the_best_step_is_searched_and_its_cost_is_said():
     assert same.results[1].fun == th.run(pair[1], problem, workers=1, steps=3, step=0.1).fun
 
 
+def test_a_best_step_at_the_end_of_the_search_is_said():
+    problem = th.quadratic([1.0, 1.0], covariance=0.0, optimum=1.0)
+    slow = th.ParallelSGD(th.compressor(lambda v: v * 1e-6), th.Constant(1.0))
+    compared = th.compare([slow], problem, workers=1, steps=10, step="best")
+    assert "step 2^12/L = 4.1e+03, best of 2^0/L to 2^12/L, the end of what is searched" in compared.table
+
+
 def test_where_no_step_will_do_none_is_best():
     problem = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)
     uphill = th.ParallelSGD(th.compressor(lambda v: -1e9 * v), th.Constant(1.0))

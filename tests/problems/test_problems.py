@@ -19,7 +19,7 @@ from theory.core.digests import digest
 from theory.core.random import derive
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data, make_dataset
-from theory.problems import base, margins
+from theory.problems import base, constants, margins
 from theory.problems import matrix as mx
 from theory.problems.base import value_and_gradient
 from theory.problems.margins import curvature, linear_problem, loss, slope
@@ -366,6 +366,43 @@ def test_largest_eigenvalue_by_iteration(form):
 
 
 # --- the minimum ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [th.logistic, th.softmax, th.ridge])
+def test_an_l2_that_is_lost_in_rounding_is_said_and_breaks_nothing(make):
+    """Separable rows: the Hessian is singular beside l2, and there is no factor of it."""
+    A, b = np.array([[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0]]), np.array([1.0, 1.0, -1.0])
+    result = th.solve(make((A, b), l2=1e-200))
+    assert np.isfinite(result.x).all() and result.success == (result.gap <= 1e-12 * max(1.0, result.fun))
+    assert result.success or "short of the tolerance" in result.message
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (6, 40)])
+def test_a_large_product_is_computed_in_pieces_between_which_signals_are_heard(shape, monkeypatch):
+    A, b = np.random.default_rng(0).standard_normal(shape), np.resize([1.0, -1.0], shape[0])
+    problem = th.logistic((A, b), l2=0.1)
+    whole, L = th.solve(problem), th.lipschitz(problem)
+    heard = []
+
+    class Pieces(np.ndarray):
+        def __array_ufunc__(self, ufunc, method, *given, **more):
+            heard.append(ufunc.__name__)
+            return getattr(ufunc, method)(*(np.asarray(one) for one in given), **more)
+
+    monkeypatch.setattr(constants, "PIECE", 100)
+    X = A if shape[0] > shape[1] else A.T
+    assert constants.weighted_gram(X.view(Pieces)) == pytest.approx(X.T @ X)
+    assert heard.count("matmul") == 1 + 40 * 36 // 100
+    assert th.lipschitz(problem) == pytest.approx(L, rel=1e-13)
+    assert th.solve(problem).x == pytest.approx(whole.x, rel=1e-9)
+
+
+def test_a_gradient_that_rounds_to_0_is_no_certificate_of_0():
+    """Three rows of one kind and two of the other: x* = log 1.5, which is not a float, and the mean may round to 0."""
+    for l2 in (1e-40, 1e-160):
+        result = th.solve(th.logistic((np.full((5, 1), 1.0), np.array([1.0, 1.0, 1.0, -1.0, -1.0])), l2=l2))
+        rounded = np.spacing(np.log(1.5))  # x is at best so far from x*, where f'' = 0.24
+        assert result.gap >= (0.24 * rounded / 4) ** 2 / (2 * l2) and not result.success
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-12])

@@ -258,6 +258,12 @@ def test_places_are_where_they_say(small):
     assert th.value(small, places["near x*"]) - best <= 1e-3 * start
 
 
+def test_a_place_that_is_not_reached_is_not_called_midway():
+    rows = np.diag([1.0, 1e-4])  # 1e-8 of the curvature has most of f
+    with pytest.raises(ArithmeticError, match="midway: f is .* after 2000 steps"):
+        iterates(th.ridge((rows, np.array([1.0, 10.0])), l2=1e-12))
+
+
 # --- ternary ----------------------------------------------------------------------------------------------------------
 
 

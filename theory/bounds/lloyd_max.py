@@ -14,7 +14,8 @@ import numpy as np
 from .closed_form import formula
 
 MOST_BITS = 8
-STEPS = 40  # of Newton's method, which needs up to eight
+STEPS = 40  # of Newton's method; from the sixth on they are rounding errors
+SETTLED = 1e-12  # the last of them, relative to the largest level
 
 
 def _density(x: np.ndarray) -> np.ndarray:
@@ -61,6 +62,9 @@ def _positive_levels(bits: int) -> np.ndarray:
         levels = levels + step
         if np.abs(step).max() < 1e-14 * levels[-1]:
             break
+    moved = float(np.abs(step).max())  # by the last step, which estimates what is left of the error
+    if not moved < SETTLED * levels[-1]:
+        raise ArithmeticError(f"the levels of {bits} bits still move by {moved:.3g} in step {STEPS} of Newton's method")
     levels.flags.writeable = False
     return levels
 

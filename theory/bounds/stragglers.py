@@ -136,9 +136,14 @@ def fastest_fraction(shift_rate: float) -> float:
     0.6822
     """
     low, high = 0.0, shift_rate + 1.0 + 2.0 * math.sqrt(shift_rate)  # of y = -log(1 - kappa): e^y - 1 - y = s mu
-    for _ in range(200):
-        mid = 0.5 * (low + high)
-        low, high = (mid, high) if math.expm1(min(mid, 700.0)) - mid < shift_rate else (low, mid)
+
+    def rise(y: float) -> float:
+        if y > 1.0:
+            return math.expm1(min(y, 700.0)) - y
+        return math.fsum(y**k / math.factorial(k) for k in range(2, 20))  # without the cancellation of e^y - 1 - y
+
+    while low < (mid := 0.5 * (low + high)) < high:  # until they are neighbours
+        low, high = (mid, high) if rise(mid) < shift_rate else (low, mid)
     return -math.expm1(-low)
 
 

@@ -240,6 +240,8 @@ class Checkpoints:
                 raise DamagedError(f"another run writes checkpoints there ({who or 'unknown'})") from None
             except OSError:  # a file system without locks
                 return
+            if not (os.pread(descriptor, 8, 0) or b"process ").startswith(b"process "):
+                raise DamagedError(f"its file {LOCK} was not written here")
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,7 @@ class Run(GraphRows):
         self.eta_sent, self.eta_received = setup.method.step_factors(self)
         self.average_weight = self.rates.weights(setup.average)
         self._batch, self._drawn = self.rates.batches(setup.batches)
+        self._own = setup.own[self.first_here : self.first_here + here]  # rows of a round, where clients draw their own
         order = new_order(setup.shards, here)
         self.order = read_only(self._array("order", (replicas, *order.shape), order.dtype))
         self._rows = np.zeros((replicas, self.workers_here, int(setup.batches.max())), np.int64)
@@ -271,7 +273,8 @@ class Run(GraphRows):
         """Count the gradients that inactive workers do not evaluate in this round."""
         steps = self.rates.every
         each = drawn(self.setup.batches, (t + 1) * steps) - drawn(self.setup.batches, t * steps)
-        self.sent[:, ABSENT] += (self.workers - self.heard.now().size) * each
+        acting, own = self.heard.now(), self.setup.own
+        self.sent[:, ABSENT] += self.workers * each - (int(own[acting].sum()) if own.size else acting.size * each)
 
     def _some_act(self) -> None:
         self.check_layouts()
@@ -368,14 +371,26 @@ class Run(GraphRows):
             self._count_gradients(self.workers, 0)
         else:
             self._draw()
-        self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before))
+        own = (self._own, self._drawn_of_round())
+        self.call(Gradient(self.problem, at, p, self._column(scale), batch, self.noise_keys, size, before, *own))
 
     def _draw(self) -> None:
         self._drew = True
         shards, all_here = self.setup.shards, self._once("all", self._all)[0]
         owners = all_here if shards.shuffle else self.active  # an inactive worker's shuffled pass continues
         size, before, order = self._batch.column(), self._drawn.column(), writable(self.order)
-        self.call(Draw(shards, order, self.sampling_keys, self.first_here, size, before, self._rows), owners)
+        own = (self._own, self._drawn_of_round())
+        self.call(Draw(shards, order, self.sampling_keys, self.first_here, size, before, *own, self._rows), owners)
+
+    def _drawn_of_round(self) -> int:
+        """Rows that a client drew before this local step, if it has so many."""
+        return self.rates.place[1] * int(self.setup.batches[0]) if self._own.size else 0
+
+    def _act_with_rows(self, before: int, t: int) -> None:
+        """Let those of the chosen workers act that have more than so many rows of their own in a round."""
+        chosen = self.heard.now() - self.first_here
+        here = chosen[(chosen >= 0) & (chosen < self.workers_here)]
+        self.active.become(here[self._own[here] > before])
 
     @contextlib.contextmanager
     def _at(self, shift: int) -> Iterator[None]:
@@ -389,7 +404,11 @@ class Run(GraphRows):
         """Iterate over the local steps of a round: operations called in the loop belong to that step."""
         for h in range(self.rates.every):
             with self._at(h):
+                if self._own.size:
+                    self.python(partial(self._act_with_rows, self._drawn_of_round()), "act", OTHER)
                 yield h
+        if self._own.size:
+            self.python(partial(self._act_with_rows, 0), "act", OTHER)
 
     # --- slices of the model ---------------------------------------------------------------------------------------
 

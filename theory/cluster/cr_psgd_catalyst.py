@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .. import bounds
 from ..compressors.identity import Identity
 from ..core import require
-from ..core.arguments import whole_number
+from ..core.arguments import finite_number, real_array, whole_number
 from ..core.random import key
 from ..core.result import Result
 from ..methods.schedules import Constant, GrowingBatch
@@ -129,12 +129,13 @@ def catalyst(
     y = start_at(problem, x0)
     if record_every is not None:
         whole_number("record_every", record_every)
+    whole_number("workers", workers), whole_number("samples", samples), whole_number("first", first)
     L = lipschitz(problem)
-    theta = bounds.catalyst_theta(L) if theta is None else float(theta)
+    theta = bounds.catalyst_theta(L) if theta is None else finite_number("theta", theta)
     require(theta > L, "theta", theta, f"a number above L = {L:g}, so that the proximal problems are convex")
-    gamma = 1.0 / (theta + L) if step is None else float(step)
+    gamma = 1.0 / (theta + L) if step is None else finite_number("step", step)
     limit = bounds.growth_limit(theta - L, theta + L, gamma)
-    rho = bounds.optimal_rho(theta - L, theta + L, gamma) if rho is None else float(rho)
+    rho = bounds.optimal_rho(theta - L, theta + L, gamma) if rho is None else finite_number("rho", rho)
     require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
     outer, budget = bounds.catalyst_budget(samples, workers)
     require(
@@ -191,7 +192,7 @@ def catalyst(
 def start_at(problem: Any, x0: ArrayLike | None) -> np.ndarray:
     """A checked copy of x_0."""
     check_problem(problem)
-    y = np.zeros(problem.d) if x0 is None else np.array(x0, dtype=np.float64)
+    y = np.zeros(problem.d) if x0 is None else real_array("x0", x0).copy()
     require(y.shape == (problem.d,), "x0", f"shape {y.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(y).all()), "x0", "NaN or Inf", "finite numbers")
     return y

@@ -219,7 +219,7 @@ def run(
             require(callback is None, "callback", callback, "None with replicas > 1")
         require(checkpoint != "", "checkpoint", checkpoint, "the path of a folder; '.' is the current one")
         folder = None if checkpoint is None else Path(checkpoint)
-        keeper = Checkpoints(folder, interval(every, method.local_steps), comm, method.local_steps)
+        keeper = Checkpoints(folder, interval(every, setup.method.local_steps), comm, setup.method.local_steps)
         watch.last = keeper.ending
         if comm is not None:
             given = (

@@ -57,7 +57,8 @@ class Setup(NamedTuple):
 
     ``l2`` is the weight of the regularizer in the compressed vector, ``local_l2`` the one that every worker applies
     locally; ``start`` has the first model, or that of each worker; ``batches`` are the sizes of the first batches, the
-    last of which holds for all later steps; the history gets a row after the rounds ``records``; ``watched`` has, for
+    last of which holds for all later steps; ``own`` are the rows that each client draws in a round, if it passes over
+    its own, and empty otherwise; the history gets a row after the rounds ``records``; ``watched`` has, for
     each round, the row of the compression errors, or -1; there are ``every`` rounds between two rows.  ``about()`` is
     what the run is, for comparison with a checkpoint.
     """
@@ -71,6 +72,7 @@ class Setup(NamedTuple):
     average: NamedTuple
     batches: np.ndarray
     shards: Shards
+    own: np.ndarray
     purposes: np.ndarray
     x0: np.ndarray
     start: np.ndarray
@@ -114,7 +116,7 @@ def prepare(
 ) -> Setup:
     """Check the arguments of `run` and resolve all defaults."""
     require(
-        hasattr(method, "round") and not isinstance(method, type),
+        hasattr(method, "round") and hasattr(method, "domain") and not isinstance(method, type),
         "method",
         method,
         "a method, such as ParallelSGD(...)",
@@ -143,6 +145,7 @@ def prepare(
     dtype, wire_dtype = float_type("dtype", dtype), float_type("wire_dtype", wire_dtype)
     fitting = is_whole(seed) and 0 <= int(seed) < 2**64
     require(fitting, "seed", seed, "an integer from 0 to 2**64 - 1")
+    method, own = with_local_epochs(method, problem, int(workers))
     batches, steps = plan_batches(method.batch, steps, samples, method.local_steps)
     evaluated = workers * drawn(batches, steps)
     what = f"{steps}, with {workers} workers {evaluated:.3g} gradients"
@@ -175,13 +178,14 @@ def prepare(
     if isinstance(average, Suffix):
         require(average.start < steps, "average", average, f"a suffix that starts before the last of {steps} steps")
     shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    require(int(batches.max()) <= LARGEST_BATCH, "batch", int(batches.max()), f"up to {LARGEST_BATCH}")
     if rank == 0:
         warn_of_unequal_parts(method, shards, int(workers))
     if several:  # on a graph nobody weighs more
         shards = shards._replace(weight=np.full(workers, 1.0 / workers))
     smallest, largest = int((shards.stop - shards.start).min()), int(batches.max())
     require(
-        not shards.shuffle or largest <= smallest,
+        not shards.shuffle or largest <= smallest or own.size > 0,
         "batch",
         largest,
         f"at most the rows of a worker, {smallest}, where they are drawn without replacement",
@@ -205,7 +209,7 @@ def prepare(
         warn_of_wrong_gradient(problem, x0)
     watched = np.full(rounds if compression_error else 0, -1, np.int64)
     about = About(lambda: _describe(method, problem, start, watched.size > 0, numbers, identity))
-    batches, purposes = map(read_only, (batches, purposes))
+    batches, purposes, own = map(read_only, (batches, purposes, own))
     rows_of, start_of, stop_of, weight = (read_only(a) for a in (shards.rows, shards.start, shards.stop, shards.weight))
     shards = Shards(rows_of, start_of, stop_of, weight, shards.shuffle)
     return Setup(
@@ -218,6 +222,7 @@ def prepare(
         average,
         batches,
         shards,
+        own,
         purposes,
         x0,
         start,
@@ -232,6 +237,16 @@ def prepare(
         about,
         theory,
     ).with_records(records)
+
+
+def with_local_epochs(method: Any, problem: Any, workers: int) -> tuple[Any, np.ndarray]:
+    """The method with the local steps of the client with most rows, and the rows that each draws in a round."""
+    epochs = getattr(method, "epochs", None)
+    if epochs is None:
+        return method, np.empty(0, np.int64)
+    shards = make_shards(method.shards, method.sampling, int(rows(problem)), workers, getattr(problem, "b", None))
+    own = int(epochs) * (shards.stop - shards.start)
+    return method._replace(local_steps=-(-int(own.max()) // int(method.batch))), own
 
 
 def _samples(epochs: Any, problem: Any, workers: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..compressors.identity import Identity
 from ..core import kernel, require
 from ..core.arguments import is_whole
 from ..core.bound_calls import OTHER
+from ..core.interrupts import Stretches
 from ..core.random import derive, key, uniform
 from ..core.result import Result
 from ..methods.custom import method
@@ -33,10 +35,10 @@ CLOCK = 2  # purposes of the streams of a replica
 
 
 @kernel
-def _race(times: Any, speeds: Any, stream: np.uint64, waits: Any, chosen: np.ndarray) -> None:
-    """For every round, the k smallest times in order, and their workers in increasing order."""
-    rounds, k = chosen.shape
-    for t in range(rounds):
+def _race(times: Any, speeds: Any, stream: np.uint64, first: int, stop: int, waits: Any, chosen: np.ndarray) -> None:
+    """From round ``first`` to ``stop``, the k smallest times in order, and their workers in increasing order."""
+    k = chosen.shape[1]
+    for t in range(first, stop):
         clock, filled = derive(stream, t), 0
         for w in range(speeds.size):
             here = draw_time(times, uniform(clock, w), speeds[w])
@@ -84,9 +86,9 @@ class FastestK(NamedTuple):
 
 
 @kernel
-def _all_times(times: Any, speeds: Any, stream: np.uint64, out: np.ndarray) -> None:
+def _all_times(times: Any, speeds: Any, stream: np.uint64, first: int, stop: int, out: np.ndarray) -> None:
     """The time of every worker in every round: those that `_race` compares."""
-    for t in range(out.shape[0]):
+    for t in range(first, stop):
         clock = derive(stream, t)
         for w in range(speeds.size):
             out[t, w] = draw_time(times, uniform(clock, w), speeds[w])
@@ -140,7 +142,8 @@ def race(
     _count(1, workers, fastest=fastest)
     _count(0, 2**64 - 1, seed=seed, replica=replica)
     waits, chosen = np.empty((rounds, fastest)), np.empty((rounds, fastest), np.int64)
-    _race(times, speeds_of(speeds, workers), key(seed, "stragglers", replica, CLOCK), waits, chosen)
+    given = (times, speeds_of(speeds, workers), key(seed, "stragglers", replica, CLOCK))
+    Stretches().over(0, int(rounds), lambda first, stop: _race(*given, first, stop, waits, chosen))
     return waits, chosen
 
 
@@ -256,7 +259,9 @@ def run_fastest_k(
             times, workers=workers, fastest=fastest, rounds=rounds, seed=seed, speeds=speeds, replica=r
         )
         delays = np.empty((rounds if delay > 0.0 else 0, workers))
-        _all_times(times, speeds, key(seed, "stragglers", r, CLOCK), delays)
+        clock = key(seed, "stragglers", r, CLOCK)
+        draw: Any = partial(_all_times, times, speeds, clock)
+        Stretches().over(0, len(delays), partial(draw, out=delays))
         delays = delay * np.minimum(delays, waits[: len(delays), -1:])
         given = FastestK(Constant(step), chosen, factors, delays, batch, shards, sent)
         results.append(

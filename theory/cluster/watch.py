@@ -49,14 +49,15 @@ class Watch:
     """
 
     def __init__(self, comm: Any, patience: Any) -> None:
-        number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience < np.inf
+        number = isinstance(patience, (int, float)) and not isinstance(patience, bool) and 0 <= patience <= 1e300
         require(number, "patience", patience, "seconds, or 0: for ever")
         self.comm, self.patience = comm, float(patience)
         self.last: Callable[[], tuple[str, int]] = lambda: ("no checkpoint was written", 1)
         self.ranks: int = 1 if comm is None else comm.Get_size()
         self.rank: int = 0 if comm is None else comm.Get_rank()
         self._hosts: tuple[str, ...] = (platform.node(),) * self.ranks  # until all have said theirs
-        self._done, self._thread = threading.Event(), threading.Thread(target=self._look, daemon=True)
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None  # one that ends takes a Ctrl-C with it: none in one process
         self._first = PRESENT.count
         self._heard = np.full(self.ranks, -(2**62), np.int64)  # the last wait that each rank announced
         self._sent: list[Any] = []
@@ -65,6 +66,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if self.ranks > 1:
             self._first = PRESENT.count
+            self._thread = threading.Thread(target=self._look, daemon=True)
             self._thread.start()
             PRESENT.begin("the beginning of a run")
             try:
@@ -78,7 +80,7 @@ class Watch:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._done.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join()
         if self.ranks > 1 and kind in (None, Interrupted):  # all ranks end here together
             self._receive_all()

@@ -50,7 +50,7 @@ def float_type(name: str, dtype: DTypeLike) -> np.dtype:
     """A checked type of floats, float32 or float64 in the machine's byte order."""
     try:
         found = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     fits = found is not None and found.isnative and found in (np.float32, np.float64)
     require(fits, name, dtype if found is None else found.name, "float32 or float64")

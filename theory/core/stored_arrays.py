@@ -7,6 +7,7 @@ has its name is complete, and whatever was interrupted has none.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -25,6 +26,7 @@ from .settings import require
 
 MANIFEST, WRITING, REPLACED = "manifest.json", ".writing", ".replaced"
 MARKER = ".theory-writes-this"  # in a folder that is not whole yet: whoever finds it may remove the folder
+OURS = re.compile(rb"[0-9a-f]{64}\n")  # how a manifest begins
 OWN = re.compile(rf"{re.escape(MANIFEST)}|(rank\d{{5}}-)?\d{{4,}}\.npy")  # names of files in one that is whole
 
 
@@ -84,6 +86,8 @@ def begin(final: Path) -> Path:
     FileExistsError
         If something else is there.
     """
+    if foreign(final):
+        raise FileExistsError(errno.EEXIST, "has files that were not written here", str(final))
     writing = final.with_name(final.name + WRITING)
     if writing.is_dir() and not writing.is_symlink():
         if (writing / MARKER).is_file() or not foreign(writing):
@@ -117,7 +121,14 @@ def foreign(place: Path) -> list[str]:
         return []
     if not place.is_dir() or place.is_symlink():
         return [place.name]
-    return sorted(entry.name for entry in place.iterdir() if not OWN.fullmatch(entry.name))
+    names = sorted(entry.name for entry in place.iterdir())
+    others = [name for name in names if not OWN.fullmatch(name)]
+    if names and not others:  # numbered arrays are no mark: a manifest of ours begins with its checksum
+        with contextlib.suppress(OSError, DamagedError):
+            if OURS.match(_content(place / MANIFEST)):
+                return []
+        return names
+    return others
 
 
 def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from ..compressors.base import new_symbols, payload_bits, quantize, restore, sta
 from ..compressors.closed_forms import check
 from ..compressors.numpy_function import FunctionCompressor
 from ..core import kernel, require
+from ..core.interrupts import Stretches, in_threads
 from ..core.processors import spare_cores
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
@@ -168,13 +170,19 @@ def moments(
     stream, wire = key(seed, "moments"), np.empty(0, wire_dtype)
     if callable(c):
         sample_function(c, v, stream, table)
-    elif (threads := _enough(table.shape[0], v.size) if threads is None else threads) == 1:
-        sample(c, v, wire, stream, 0, table)
     else:
-        cuts = 2 * np.linspace(0, table.shape[0] // 2, threads + 1).astype(int)
-        with ThreadPoolExecutor(threads) as pool:
-            parts = [(int(a), table[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-            list(pool.map(lambda part: sample(c, v, wire, stream, part[0], part[1]), parts))
+        threads = _enough(table.shape[0], v.size) if threads is None else threads
+        stopped = threading.Event()
+
+        def work(first: int, stop: int) -> None:  # pairs of draws, in stretches between which Ctrl-C is heard
+            Stretches(stopped).over(first, stop, lambda a, b: sample(c, v, wire, stream, 2 * a, table[2 * a : 2 * b]))
+
+        cuts = np.linspace(0, table.shape[0] // 2, threads + 1).astype(int).tolist()
+        if threads == 1:
+            work(*cuts)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                in_threads(pool, stopped, work, cuts[:-1], cuts[1:])
     columns = dict(zip(COLUMNS, table.T, strict=True))
     columns["cross"] = columns["cross"][1::2]
     columns["bits"] = columns["bits"][: 0 if callable(c) else None]

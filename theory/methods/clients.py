@@ -35,8 +35,8 @@ from .types import Run, Vector
 
 def take_part(method: Any, run: Run) -> None:
     """Let the clients of this round act: all of them, or as many as the method says, drawn without replacement."""
-    if method.clients is not None:
-        run.choose(method.clients)
+    if method.clients is not None or getattr(method, "epochs", None) is not None:
+        run.choose(method.clients or run.workers)
 
 
 def send_differences(method: Any, run: Run, y: Vector) -> None:
@@ -55,6 +55,11 @@ def check_clients(method: Any) -> None:
     known = method.clients is None or (is_whole(method.clients) and method.clients >= 1)
     require(known, "clients", method.clients, "an integer, at least 1, or None for all")
     ParameterServer(method.down).domain()
+    if (epochs := getattr(method, "epochs", None)) is not None:
+        require(is_whole(epochs) and epochs >= 1, "epochs", epochs, "an integer, at least 1, or None for local_steps")
+        passes = method.local_steps == 1 and method.sampling == "shuffle" and is_whole(method.batch)
+        given = (method.local_steps, method.sampling, method.batch)
+        require(passes, "local_steps, sampling and batch", given, "with epochs 1, 'shuffle' and an integer")
 
 
 def topology_of(method: Any) -> ParameterServer:
@@ -96,6 +101,10 @@ class FedAvg(NamedTuple):
     batch, sampling, shards : int, str, and str or Split
         As in `ParallelSGD`; :func:`theory.split` makes shards.  In the mean over those who take part a client has a
         weight in proportion to its rows.
+    epochs : int, optional
+        E, in place of ``local_steps``: a client takes the ceil(E n_i / batch) local steps of E passes over its own n_i
+        rows, each in a new order (``sampling="shuffle"``); the last batch has what is left.  A ``batch`` of at least
+        every n_i makes each step with E = 1 an exact gradient of f_i.  A run counts the steps of the largest client.
 
     Notes
     -----
@@ -122,6 +131,7 @@ class FedAvg(NamedTuple):
     batch: int | NamedTuple = 1
     sampling: str = "iid"
     shards: str | Split = "shared"
+    epochs: Any = None
 
     def round(self, run: Run) -> None:
         """One round of local SGD, of the clients that take part."""
@@ -154,6 +164,8 @@ class FedProx(NamedTuple):
         The weight of the term, at least 0; with 0 it is FedAvg.
     batch, sampling, shards : int, str, and str or Split
         As in `FedAvg`.
+    epochs : int, optional
+        As in `FedAvg`.
 
     Notes
     -----
@@ -181,6 +193,7 @@ class FedProx(NamedTuple):
     batch: int | NamedTuple = 1
     sampling: str = "iid"
     shards: str | Split = "shared"
+    epochs: Any = None
 
     def round(self, run: Run) -> None:
         """One round; each line is for all clients that take part."""

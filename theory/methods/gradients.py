@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import generic
+from ..core import generic, kernel
 from ..core.bound_calls import GRADIENT, at, in_python, operation
 from ..core.random import derive
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
@@ -15,6 +15,18 @@ from .messages import ABSENT
 from .rates import Column, number_at, rate_at
 from .rows import row_of
 from .sampling import Shards, draw_rows
+
+
+@kernel
+def batch_of(b, t, w):
+    """How many rows the worker's batch has in this step, and how many it drew in earlier ones.
+
+    ``own[w]`` is how many it draws in a round, ``before`` how many of these before this step; empty if all draw alike.
+    """
+    size, drawn = np.int64(rate_at(b.size, t)), np.int64(rate_at(b.drawn, t))
+    if b.own.size > 0:
+        return max(min(size, b.own[w] - b.before), 0), np.int64(t) * b.own[w] + b.before
+    return size, drawn
 
 
 @operation(kind=GRADIENT)
@@ -30,12 +42,14 @@ class Draw(NamedTuple):
     first: int
     size: Column
     drawn: Column
+    own: np.ndarray
+    before: int
     batch: np.ndarray
 
     def _row(pointer, t, r, w):
         b = at(pointer)
-        rows = b.batch[r, w, : np.int64(rate_at(b.size, t))]
-        draw_rows(b.shards, b.order[r], w, b.first + w, b.keys[r, w], np.int64(rate_at(b.drawn, t)), rows)
+        size, drawn = batch_of(b, t, w)
+        draw_rows(b.shards, b.order[r], w, b.first + w, b.keys[r, w], drawn, b.batch[r, w, :size])
 
 
 def _finish_gradient(rows, r, w, size):
@@ -66,17 +80,20 @@ class Gradient(NamedTuple):
     keys: np.ndarray
     size: Column
     drawn: Column
+    own: np.ndarray
+    before: int
 
     def _row(pointer, t, r, w):
         b = at(pointer)
-        size, weight = np.int64(rate_at(b.size, t)), rate_at(b.rate, t) / rate_at(b.size, t)
+        size, drawn = batch_of(b, t, w)
+        weight = rate_at(b.rate, t) / size
         problem, x, p = b.problem, row_of(b.X, r, w), gradient_target(b.P, r, w, size)
         batch, noise = b.batch[r, w], b.keys[r, w]
         if gradient_noise(problem) == PER_STEP:
             noise = derive(b.keys[r, w], t * b.drawn.every + b.drawn.shift)
         for q in range(size):
             if gradient_noise(problem) == PER_DRAW:
-                noise = derive(b.keys[r, w], np.int64(rate_at(b.drawn, t)) + q)
+                noise = derive(b.keys[r, w], drawn + q)
             add_loss_gradient(problem, np.int64(batch[q]), noise, weight, x, p)
         finish_gradient(b.P, r, w, size)
 
@@ -84,6 +101,7 @@ class Gradient(NamedTuple):
 @in_python(Gradient, FunctionProblem)
 def _(b, t, r, w):
     size, drawn = (int(number_at(column, t)) for column in (b.size, b.drawn))
+    size = min(size, int(b.own[w]) - b.before) if b.own.size else size
     weight = number_at(b.rate, t) / size
     x, p = row_of(b.X, r, w), row_of(b.P, r, w)
     for q in range(size):

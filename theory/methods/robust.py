@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import generic, require, setting
-from ..core.arguments import is_whole
+from ..core.arguments import real_array, whole_number
 from ..core.bound_calls import at, operation
 from . import robust_kernels as kernels
 from .server import Mean, check_server, takes_the_step
@@ -170,11 +170,11 @@ def robust_mean(rule: Any, messages: ArrayLike, *, centre: ArrayLike | None = No
     array([2., 0.])
     """
     check_rule("rule", rule)
-    sent = np.array(messages, float)
+    sent = real_array("messages", messages).copy()
     require(sent.ndim == 2 and sent.size > 0, "messages", f"shape {sent.shape}", "shape (N, d)")
-    require(is_whole(t) and t >= 0, "t", t, "an integer, at least 0")
+    whole_number("t", t, low=0)
     rule.check_workers(len(sent))
-    out = np.zeros(sent.shape[1]) if centre is None else np.array(centre, float)
+    out = np.zeros(sent.shape[1]) if centre is None else real_array("centre", centre).copy()
     fits = out.shape == sent.shape[1:] and bool(np.isfinite(out).all())
     require(fits, "centre", f"shape {out.shape}", f"shape ({sent.shape[1]},), finite numbers")
     n = kernels.active_first(sent, np.ones(len(sent)))

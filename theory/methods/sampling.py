@@ -45,7 +45,7 @@ class UnequalPartsWarning(UserWarning):
     method                                                              minimises
     ==================================================================  ===============================
     all with a server, but those below                                  f, the sum of (n_w / n) f_w
-    `ProxSkip`, and all on a graph                                      the mean of the f_w
+    `ProxSkip`, all on a graph, and all with a robust server            the mean of the f_w, or a median
     `AsyncSGD`                                                          the f_w weighed by speed
     `FedAvg`, `FedProx`, `SCAFFOLD` with ``clients`` fewer than all     neither: the drawn are weighed
                                                                         by n_w among themselves
@@ -63,7 +63,10 @@ def warn_of_unequal_parts(method: Any, shards: Shards, workers: int) -> None:
     sizes, name = shards.stop - shards.start, type(method).__name__
     if int(sizes.max()) - int(sizes.min()) <= 1:  # as equal as the number of rows allows
         return
-    if getattr(method, "models", "one") == "workers" or getattr(method, "weighs", "rows") == "workers":
+    server = getattr(method, "server", None)
+    rules = [server, getattr(server, "rule", None), getattr(server, "server", None)]
+    robust = any(hasattr(rule, "check_workers") for rule in rules)
+    if robust or getattr(method, "models", "one") == "workers" or getattr(method, "weighs", "rows") == "workers":
         told = f"{name} weighs all workers alike, and minimises the mean of their means"
     elif (getattr(method, "clients", None) or workers) < workers:
         told = f"{name} weighs the clients of a round by their rows among themselves, which is biased"

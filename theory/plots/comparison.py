@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..cluster.setup import with_local_epochs
 from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
@@ -435,7 +436,8 @@ def compare(
     for method in methods if step is None else ():  # what is compiled or loaded in the first round is not its time
         longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
         short = {name: value for name, value in options.items() if name not in longer}
-        run(method, problem, **short | {"steps": getattr(method, "local_steps", 1), "seed": seeds[0]})
+        steps_of_round = getattr(with_local_epochs(method, problem, workers)[0], "local_steps", 1)
+        run(method, problem, **short | {"steps": steps_of_round, "seed": seeds[0]})
     results = [tuple(run(method, problem, seed=one, **options) for one in seeds) for method in methods]
     name = getattr(problem, "name", type(problem).__name__.lower())
     taken = f"{results[0][0].nit:,} steps" if samples is None else f"{samples:,} samples each"

@@ -35,8 +35,9 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         low, high = min(self.tried), max(self.tried)
+        where = ", the end of what is searched" if self.exponent in (LOW, HIGH) else ""
         return (
-            f"2^{self.exponent}/L = {self.step:.3g}, best of 2^{low}/L to 2^{high}/L ({len(self.tried)} runs, "
+            f"2^{self.exponent}/L = {self.step:.3g}, best of 2^{low}/L to 2^{high}/L{where} ({len(self.tried)} runs, "
             f"{self.seconds:.2g} s)"
         )
 

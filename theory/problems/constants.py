@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
+PIECE = 1 << 32  # multiplications of a product of matrices, about a second, between which Ctrl-C is heard
 TOLERANCE = 1e-10  # relative tolerance of the iterative eigenvalue
 
 
@@ -78,8 +79,18 @@ def _small_spectrum(A: Any) -> np.ndarray:
     """Eigenvalues, ascending, of A'A or AA', whichever is smaller."""
     X = to_scipy(A)
     X = X.astype(np.float64) if X.dtype != np.float64 else X
-    gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
-    return np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
+    return np.linalg.eigvalsh(weighted_gram(X.T if X.shape[0] < X.shape[1] else X))
+
+
+def weighted_gram(X: Any, weights: Any = None) -> np.ndarray:
+    """X' diag(weights) X; a large one of a dense X in pieces, since Ctrl-C is not heard within a product."""
+    if not isinstance(X, np.ndarray):
+        return ((X.T if weights is None else X.T.multiply(weights)) @ X).toarray()
+    pieces = np.array_split(np.arange(len(X)), 1 + len(X) * X.shape[1] ** 2 // PIECE)
+    total = np.zeros((X.shape[1],) * 2)
+    for part in (slice(piece[0], piece[-1] + 1) for piece in pieces if piece.size):
+        total += (X[part].T if weights is None else X[part].T * weights[part]) @ X[part]
+    return total
 
 
 def largest_norm2(A: Any) -> float:

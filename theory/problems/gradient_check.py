@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 from ..core.advice import advise
-from ..core.arguments import whole_number
+from ..core.arguments import real_array, whole_number
 from .base import check_problem, dimension
 from .evaluate import gradient, value
 from .numpy_function import FunctionProblem
@@ -67,7 +67,7 @@ def check_gradient(problem: Any, x0: ArrayLike | None = None, *, direction: str 
     require(direction in DIRECTIONS, "direction", direction, " or ".join(map(repr, DIRECTIONS)))
     rng = np.random.Generator(np.random.Philox(whole_number("seed", seed, low=0)))
     d = int(dimension(problem))
-    x = np.asarray(rng.standard_normal(d) if x0 is None else x0, float)
+    x = rng.standard_normal(d) if x0 is None else real_array("x0", x0)
     given = gradient(problem, x)
     known = bool(np.isfinite(given).all())
     require(known, "problem", problem, "one whose gradient is known and finite: only samples are drawn of this one")

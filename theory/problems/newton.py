@@ -10,13 +10,14 @@ import scipy  # its parts load when they are used
 from ..core import kernel, python_generic, require
 from ..core.result import Result
 from .base import known_minimum, rows, value, without_mechanism
-from .constants import SMALL, one_thread, strong_convexity
+from .constants import SMALL, one_thread, second_moment, strong_convexity, weighted_gram
 from .margins import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
 from .row_blocks import blocks_of, check_same
 
 SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
+EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 100  # maximum number of Newton steps; about ten are usual
 
 
@@ -55,10 +56,7 @@ class _Margins:
 
     def hessian(self):
         """The Hessian of the mean loss, as a matrix."""
-        X = to_scipy(self.problem.A)
-        weighted = X.T * self.curvatures if isinstance(X, np.ndarray) else X.T.multiply(self.curvatures).tocsr()
-        hessian = weighted @ X
-        return hessian if isinstance(hessian, np.ndarray) else hessian.toarray()
+        return weighted_gram(to_scipy(self.problem.A), self.curvatures)
 
     def add_diagonal(self, out: Any) -> None:
         """``out +=`` the diagonal of that Hessian."""
@@ -76,8 +74,6 @@ class _Scores:
         self.problem, self.X = problem, to_scipy(problem.A)
         self.dense = problem.d <= SMALL_MATRIX
         self.true = np.arange(problem.n), problem.b
-        if not self.dense:
-            self.X2 = self.X * self.X if isinstance(self.X, np.ndarray) else self.X.power(2)
 
     def images(self, x):
         return self.X @ x.reshape(self.problem.shape)
@@ -105,7 +101,8 @@ class _Scores:
         return hessian / n
 
     def add_diagonal(self, out: Any) -> None:
-        out += (self.X2.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
+        squares = self.X * self.X if isinstance(self.X, np.ndarray) else self.X.power(2)
+        out += (squares.T @ (self.p * (1.0 - self.p))).ravel() / self.problem.n
 
     def add_product(self, v: Any, out: Any) -> None:
         image = self.p * self.images(v)
@@ -156,12 +153,18 @@ def newton_model(problem: Any) -> Any:
 newton_model.register(Softmax)(_Scores)
 
 
-def _dense_step(model: Any, l2: Any, g: Any) -> np.ndarray:
-    """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless."""
+def _dense_step(model: Any, l2: Any, g: Any, target: Any) -> np.ndarray:
+    """-H^-1 g by a Cholesky factor of H with a unit diagonal, which makes the scale of the columns harmless.
+
+    Where l2 is lost in the rounding of a singular Hessian there is no factor, and conjugate gradients take the step.
+    """
     hessian = model.hessian()
     hessian[np.diag_indices_from(hessian)] += l2
     scale = np.sqrt(np.diag(hessian))
-    factor = scipy.linalg.cho_factor(hessian / np.outer(scale, scale))
+    try:
+        factor = scipy.linalg.cho_factor(hessian / np.outer(scale, scale))
+    except (np.linalg.LinAlgError, ValueError):  # not definite, or infinite where the scale underflows
+        return _conjugate_gradient_step(model, l2, g, target)
     return -scipy.linalg.cho_solve(factor, g / scale) / scale
 
 
@@ -173,10 +176,13 @@ def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.nda
     step, residual = np.zeros_like(g), -g
     z = inverse * residual
     direction, inner = z, float(residual @ z)
-    for _ in range(10 * g.size):  # reached only through rounding
+    for _ in range(10 * g.size):  # reached only through rounding; the gradient where the step leads decides
         image = l2 * direction
         model.add_product(direction, image)
-        length = inner / float(direction @ image)
+        curved = float(direction @ image)
+        if not curved > 0.0:  # no direction is left in which the computed Hessian is positive
+            break
+        length = inner / curved
         step = step + length * direction
         residual = residual - length * image
         if np.linalg.norm(residual) <= target:
@@ -193,8 +199,9 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
     most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500 (Softmax: 1000), otherwise with conjugate
-    gradients that pass once over the matrix per iteration. float32 problems are solved in float64.  The certificate
-    holds in exact arithmetic; f itself is rounded to about 1e-15 relative.
+    gradients that pass once over the matrix per iteration. float32 problems are solved in float64.  What rounding may
+    have added to the gradient, 2.2e-16 times the root of the rows' mean square, counts in ``gap``: with an l2 so small
+    that this decides, ``success`` is False.  f itself is rounded to about 1e-15 relative.
 
     Parameters
     ----------
@@ -257,12 +264,9 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
             best, since = (x, f, gap, g.copy(), mu, nit), nit
         if gap <= goal or nit - since >= 5 or not np.isfinite(gap):
             break
-        wanted = np.sqrt(2.0 * mu * goal)
-        if model.dense:
-            step = _dense_step(model, problem.l2, g)
-        else:
-            forcing = min(0.3, np.sqrt(norm / first))  # inexact steps far from the minimum, accurate ones near it
-            step = _conjugate_gradient_step(model, problem.l2, g, max(forcing * norm, 0.5 * wanted))
+        forcing = min(0.3, np.sqrt(norm / first))  # inexact steps far from the minimum, accurate ones near it
+        target = max(forcing * norm, 0.5 * np.sqrt(2.0 * mu * goal))
+        step = (_dense_step if model.dense else _conjugate_gradient_step)(model, problem.l2, g, target)
         along = model.images(step)
         descent, length = float(g @ step), 1.0
         slack = 1e-14 * max(1.0, abs(f))  # near the minimum f cannot distinguish points, and the full step is right
@@ -275,6 +279,9 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
         x = trial
     assert best is not None  # the first point is better than none
     x, f, gap, g, mu, nit = best
+    if np.isfinite(gap):
+        rounding = EPSILON * np.sqrt(second_moment(problem, x, comm))  # of the gradient, a mean of the rows' gradients
+        gap = (np.linalg.norm(g) + rounding) ** 2 / (2.0 * mu)
     return _result(x, f, gap, g, mu, nit, tolerance, f"Newton's method, {nit} steps")
 
 

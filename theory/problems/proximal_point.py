@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import require, setting
+from ..core.arguments import real_array
 from ..core.vectors import add_entry, entry
 from .base import (
     add_loss_gradient,
@@ -165,7 +166,7 @@ def proximal(problem: Any, centre: ArrayLike, theta: float) -> Proximal:
     7.0
     """
     check_problem(problem)
-    centre = np.array(centre, dtype=np.float64)  # a copy: the caller may modify the original
+    centre = real_array("centre", centre).copy()  # a copy: the caller may modify the original
     require(centre.shape == (problem.d,), "centre", f"shape {centre.shape}", f"shape ({problem.d},)")
     require(bool(np.isfinite(centre).all()), "centre", "NaN or Inf", "finite numbers")
     return Proximal(problem, frozen(centre, problem.dtype), theta)

@@ -109,7 +109,7 @@ class Place(NamedTuple):
     differs : ndarray, shape (seeds,)
         Share of the held-out rows that get different classes.
     sharpness : ndarray, shape (seeds,)
-        The largest eigenvalue of the Hessian there.
+        The largest eigenvalue of the Hessian there, or somewhat less: a Rayleigh quotient.
     """
 
     task: str
@@ -203,7 +203,10 @@ def barrier(problem, x, y) -> float:
 
 
 def sharpness(problem, x, seed: int = 0) -> float:
-    """The eigenvalue of the Hessian at x of largest magnitude, by power iteration with differences of gradients."""
+    """The eigenvalue of the Hessian at x of largest magnitude, by power iteration with differences of gradients.
+
+    After so many turns it is a Rayleigh quotient, whose magnitude is at most that of the eigenvalue.
+    """
     x, v = np.asarray(x, float), np.random.default_rng(seed).standard_normal(x.size)
     h, found = 1e-4 * max(1.0, float(np.linalg.norm(x))), 0.0
     for _ in range(TURNS):

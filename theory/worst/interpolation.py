@@ -55,6 +55,8 @@ def _simplex_minimum(H: np.ndarray, b: np.ndarray) -> np.ndarray:
             support.pop(gone)
         w = np.clip(w, 0.0, None)
         w /= w.sum()
+    else:
+        raise ArithmeticError(f"the interpolant's weights are not found in {50 * b.size} turns: no slope was settled")
     return w
 
 

@@ -61,4 +61,6 @@ def iterates(problem, mid: float = 0.1, near: float = 1e-3) -> dict[str, np.ndar
         if value(problem, x) <= goal:
             break
         x = x - step * gradient(problem, x)
+    else:
+        raise ArithmeticError(f"midway: f is {value(problem, x):.6g} after 2000 steps of 1/L, and not yet {goal:.6g}")
     return {"at 0": np.zeros(problem.d), "midway": x, "near x*": np.asarray(optimum.x)}
