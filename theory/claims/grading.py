@@ -147,7 +147,7 @@ def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Chec
         own.clear()
         if isinstance(one, Check) and latest:
             checks.append(one)
-    return Measurement(checks, sure=True).checks
+    return Measurement(checks).checks
 
 
 def _base(subject: Any) -> Any:

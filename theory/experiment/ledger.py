@@ -58,6 +58,7 @@ def verify_all(
     errata_folder: Any = None,
     record_file: Any = None,
     records: list | None = None,
+    author: str = "",
     comm: Any = None,
 ) -> int:
     """Verify claims and show the ledger.
@@ -87,6 +88,8 @@ def verify_all(
         Path of the file to which what was measured is written, beside the records of other claims that are there.
     records : list of ClaimRecord, optional
         Of these claims, to be judged in place of new measurements.
+    author : str
+        Of claims from outside the package, for how to cite them.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
 
@@ -109,7 +112,7 @@ def verify_all(
             say(f"record: {record_file}")
         results = [judged(find_claim(record.id), record) for record in records]
         files = dict(json_file=json_file, html_file=html_file, errata_folder=errata_folder)
-        files |= dict(markdown_file=markdown_file, badge_file=badge_file)
+        files |= dict(markdown_file=markdown_file, badge_file=badge_file, author=author)
         return _show(results, ids, seed, quick, None if data is None else data.name, interrupted, say, **files)
 
     return from_root(comm, finish)
@@ -187,13 +190,14 @@ def _show(
     markdown_file: Any,
     badge_file: Any,
     errata_folder: Any,
+    author: str,
 ) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, ledger, list_claims, resolution
     from ..claims.several_results import unclaimed
     from .claim_citation import markdown_of, origin, record_of
 
-    made = origin()
+    made = origin(author)
     if results:
         say(str(ledger(results)))
     for result in results:
@@ -215,7 +219,8 @@ def _show(
             "quick": quick,
             "data": data,
             "versions": versions(),
-            **made._asdict(),
+            "commit": made.commit,
+            "date": made.date,
             "interrupted": interrupted,
             "exit_code": code,
             "not_claimed": unclaimed(results),
