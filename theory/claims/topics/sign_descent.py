@@ -46,7 +46,7 @@ def falling(step: float, steps: int = 4000):
     of=bounds.sign_line_floor,
     subject=sign_of,
     mutants={"the gradient itself": full_precision},
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     d, rng = 6, np.random.default_rng(context.stream("problem"))
@@ -99,7 +99,7 @@ def _(context):
         "the subgradient itself": (full_precision, sign_of),
         "sign(0) = 0, as NumPy has it": (np.sign, np.sign),
     },
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     direction, kink = context.subject
@@ -126,7 +126,7 @@ def _(context):
     proof="The gradient of each term has the signs of +-(1, -1); for x = (1, 1) + c (1, -1), f = 8 c^2 + 8 e^2.",
     subject=(sign_of, False),
     mutants={"the gradient itself": (full_precision, False), "both terms in the batch": (sign_of, True)},
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     direction, both = context.subject
