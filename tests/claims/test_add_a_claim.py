@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import sys
+import warnings
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,9 @@ from conftest import ROOT
 import theory as th
 from theory.claims import certain, claim, equality, find_claim, identity, list_claims, load_claims, upper
 from theory.claims.base import REGISTRY
+from theory.claims.judgement import overall
 from theory.claims.laws import compressor_law, gaussian
+from theory.claims.records import measured
 from theory.experiment.claim_citation import Origin, command, record_of
 from theory.experiment.cli import main
 from theory.measure import betting_interval
@@ -35,6 +38,7 @@ def _(context):
 
 LAW = """
 import theory as th
+from theory.claims.judgement import overall
 from theory.claims.laws import compressor_law, gaussian
 
 about = {"of": th.bounds.rand_k_variance, "at": [(gaussian(9), {"k": 3})]}
@@ -345,3 +349,22 @@ def test_the_page_of_the_ledger_shows_a_claim_from_a_file(own, capsys, tmp_path,
     shown = (tmp_path / "l.html").read_text(encoding="utf-8")
     assert "dealt_coordinates.dealt_error(d, k, workers, mean_square, square_of_mean)" in shown
     assert "examples/dealt_coordinates.py --seed 0 --quick" in shown
+
+
+# --- no warnings of NumPy ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_diverges_and_a_bound_of_0_give_no_warnings(own, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert th.verify("dcgd.rate", quick=True).ok  # a mutant overflows
+        monkeypatch.setattr(th.bounds, "bottou_constant_step", lambda T, **known: 0.0)
+        for id in ("bottou.constant-step", "bottou.constant-step.paper"):
+            assert overall(measured(find_claim(id), quick=True).truth.checks) == "refuted"
+
+
+def test_the_norm_of_a_gradient_whose_squares_overflow_is_a_number():
+    slope = np.array([3e200, -4e200])
+    large = th.function(lambda x: slope @ x, lambda x: slope, d=2)
+    norm = th.run(th.ParallelSGD(th.Identity(), th.Constant(1e-9)), large, workers=1, steps=1).history["gradient_norm"]
+    assert norm[0] == pytest.approx(5e200)

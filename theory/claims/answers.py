@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +87,7 @@ def _guesses(given: dict[str, Any]) -> Iterator[tuple[str, Callable[[Any], Any]]
     yield "is the square root of what it should be: it has to be squared", np.sqrt
     yield "is zero", np.zeros_like
     for name, value in given.items():
-        yield f"is the argument {name}, unchanged", lambda y, value=value: value
+        yield f"is the argument {name}, unchanged", functools.partial(_first, value)
     sizes = {f"the size of {name}": v.size for name, v in given.items() if isinstance(v, np.ndarray)}
     known = {name: v for name, v in given.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
     factors = (
@@ -97,7 +98,11 @@ def _guesses(given: dict[str, Any]) -> Iterator[tuple[str, Callable[[Any], Any]]
     for name, value in factors.items():
         powers = {name: 1, f"1/{name}": -1, f"{name}^2": 2, f"1/{name}^2": -2, f"sqrt({name})": 0.5}
         for word, power in powers.items() if value > 0 else ():
-            yield f"is {word} times what it should be", lambda y, factor=float(value) ** power: factor * y
+            yield f"is {word} times what it should be", functools.partial(np.multiply, float(value) ** power)
+
+
+def _first(value: Any, right: Any) -> Any:
+    return value
 
 
 def _named(part: str, seen: Sequence[Seen], tolerance: float) -> str:

@@ -261,8 +261,8 @@ def pairs_of(subject: Callable, truth: Callable, cases: Sequence[Case], seed: in
     found = []
     for case in cases:
         draws = FEW if _still(draw(case.make(truth), case.v, 8, seed)) else DRAWS
-        both = [draw(case.make(make), case.v, draws, one) for make, one in ((subject, seed), (truth, seed + 1))]
-        found.append(Pair(*both, case.v))
+        mine, right = draw(case.make(subject), case.v, draws, seed), draw(case.make(truth), case.v, draws, seed + 1)
+        found.append(Pair(mine, right, case.v))
     return found
 
 

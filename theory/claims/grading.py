@@ -234,8 +234,8 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
         allowed = f"a claim such as qsgd.variance, or an exercise such as {', '.join(near)}"
         require(id in EXERCISES, "id", id, allowed)
         require(callable(compressor), "compressor", compressor, "a function, as the exercise asks for one", TypeError)
-        found = faults_of(compressor, EXERCISES[id])
-        return Grade(id, not found, tuple(found))
+        wrong = faults_of(compressor, EXERCISES[id])
+        return Grade(id, not wrong, tuple(wrong))
     claim = find_claim(id)
     handed = handed_in(compressor, claim, settings)
     cases = _cases(claim, seed)
@@ -263,8 +263,8 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     wanted = one_message(claim.subject, wanted) or wanted
     pairs = pairs_of(subject, claim.subject, wanted, seed)
     if verdict not in ("holds", "vacuous") or is_biased(pairs) or not all(map(same_law, pairs)):
-        known = _known_errors(claim)
-        found = diagnose(pairs, subject, claim.subject, known, wanted, seed) or _headline(checks, verdict)
+        errors = _known_errors(claim)
+        found = diagnose(pairs, subject, claim.subject, errors, wanted, seed) or _headline(checks, verdict)
     elif shares_its_coins(pairs):
         found = [NUMBER if varies_in_number(pairs) else SHARED]
     else:
