@@ -7,17 +7,22 @@ import itertools
 import json
 import re
 import sys
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from conftest import ROOT
 
 import theory as th
-from theory.claims import claim, equality, find_claim, identity, list_claims, load_claims
+from theory.claims import certain, claim, equality, find_claim, identity, list_claims, load_claims, upper
 from theory.claims.base import REGISTRY
+from theory.claims.judgement import overall
 from theory.claims.laws import compressor_law, gaussian
-from theory.experiment.claim_citation import command
+from theory.claims.records import measured
+from theory.experiment.claim_citation import Origin, command, record_of
 from theory.experiment.cli import main
+from theory.measure import betting_interval
 from theory.reporting.files import FileRefused
 
 FILE = ROOT / "docs" / "examples" / "dealt_coordinates.py"
@@ -33,6 +38,7 @@ def _(context):
 
 LAW = """
 import theory as th
+from theory.claims.judgement import overall
 from theory.claims.laws import compressor_law, gaussian
 
 about = {"of": th.bounds.rand_k_variance, "at": [(gaussian(9), {"k": 3})]}
@@ -111,7 +117,7 @@ def test_its_formula_is_the_mean_over_all_ways_to_deal(own):
     "measure, words",
     [
         (lambda context: [], "got no check"),
-        (lambda context: [3.0, equality("x", 1.0, 1.0)], r"got 3\.0"),
+        (lambda context: [3.0, identity("x", 1.0, 1.0)], r"got 3\.0"),
         (lambda context: 0.5, r"got 0\.5"),
         (lambda context: [identity("x", np.ones(3), 1.0)], "samples have `equality`"),
     ],
@@ -141,6 +147,127 @@ def test_a_law_takes_a_function_and_names_what_it_lacks(own):
         th.verify("own.quarter")
     with pytest.raises(ValueError, match="at: got 'tight', allowed: equality or upper or lower"):
         compressor_law("own.quarter", make, at=[(*case[0], "tight")], **facts)
+
+
+def a_claim(id, measure, **facts):
+    usual = {"title": "t", "statement": "s", "kind": "identity", "source": "my notes", "see": ("qsgd.variance",)}
+    claim(id, **usual | {"subject": None} | facts)(measure)
+
+
+@pytest.mark.parametrize(
+    "measured, predicted, words",
+    [
+        (None, 0.5, r"measured: got None for 'x', allowed: all samples"),
+        ("0.5", 0.5, r"measured: got '0\.5' for 'x'"),
+        (["a", "b"], 0.5, r"measured: got \['a', 'b'\] for 'x'"),
+        ([[1.0], [1.0, 2.0]], 0.5, r"measured: got .* for 'x', allowed: all samples"),
+        (np.ones((50, 20)), 0.5, r"measured: got shape \(50, 20\) for 'x', allowed: \(samples,\)"),
+        ([0.5], 0.5, r"measured: got a sample of one for 'x', allowed: all samples, or certain\(\.\.\.\)"),
+        (np.float64(0.5), 0.5, r"measured: got a sample of one for 'x', .*`identity`"),
+        ([0.5, 0.6], "0.5", r"predicted: got '0\.5' for 'x', allowed: a number"),
+        ([0.5, 0.6], np.ones(3), r"predicted: got shape \(3,\) for 'x', allowed: a number"),
+    ],
+)
+def test_what_is_no_sample_is_refused_by_its_name(measured, predicted, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        equality("x", measured, predicted)
+
+
+def test_one_random_number_is_no_sample(own):
+    def one(context):
+        yield upper("computed before anything is drawn", 0.5, 1.0)
+        rng = np.random.default_rng(context.stream())
+        yield context.subject("the mean of the samples", -rng.random(50).mean(), 0.0)
+
+    a_claim("own.one", one, subject=upper)
+    with pytest.raises(ValueError, match="got a sample of one for 'the mean of the samples'"):
+        th.verify("own.one")
+    a_claim("own.one", lambda context: list(one(context)), subject=upper)  # all checks are made at once
+    with pytest.raises(ValueError, match="got a sample of one"):
+        th.verify("own.one")
+    a_claim("own.one", one, subject=lambda label, found, bound: upper(label, certain(found), bound))
+    assert th.verify("own.one").verdict.startswith("holds")
+
+
+def test_messages_of_the_wrong_shape_are_refused(own):
+    for message, got in ((lambda v: v, r"shape \(20,\)"), (lambda v: None, "None"), (lambda v: "a", "'a'")):
+        facts = {"of": th.bounds.rand_k_variance, "at": [(gaussian(20), {"k": 5})], "mutants": {"m": th.TopK}}
+        compressor_law("own.law", lambda k, message=message: lambda v, samples, rng: message(v), **facts)
+        with pytest.raises(ValueError, match=f"messages: got .*{got}.*, allowed: \\(samples, 20\\)"):
+            th.verify("own.law", quick=True)
+
+
+def test_equal_samples_are_judged_as_a_number_and_said_to_be_equal(own):
+    a_claim("own.equal", lambda context: [equality("E x", np.full(50, 0.558342), 0.5)])
+    found = th.verify("own.equal")
+    assert found.verdict == "refuted" and found.effort == 1
+    assert "All 50 samples of 'E x' are equal" in found.note and "rarer than 24 % of the draws" in found.note
+    assert "all 50 samples equal" in str(found) and "inf" not in str(found)
+    a_claim("own.equal", lambda context: [upper("E x", np.full(50, 0.558342), 0.6)])
+    assert th.verify("own.equal").verdict == "holds"
+
+
+def test_a_false_theorem_about_what_is_deterministic_is_refuted(own):
+    def biased(context):
+        v, n = context.normal(16), context.samples(200)
+        messages = np.array([context.subject(v) for _ in range(n)])
+        yield equality("<E C(v), v>/||v||^2", messages @ v / (v @ v), 1.0)
+
+    a_claim("own.unbiased", biased, subject=lambda v: np.abs(v).mean() * np.sign(v), mutants={"v": np.zeros_like})
+    found = th.verify("own.unbiased")
+    assert found.verdict == "refuted" and found.mutants == {"v": "refuted"}
+
+
+def test_of_outcomes_what_was_not_seen_is_not_excluded(own):
+    never = np.zeros(50, bool)
+    a_claim("own.never", lambda context: [equality("P", never, 0.05), upper("P", never, 0.1)])
+    found = th.verify("own.never")  # 1 - (half of 10^-6)^(1/50) = 0.25
+    assert found.verdict == "undecided" and found.checks[0].interval.high > 0.2 and not found.note
+    a_claim("own.never", lambda context: [equality("P", never.astype(int), 0.0)])
+    assert "Outcomes, 0 or 1, have to be an array of bool" in th.verify("own.never").note
+    bets = partial(betting_interval, never.astype(float), 0.0, 1.0)
+    a_claim("own.never", lambda context: [equality("P", bets, 0.05)])
+    assert th.verify("own.never").verdict == "undecided"
+
+
+def test_a_claim_that_fails_says_why_in_one_line(own):
+    samples = np.random.default_rng(0).normal(2.0, 0.1, 400)
+    a_claim("own.why", lambda context: [upper("first", 1.0, 2.0), equality("the mean", samples, 1.0)])
+    found = th.verify("own.why")
+    assert not found.ok and re.fullmatch(
+        r"refuted by the check 'the mean': measured (1\.9|2\.0)\d* \(\[1\.9\d*, 2\.0\d*\]\), stated =  1", found.why
+    )
+    assert f"\n  why: {found.why}\n" in str(found) and "the mean" in found._repr_html_().split("why")[1]
+    facts = {"subject": samples, "mutants": {"a larger one": samples + 0.001}}
+    a_claim("own.why", lambda context: [equality("the mean", context.subject, 2.0)], **facts)
+    assert "cannot tell this wrong version from the truth: a larger one" in th.verify("own.why").why
+    a_claim("own.why", lambda context: [upper("the mean", samples, 3.0)], refuted="question")
+    assert th.verify("own.why").why.startswith("the statement was to be refuted (question)")
+    assert th.verify("topk.contraction", quick=True).why == ""
+
+
+def test_what_is_behind_a_verdict_is_said_in_sentences(own):
+    a_claim("own.words", lambda context: [upper("x", np.random.default_rng(0).random(2000), 0.6)])
+    said = str(th.verify("own.words"))
+    assert (
+        "  measured by: the claim's own code (the code of the claim, which is shown with it, drew the numbers)" in said
+    )
+    assert "  source: my notes (from memory, not checked in a text)" in said
+
+
+def test_a_claim_of_ones_own_is_cited_as_ones_own(own, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    own("parity.py")
+    for author, line in ((), False), (("--author", "E. Galois"), True):
+        assert main(["verify", "parity.py", "topk.contraction", "--quick", "--markdown", "m.md", *author]) == 0
+        mine, ours = re.split(r"(?m)^(?=# )", (tmp_path / "m.md").read_text())[1:]
+        assert ("author       = {{E. Galois}}" in mine) is line and ("author" in mine) is line
+        assert "commit" not in mine and "theory developers" not in mine and "@misc{parity-even-1," in mine
+        assert "measured with the software theory" in mine and "ledger" not in mine
+        assert "@misc{theory-topk-contraction-1," in ours and "Galois" not in ours and "author" in ours
+    made = Origin("0123abc", "2031-02-03")
+    assert record_of(th.verify("parity.even"), made)["commit"] == ""
+    assert record_of(th.verify("topk.contraction", quick=True), made)["commit"] == "0123abc"
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
@@ -222,3 +349,22 @@ def test_the_page_of_the_ledger_shows_a_claim_from_a_file(own, capsys, tmp_path,
     shown = (tmp_path / "l.html").read_text(encoding="utf-8")
     assert "dealt_coordinates.dealt_error(d, k, workers, mean_square, square_of_mean)" in shown
     assert "examples/dealt_coordinates.py --seed 0 --quick" in shown
+
+
+# --- no warnings of NumPy ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_diverges_and_a_bound_of_0_give_no_warnings(own, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert th.verify("dcgd.rate", quick=True).ok  # a mutant overflows
+        monkeypatch.setattr(th.bounds, "bottou_constant_step", lambda T, **known: 0.0)
+        for id in ("bottou.constant-step", "bottou.constant-step.paper"):
+            assert overall(measured(find_claim(id), quick=True).truth.checks) == "refuted"
+
+
+def test_the_norm_of_a_gradient_whose_squares_overflow_is_a_number():
+    slope = np.array([3e200, -4e200])
+    large = th.function(lambda x: slope @ x, lambda x: slope, d=2)
+    norm = th.run(th.ParallelSGD(th.Identity(), th.Constant(1e-9)), large, workers=1, steps=1).history["gradient_norm"]
+    assert norm[0] == pytest.approx(5e200)

@@ -312,3 +312,102 @@ MUTANTS = ["qsgd.variance", "qsgd.nonzeros.exact", "randk.variance", "terngrad.v
 def test_every_mutant_of_a_claim_is_named(id):
     for name, mutant in find_claim(id).mutants.items():
         assert name in th.grade(mutant, id).faults[0], name
+
+
+# --- what the vectors of the claim do not show ------------------------------------------------------------------------
+
+
+def norm_forgotten(v, rng, s):
+    return np.sign(v) * np.floor(s * np.abs(v) + rng.random(v.size)) / s
+
+
+def single(v, rng, s):
+    return qsgd(v.astype(np.float32), rng, s).astype(np.float32)
+
+
+def as_a_list(v, rng, s):
+    return [float(x) for x in qsgd(np.array(list(v)), rng, s)]
+
+
+def by_a_draw(v, rng, s):
+    """Another way to write it: the level above with the probability of what is cut off."""
+    norm = np.sqrt(np.sum(v**2))
+    if not norm > 0:
+        return v.copy()
+    low = np.floor(np.abs(v) / norm * s)
+    up = rng.uniform(size=len(v)) < np.abs(v) / norm * s - low
+    return np.where(v < 0, -1, 1) * norm * (low + up) / s
+
+
+def top_single(v, k):
+    v = np.asarray(v, np.float32)
+    return np.where(np.abs(v) >= np.sort(np.abs(v))[-k], v, 0)
+
+
+def top_by_partition(v, k):
+    out = np.zeros_like(v)
+    kept = np.argpartition(-np.abs(v), k - 1)[:k]
+    out[kept] = v[kept]
+    return out
+
+
+def top_by_loop(v, k):
+    out = [0.0] * len(v)
+    for i in sorted(range(len(v)), key=lambda i: -abs(v[i]))[:k]:
+        out[i] = v[i]
+    return out
+
+
+def rand_by_mask(v, rng, k):
+    mask = np.arange(v.size) < k
+    rng.shuffle(mask)
+    return np.float32(v) * mask * (len(v) / k)
+
+
+def sign_single(v):
+    return (np.linalg.norm(v, 1) / v.size * (2 * (v >= 0) - 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "mine, id",
+    [
+        (single, "qsgd.variance"),
+        (as_a_list, "qsgd.nonzeros"),
+        (by_a_draw, "qsgd.variance"),
+        (top_by_partition, "topk.contraction"),
+        (top_by_loop, "topk.contraction"),
+        (rand_by_mask, "randk.variance"),
+        (rand_by_mask, "randk.unbiased"),
+        (sign_single, "sign.error"),
+    ],
+)
+def test_a_right_compressor_passes_in_other_words_and_types(mine, id):
+    found = th.grade(mine, id)
+    assert found, found
+
+
+def test_a_forgotten_norm_is_seen_where_the_norm_is_not_1():
+    found = th.grade(norm_forgotten, "qsgd.variance")
+    assert not found and found.faults[0] == (
+        "Q(8 v) is not 8 Q(v): is a norm forgotten, or a constant used that does not grow with v?"
+    )
+
+
+def test_other_vectors_than_those_of_the_claim_are_tried():
+    def only_long(v, rng, s):
+        return v if v.size < 900 else qsgd(v, rng, s)
+
+    def without_zeros(v, rng, s):
+        return qsgd(v, rng, s) if np.all(v) or not np.any(v) else v / 0.5
+
+    def fails(v, rng, s):
+        return qsgd(v, rng, s)[np.argsort(np.arange(1024))] if v.size == 1024 or v[0] else 1 / 0
+
+    assert "a vector of another length" in th.grade(only_long, "qsgd.variance").faults[0]
+    assert "every other entry is 0" in th.grade(without_zeros, "qsgd.variance").faults[0]
+    assert not th.grade(fails, "qsgd.variance")
+
+
+def test_whole_numbers_are_no_message():
+    found = th.grade(lambda v, rng, s: (100 * qsgd(v, rng, s)).astype(int), "qsgd.variance")
+    assert found.faults == ("it returns an array of int64, which cannot hold the message: return an array of floats",)

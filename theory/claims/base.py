@@ -119,10 +119,15 @@ class Claim:
         return own + [entries()[key] for key in dict.fromkeys(keys(self.source))]
 
     @property
+    def outside(self) -> bool:
+        """Whether somebody else made it, in a file or a notebook of theirs."""
+        return not Path(self.origin).resolve().is_relative_to(PACKAGE)
+
+    @property
     def file(self) -> str:
         """The file of a claim from outside the package; empty for claims of the package or a notebook."""
         path = Path(self.origin).resolve()
-        return str(path) if path.is_file() and not path.is_relative_to(PACKAGE) else ""
+        return str(path) if self.outside and path.is_file() else ""
 
     def signature(self, annotated: bool = True) -> str:
         """How to call the formula: its module, its parameters, and those fixed by the claim."""

@@ -3,13 +3,18 @@
 What is measured may be an array of independent samples, whose mean is meant; a computed number; an `Interval`; or a
 function from a level to an `Interval`.  Outcomes, an array of bool, are counted.  ``verify`` counts those that vary and
 makes all intervals hold together, at each of its attempts.
+
+Samples that are all equal are judged as a number.  What this cannot see is a rare event: if one draw in a thousand is
+different, a thousand samples may well be equal.  `said_of_equal` says so with every verdict.  Of outcomes the number
+is never certain: `share_interval` knows what was not seen, as does `betting_interval` of a known range.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +29,7 @@ SURE = 1.0 - (1.0 - LEVEL) / 1000.0  # level of an estimate that a theorem then 
 NEAR = 0.1  # a rate holds if exponents at this distance are excluded
 EFFORTS = (1, 4, 16)  # factors on the number of samples, after which a verdict is undecided
 ROUNDING = 1e-9  # relative rounding error allowed in an equality whose samples do not vary
+ONE, MANY = "a sample of one", "all samples, or certain(...) for a number that is no mean of draws"
 
 
 class Check(NamedTuple):
@@ -65,11 +71,13 @@ class Check(NamedTuple):
             return self.measured.samples > 0
         return callable(self.measured) or np.ndim(self.measured) > 0
 
-    def settled(self, level: float, sure: bool = False) -> Check:
-        """The check with its interval at this level, and without the samples.
+    @property
+    def equal(self) -> bool:
+        """Whether all samples were the same number, which is then judged."""
+        return self.interval.samples > 0 and self.interval.low == self.interval.high
 
-        Of what is ``sure``, such as a mutant that rounds to the nearest level, samples that do not vary are the number.
-        """
+    def settled(self, level: float) -> Check:
+        """The check with its interval at this level, and without the samples."""
         if self.interval is not UNSETTLED:
             return self
         found = self.measured
@@ -79,9 +87,9 @@ class Check(NamedTuple):
             found = np.asarray(found)
             mean = share_interval if found.dtype == bool else mean_interval
             found = mean(found, level) if found.ndim else exactly(float(found))
-        if sure and math.isinf(found.high - found.low) and math.isfinite(found.estimate):
+        if math.isinf(found.high - found.low) and math.isfinite(found.estimate):  # all samples are equal
             found = found._replace(low=found.estimate, high=found.estimate)
-        return self._replace(interval=found, measured=found.estimate)
+        return self._replace(interval=found, measured=found if found is self.measured else found.estimate)
 
 
 def _check(
@@ -93,9 +101,30 @@ def _check(
     trivial: float | None = None,
     assumed: bool = False,
 ) -> Check:
+    if not (callable(measured) or isinstance(measured, (Interval, Real))):
+        shape = _shape("measured", label, measured, "all samples, or a computed number")
+        if len(shape) > 1:
+            raise ValueError(
+                f"measured: got shape {shape} for {label!r}, allowed: (samples,), one number for each draw"
+            )
+        if shape == (1,):
+            raise ValueError(f"measured: got {ONE} for {label!r}, allowed: {MANY}")
+    if not isinstance(predicted, Real) and _shape("predicted", label, predicted, "a number"):
+        raise ValueError(f"predicted: got shape {np.shape(predicted)} for {label!r}, allowed: a number")
     check = Check(label, rule, measured, float(predicted), tolerance, trivial, assumed)
     waits = callable(measured) or (not isinstance(measured, Interval) and np.ndim(measured) > 0)
     return check if waits else check.settled(0.0)
+
+
+def _shape(name: str, label: str, given: Any, allowed: str) -> tuple[int, ...]:
+    """The shape of numbers; text, None and rows of different lengths are refused."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty(0, object)
+    if found.dtype.kind not in "biuf":
+        raise TypeError(f"{name}: got {given!r:.60} for {label!r}, allowed: {allowed}")
+    return found.shape
 
 
 def identity(label: str, measured: float, predicted: float, tolerance: float = 1e-12) -> Check:
@@ -127,7 +156,7 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     >>> identity("1/3 + 1/3", 1 / 3 + 1 / 3, 2 / 3).rule
     'identity'
     """
-    if np.ndim(measured):
+    if np.ndim(measured) and not isinstance(measured, Interval):
         raise TypeError(f"measured: got an array for {label!r}, allowed: a computed number; samples have `equality`")
     return _check(label, "identity", measured, predicted, tolerance)
 
@@ -140,7 +169,7 @@ def equality(label: str, measured: Any, predicted: float, tolerance: float = ROU
     label : str
         What was measured, and where.
     measured : array_like, float, Interval or callable
-        Samples of the mean, or the computed number.
+        Samples of the mean; a computed number as `certain`.
     predicted : float
         The closed form.
     tolerance : float
@@ -151,11 +180,18 @@ def equality(label: str, measured: Any, predicted: float, tolerance: float = ROU
     Check
         To be yielded by the claim's measurement.
 
+    Raises
+    ------
+    ValueError
+        If there is a single number, which has no interval, or an array that has not one number for each draw.
+
     Examples
     --------
     >>> equality("omega", [2.9, 3.1, 3.0], 3.0).rule
     'equality'
     """
+    if isinstance(measured, Real):
+        raise ValueError(f"measured: got {ONE} for {label!r}, allowed: {MANY}; two computed numbers have `identity`")
     return _check(label, "equality", measured, predicted, tolerance)
 
 
@@ -299,25 +335,26 @@ def limit(label: str, computed: float, value: float, tolerance: float) -> Check:
 
 
 def certain(samples: Any) -> Any:
-    """Samples of what has one value in every draw, as the statement knows: that value, or the samples if they differ.
+    """A number that is no mean of draws, or samples of what has one value in every draw, as the statement knows.
 
     That all samples were the same says little about what was not seen.  Here it is known beforehand, such as of |x|^2
-    for x = +-1, so it is a computed number; of a mutant it need not be true.
+    for x = +-1, so it is a computed number; of a mutant it need not be true.  A number is one that was computed, such
+    as the largest ratio over the instances that were drawn.
 
     Parameters
     ----------
-    samples : array_like, shape (n,), or callable
+    samples : float, array_like of shape (n,), or callable
         Or a function from a level to an interval.
 
     Returns
     -------
-    float, numpy.ndarray or callable
-        To be given to a check.
+    Interval, numpy.ndarray or callable
+        To be given to a check; samples that differ remain samples.
 
     Examples
     --------
-    >>> certain([2.0, 2.0, 2.0]), certain([1.0, 2.0])
-    (2.0, array([1., 2.]))
+    >>> certain([2.0, 2.0, 2.0]).half, certain(2.0).half, certain([1.0, 2.0])
+    (0.0, 0.0, array([1., 2.]))
     """
     if callable(samples):
 
@@ -327,7 +364,25 @@ def certain(samples: Any) -> Any:
 
         return interval
     samples = np.asarray(samples, float)
-    return float(samples[0]) if constant(samples) else samples
+    return exactly(float(samples.flat[0])) if constant(samples) else samples
+
+
+def said_of_equal(checks: Iterable[Check]) -> str:
+    """What has to be said of samples that were all equal, for the first check with such; empty without one.
+
+    Examples
+    --------
+    >>> said_of_equal([equality("x", [2.0] * 50, 2.0).settled(LEVEL)])
+    "All 50 samples of 'x' are equal and judged as a number; what is rarer than 24 % of the draws may be missed."
+    """
+    for check in checks:
+        if check.equal:
+            n = check.interval.samples
+            rare = 100.0 * -math.expm1(math.log1p(-LEVEL) / n)  # equal n times with a probability above 1 - LEVEL
+            outcomes = " Outcomes, 0 or 1, have to be an array of bool." if check.interval.estimate in (0, 1) else ""
+            said = f"All {n} samples of {check.label!r} are equal and judged as a number"
+            return f"{said}; what is rarer than {rare:.2g} % of the draws may be missed.{outcomes}"
+    return ""
 
 
 class Measurement:
@@ -337,29 +392,41 @@ class Measurement:
     ----------
     yielded : iterable of Check or str
         Checks, and remarks as strings.
-    sure : bool
-        Samples that do not vary are a number: of what was made to be wrong that may be assumed.
-    name : str
-        The claim's id, for errors.
+    context : Context, optional
+        That of the measurement, which knows its name and whether random numbers were drawn.
 
     Raises
     ------
     TypeError
         If there is something else, or no check.
+    ValueError
+        If random numbers were drawn, and a bound is compared with a single number that is not said to be `certain`.
     """
 
-    def __init__(self, yielded: Iterable[Check | str], sure: bool = False, name: str = "") -> None:
-        found = list(yielded) if isinstance(yielded, Iterable) else [yielded]
+    def __init__(self, yielded: Iterable[Check | str], context: Context | None = None) -> None:
+        found = list(_looked_through(yielded, context)) if isinstance(yielded, Iterable) else [yielded]
         wrong = [one for one in found if not isinstance(one, (Check, str))]
         if wrong or not any(isinstance(one, Check) for one in found):
             got = f"{wrong[0]!r:.60}" if wrong else "no check"
-            raise TypeError(f"measurement of {name}: got {got}, allowed: to yield checks, such as equality(...)")
+            name = "" if context is None else f" of {context.name}"
+            raise TypeError(f"measurement{name}: got {got}, allowed: to yield checks, such as equality(...)")
         checks = sorted((one for one in found if isinstance(one, Check)), key=lambda check: check.assumed)
         level = 1.0 - (1.0 - LEVEL) / (len(EFFORTS) * max(1, sum(check.varies for check in checks)))
-        self.checks = tuple(check.settled(level, sure) for check in checks)
+        self.checks = tuple(check.settled(level) for check in checks)
         self.note = " ".join(one for one in found if isinstance(one, str))
         arrays = {id(raw.measured): check.interval.samples for raw, check in zip(checks, self.checks, strict=True)}
         self.samples = sum(arrays.values())  # one array may serve two checks
+
+
+def _looked_through(yielded: Iterable[Any], context: Context | None) -> Iterator[Any]:
+    """What is yielded; after random numbers were drawn, a bound on a single number is refused."""
+    for one in yielded:
+        bound = isinstance(one, Check) and one.rule in ("upper", "lower") and not one.assumed
+        if bound and isinstance(one.measured, Real) and context is not None and context.drawn:
+            raise ValueError(f"measured: got {ONE} for {one.label!r}, allowed: {MANY}")
+        yield one
+        if context is not None and isinstance(yielded, Iterator):
+            context.drawn.clear()  # a list was made at once, and all its checks come after the draws
 
 
 @dataclass(frozen=True)
@@ -382,6 +449,8 @@ class Context:
         Data to replace the default, for claims about data.
     used : set of str
         Which parts of the package were run.
+    drawn : set of str
+        For which purposes the measurement drew random numbers itself, since its latest check.
     """
 
     subject: Any
@@ -391,6 +460,7 @@ class Context:
     effort: int = 1
     data: Any = None
     used: set[str] = field(default_factory=set)
+    drawn: set[str] = field(default_factory=set)
 
     def samples(self, full: int, quick: int | None = None) -> int:
         """Number of samples; ``full`` is that of a full run at the first attempt."""
@@ -398,6 +468,10 @@ class Context:
 
     def stream(self, *path: int | str) -> int:
         """A seed for the purpose ``path``; another effort gives new random numbers."""
+        self.drawn.add("/".join(map(str, path)))
+        return self._stream(*path)
+
+    def _stream(self, *path: int | str) -> int:
         return int(key(self.seed, "claim", self.name, self.effort, *path))
 
     def normal(self, size: int | tuple[int, ...], *path: int | str) -> np.ndarray:
@@ -409,7 +483,7 @@ class Context:
         from ..cluster.run import run
 
         self.used.add("run")
-        return run(method, problem, **{"seed": self.stream(*path)} | options)
+        return run(method, problem, **{"seed": self._stream(*path)} | options)
 
     def run64(self, method: Any, problem: Any, *path: int | str, steps: int, **options: Any) -> Any:
         """`run` with messages in float64, on one worker and recorded at the end, unless the options say otherwise."""

@@ -18,9 +18,9 @@ from ..compressors.codec import compress
 from ..core import require
 from ..core.random import derive, generator, key
 
-DRAWS = 400  # messages that are compared in each case
+DRAWS, FEW = 400, 40  # messages that are compared in each case; without chance
 FAR = 6.0  # standard errors; at 400 draws of d = 1000 coordinates a right compressor stays below
-CLOSE = 1e-7  # relative difference of numbers that are equal but for the order of rounding
+CLOSE = 1e-5  # relative difference of numbers that are equal but for rounding, also in float32
 
 
 class Case(NamedTuple):
@@ -45,10 +45,10 @@ class Pair(NamedTuple):
 
 
 class Suspicion(NamedTuple):
-    """What may be wrong: a sentence, and messages that would follow."""
+    """What may be wrong: a sentence, and messages that would follow, from a case, right messages and a seed."""
 
     sentence: str
-    messages: Callable[[Case, int], np.ndarray]
+    messages: Callable[[Case, np.ndarray, int], np.ndarray]
 
 
 def draw(c: Any, v: np.ndarray, draws: int, seed: int) -> np.ndarray:
@@ -74,7 +74,7 @@ def _distances(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> np.nd
     noise = np.sqrt(noise)
     distance = np.abs(a.mean(axis=0) - b.mean(axis=0))
     distance = np.where(distance <= CLOSE * scale, 0.0, distance)
-    return np.divide(distance, noise, out=np.where(distance > 0, np.inf, 0.0), where=noise > CLOSE * scale)
+    return np.divide(distance, noise, out=np.where(distance > 0, np.inf, 0.0), where=noise > 0.01 * CLOSE * scale)
 
 
 def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
@@ -136,13 +136,12 @@ def _factors(case: Case) -> dict[str, float]:
     return found
 
 
-def _scaled(truth: Callable, name: str, case: Case, seed: int) -> np.ndarray:
-    return _factors(case)[name] * draw(case.make(truth), case.v, DRAWS, seed)
+def _scaled(name: str, case: Case, right: np.ndarray, seed: int) -> np.ndarray:
+    return _factors(case)[name] * right
 
 
-def _selected(order: Callable[[np.ndarray], np.ndarray], truth: Callable, case: Case, seed: int) -> np.ndarray:
+def _selected(order: Callable[[np.ndarray], np.ndarray], case: Case, right: np.ndarray, seed: int) -> np.ndarray:
     """As many entries as the right compressor keeps, but those that come first in another order."""
-    right = draw(case.make(truth), case.v, 2, seed)
     require(_still(right), "truth", "a compressor that draws", "one that selects without chance")
     kept = int(np.count_nonzero(right[0]))
     rows, chosen = np.zeros((2, case.v.size)), order(case.v)[:kept]
@@ -158,23 +157,23 @@ SELECTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _of_mutant(mutant: Callable, case: Case, seed: int) -> np.ndarray:
+def _of_mutant(mutant: Callable, case: Case, right: np.ndarray, seed: int) -> np.ndarray:
     return draw(case.make(mutant), case.v, DRAWS, seed)
 
 
-def _suspicions(truth: Callable, mutants: dict[str, Callable], cases: Sequence[Case]) -> Iterator[Suspicion]:
+def _suspicions(mutants: dict[str, Callable], cases: Sequence[Case]) -> Iterator[Suspicion]:
     for name, mutant in mutants.items():
         yield Suspicion(f"it measures like a known error: {name}", partial(_of_mutant, mutant))
     yield Suspicion(
         "the signs are lost: Q(v)_i >= 0 also where v_i < 0",
-        lambda case, seed: np.abs(draw(case.make(truth), case.v, DRAWS, seed)),
+        lambda case, right, seed: np.abs(right),
     )
     for name in _factors(cases[0]):
         if all(name in _factors(case) for case in cases):
             what = "all signs are the opposite" if name == "-1" else f"it is {name} times what it should be"
-            yield Suspicion(f"right up to a factor: {what}", partial(_scaled, truth, name))
+            yield Suspicion(f"right up to a factor: {what}", partial(_scaled, name))
     for sentence, order in SELECTIONS.items():
-        yield Suspicion(sentence, partial(_selected, order, truth))
+        yield Suspicion(sentence, partial(_selected, order))
 
 
 def _fits(
@@ -183,7 +182,7 @@ def _fits(
     """Whether the suspicion agrees with the messages in all cases."""
     for case, rows, wanted in zip(cases, found, right, strict=True):
         try:
-            predicted = suspicion.messages(case, seed)
+            predicted = suspicion.messages(case, wanted, seed)
         except (TypeError, ValueError):  # settings that the mutant does not have, or that are outside its domain
             return False
         if not _same_coordinates(rows, predicted, case.v) and not _equivalent((rows, predicted, wanted), case.v):
@@ -195,6 +194,47 @@ def _equivalent(samples: Sequence[np.ndarray], v: np.ndarray) -> bool:
     """Whether messages without chance are equally good: of entries of equal magnitude any may be kept."""
     sums = [_sums(rows[:1], v) for rows in samples]
     return all(map(_still, samples)) and all(np.allclose(one, sums[0], rtol=0.0, atol=1e-9) for one in sums[1:])
+
+
+# --- other vectors ----------------------------------------------------------------------------------------------------
+
+
+def probes(cases: Sequence[Case], truth: Callable, seed: int) -> list[Case]:
+    """Other vectors for the settings of the cases: scaled, padded, shorter, huge and tiny ones."""
+    found = []
+    for case in {case.label: case for case in cases}.values():
+        v = generator(key(seed, "probe")).standard_normal(case.v.size)
+        v[[0, -1]] = 4.0, -5.0  # an error at an end is seen, also if only large entries are sent
+        half = np.where(np.arange(v.size) % 2, 0.0, v)
+        others = {
+            "a Gaussian vector": v,
+            "1000 times a Gaussian vector": 1000.0 * v,
+            "a huge vector, 1e12 times a Gaussian one": 1e12 * v,
+            "a tiny vector, 1e-12 times a Gaussian one (is a constant added to its norm?)": 1e-12 * v,
+            "a vector of which every other entry is 0": half,
+            "a vector of whole numbers": np.rint(3.0 * v),
+            "a vector of one non-zero entry": np.where(np.arange(v.size) == v.size // 2, -2.0, 0.0),
+            "a vector of another length": v[: (v.size + 1) // 2],
+        }
+        for label, vector in others.items():
+            other = case._replace(label=label, v=vector)
+            try:
+                draw(other.make(truth), vector, 1, seed)
+            except (TypeError, ValueError, IndexError):  # its length is part of the settings, or fewer than k
+                continue
+            found.append(other)
+    return one_message(truth, found)
+
+
+def _scales(make: Callable, case: Case, seed: int) -> bool:
+    """Whether Q(8 v) has the law of 8 Q(v)."""
+    longer = draw(case.make(make), 8.0 * case.v, DRAWS, seed)
+    return _same_coordinates(longer, 8.0 * draw(case.make(make), case.v, DRAWS, seed + 1), 8.0 * case.v)
+
+
+def same_law(pair: Pair) -> bool:
+    """Whether messages have the law of the right ones, as far as coordinates and sums show it."""
+    return _same_coordinates(*pair)
 
 
 # --- diagnosis --------------------------------------------------------------------------------------------------------
@@ -218,9 +258,24 @@ def pairs_of(subject: Callable, truth: Callable, cases: Sequence[Case], seed: in
     -------
     list of Pair
     """
-    return [
-        Pair(draw(c.make(subject), c.v, DRAWS, seed), draw(c.make(truth), c.v, DRAWS, seed + 1), c.v) for c in cases
-    ]
+    found = []
+    for case in cases:
+        draws = FEW if _still(draw(case.make(truth), case.v, 8, seed)) else DRAWS
+        mine, right = draw(case.make(subject), case.v, draws, seed), draw(case.make(truth), case.v, draws, seed + 1)
+        found.append(Pair(mine, right, case.v))
+    return found
+
+
+def one_message(truth: Callable, cases: Sequence[Case]) -> list[Case]:
+    """The cases, each once, but those where a right compressor without chance may choose between equal entries."""
+    found = {}
+    for case in cases:
+        turned = draw(case.make(truth), case.v[::-1].copy(), 4, 0)[:, ::-1]
+        messages = draw(case.make(truth), case.v, 4, 0)
+        alike = np.allclose(messages, turned, rtol=CLOSE, atol=0.0)
+        if alike or not (_still(messages) and _still(turned)):
+            found[case.v.tobytes(), case.label] = case
+    return list(found.values())
 
 
 def is_biased(pairs: Sequence[Pair]) -> bool:
@@ -249,7 +304,12 @@ def varies_in_number(pairs: Sequence[Pair]) -> bool:
 
 
 def diagnose(
-    pairs: Sequence[Pair], truth: Callable, mutants: dict[str, Callable], cases: Sequence[Case], seed: int = 0
+    pairs: Sequence[Pair],
+    subject: Callable,
+    truth: Callable,
+    mutants: dict[str, Callable],
+    cases: Sequence[Case],
+    seed: int = 0,
 ) -> list[str]:
     """What is wrong with a compressor that a claim refuted.
 
@@ -257,8 +317,8 @@ def diagnose(
     ----------
     pairs : sequence of Pair
         Its messages, and right ones.
-    truth : callable
-        The factory of the right compressor.
+    subject, truth : callable
+        The factories of the compressor and of the right one.
     mutants : dict
         Factories of known wrong ones, by name.
     cases : sequence of Case
@@ -270,7 +330,7 @@ def diagnose(
         Sentences; the first names the error, if it is a known one.
     """
     found, right = [pair.found for pair in pairs], [pair.right for pair in pairs]
-    for suspicion in _suspicions(truth, mutants, cases):
+    for suspicion in _suspicions(mutants, cases):
         if _fits(suspicion, cases, found, right, seed + 2):
             return [suspicion.sentence]
     if all(np.array_equal(rows, np.broadcast_to(case.v, rows.shape)) for rows, case in zip(found, cases, strict=True)):
@@ -283,7 +343,10 @@ def diagnose(
             if looks
             else "nothing is random: every call returns the same message, and its mean is not v"
         ]
-    return _described(found, right, cases)
+    most = max(cases, key=lambda case: np.unique(np.abs(case.v)).size)
+    if _scales(truth, most, seed + 3) and not _scales(subject, most, seed + 3):
+        return ["Q(8 v) is not 8 Q(v): is a norm forgotten, or a constant used that does not grow with v?"]
+    return described(pairs, cases)
 
 
 def _one_of(row: np.ndarray, rows: np.ndarray, v: np.ndarray) -> bool:
@@ -293,9 +356,9 @@ def _one_of(row: np.ndarray, rows: np.ndarray, v: np.ndarray) -> bool:
     return bool(np.all(np.abs(sums - known.mean(axis=0)) <= FAR * spread + CLOSE))
 
 
-def _described(found: Sequence[np.ndarray], right: Sequence[np.ndarray], cases: Sequence[Case]) -> list[str]:
+def described(pairs: Sequence[Pair], cases: Sequence[Case]) -> list[str]:
     """The first case that differs, in numbers."""
-    for rows, wanted, case in zip(found, right, cases, strict=True):
+    for (rows, wanted, _), case in zip(pairs, cases, strict=True):
         ours, theirs = _sums(rows, case.v), _sums(wanted, case.v)
         if _same(rows, wanted, case.v):
             continue

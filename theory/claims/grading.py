@@ -1,7 +1,8 @@
-"""Exercises that claims grade: measure a compressor of one's own in place of a claim's, and name what is wrong with it.
+"""Exercises that are graded: a compressor in place of a claim's, a round or a number beside the right one.
 
-The verdict is the claim's: the same vectors, the same formula, the same intervals.  What a measurement cannot see is
-looked at before: the shape of the result, a changed argument, 0/0, random numbers from elsewhere.
+The verdict on a compressor is the claim's: the same vectors, the same formula, the same intervals.  What a measurement
+cannot see is looked at before: the shape of the result, a changed argument, 0/0, random numbers from elsewhere.  Then
+its messages are compared with right ones, also at vectors that the claim does not have.
 """
 
 from __future__ import annotations
@@ -17,12 +18,26 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 from ..measure import moments
+from .answers import faults_of
 from .base import Claim, find_claim, registered
 from .checks import EFFORTS, Check, Context, Measurement
-from .diagnosis import Case, diagnose, is_biased, pairs_of, shares_its_coins, varies_in_number
+from .diagnosis import (
+    Case,
+    described,
+    diagnose,
+    is_biased,
+    one_message,
+    pairs_of,
+    probes,
+    same_law,
+    shares_its_coins,
+    varies_in_number,
+)
+from .exercises import EXERCISES
 from .judgement import judge, overall
 from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
 
+SINGLE = 1e-5  # relative rounding that is allowed, so that an answer may compute in float32
 SHARED = (
     "every coordinate has the right law, but they are not independent: draw a random number for each, "
     "rng.random(v.size), not one for all"
@@ -146,8 +161,9 @@ def _measure(claim: Claim, handed: Handed, effort: int, seed: int) -> tuple[Chec
         latest = any(own) if own else latest  # a check without a new compressor is about the latest one
         own.clear()
         if isinstance(one, Check) and latest:
-            checks.append(one)
-    return Measurement(checks, sure=True).checks
+            single = one.rule in ("identity", "equality", "upper", "lower")  # a slope has a tolerance of its own
+            checks.append(one._replace(tolerance=max(one.tolerance, SINGLE)) if single else one)
+    return Measurement(checks).checks
 
 
 def _base(subject: Any) -> Any:
@@ -168,16 +184,18 @@ def _known_errors(claim: Claim) -> dict[str, Callable]:
 
 
 def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
-    """Grade a compressor of your own by a claim, and name what is wrong with it.
+    """Grade what was written for an exercise, and name what is wrong with it.
 
     Parameters
     ----------
     compressor : function, class or compressor
+        For an exercise about a round or a number the function that it asks for.  For a claim about a compressor:
         A function ``(v, rng, s)`` that returns what is sent for the vector v; ``rng`` is a ``numpy.random.Generator``,
         and the other parameters are the settings of the claim (such as ``s``, ``k``).  It may do without ``rng``, or
         without settings if they are given below.  Or a class or function that makes compressors of the settings.
     id : str
-        A claim about a compressor's messages, such as ``"qsgd.variance"``.
+        A claim about a compressor's messages, such as ``"qsgd.variance"``; or an exercise, such as ``"ef.identity"`` or
+        ``"09.rows"``, ``rows`` of lecture 9.  docs/teach.md lists them.
     seed : int
         Of the random numbers and the test vectors.
     **settings
@@ -205,11 +223,25 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     ...     return kept
     >>> print(str(th.grade(top, "topk.contraction")).splitlines()[1])
       it keeps the entries that are largest with their signs, not the largest magnitudes: sort by |v_i|
+    >>> print(th.grade(lambda n, S2, E: n * S2 / (S2 + E), "09.rows"))
+    09.rows: not yet
+      the value is 980.392, not 47.619, for n = 1000, S2 = 5.0, E = 0.1
     """
+    lecture, _, name = id.rpartition(".")
+    if id in EXERCISES or lecture.isdigit() or not lecture:
+        near = [one for one in EXERCISES if one.endswith(f".{name}")]
+        near = near or [one for one in EXERCISES if one.startswith(f"{lecture.zfill(2)}.")] or ["09.rows"]
+        allowed = f"a claim such as qsgd.variance, or an exercise such as {', '.join(near)}"
+        require(id in EXERCISES, "id", id, allowed)
+        require(callable(compressor), "compressor", compressor, "a function, as the exercise asks for one", TypeError)
+        wrong = faults_of(compressor, EXERCISES[id])
+        return Grade(id, not wrong, tuple(wrong))
     claim = find_claim(id)
     handed = handed_in(compressor, claim, settings)
     cases = _cases(claim, seed)
-    require(cases, "id", id, "a claim that measures the messages of a compressor, such as qsgd.variance")
+    require(
+        cases, "id", id, "a claim that measures the messages of a compressor, or an exercise: docs/teach.md lists them"
+    )
     wanted = [case for case in cases if _fits(case, handed.settings)]
     given = {name: value for name, value in handed.settings.items() if any(name in case.settings for case in cases)}
     known = "; ".join(dict.fromkeys(shown(case.settings) for case in cases))
@@ -228,13 +260,32 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     except Fault as fault:
         return Grade(claim.id, False, (str(fault),))
     found: list[str] = []
+    wanted = one_message(claim.subject, wanted) or wanted
     pairs = pairs_of(subject, claim.subject, wanted, seed)
-    if verdict not in ("holds", "vacuous") or is_biased(pairs):
-        found = diagnose(pairs, claim.subject, _known_errors(claim), wanted, seed) or _headline(checks, verdict)
+    if verdict not in ("holds", "vacuous") or is_biased(pairs) or not all(map(same_law, pairs)):
+        errors = _known_errors(claim)
+        found = diagnose(pairs, subject, claim.subject, errors, wanted, seed) or _headline(checks, verdict)
     elif shares_its_coins(pairs):
         found = [NUMBER if varies_in_number(pairs) else SHARED]
+    else:
+        found = _elsewhere(subject, claim.subject, probes(wanted, claim.subject, seed), seed)
     found += at_zero
     return Grade(claim.id, not found, tuple(found), checks)
+
+
+def _elsewhere(subject: Callable, truth: Callable, cases: Sequence[Case], seed: int) -> list[str]:
+    """What is wrong at vectors that the claim does not have; the first one only."""
+    for case in cases:
+        try:
+            with np.errstate(all="ignore"):
+                pairs = pairs_of(subject, truth, [case], seed)
+        except Exception as error:
+            return [f"on {case.label}, of length {case.v.size}, it raises {type(error).__name__}: {error}"]
+        if not np.isfinite(pairs[0].found).all():
+            return [f"on {case.label}: the message is not finite"]
+        if not same_law(pairs[0]):
+            return described(pairs, [case]) or [f"on {case.label}: its messages differ from the right ones"]
+    return []
 
 
 def _headline(checks: Sequence[Check], verdict: str) -> list[str]:

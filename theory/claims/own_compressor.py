@@ -134,6 +134,9 @@ def look_at(handed: Handed, case: Case) -> str:
         raise Fault(f"{where} it raises {type(error).__name__}: {error}") from None
     if found is None:
         raise Fault("it returns None: is `return` missing?")
+    if np.asarray(found).dtype.kind in "biuc" and not (np.abs(found) == 1).all():  # bare signs are another error
+        dtype = np.asarray(found).dtype
+        raise Fault(f"it returns an array of {dtype}, which cannot hold the message: return an array of floats")
     try:
         found, again, at_zero = (np.asarray(one, float) for one in (found, again, at_zero))
     except (TypeError, ValueError):

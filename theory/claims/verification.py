@@ -8,13 +8,14 @@ from html import escape
 from typing import Any, overload
 
 from .base import REGISTRY, Claim, find_claim
-from .checks import EFFORTS, LEVEL, Check
+from .checks import EFFORTS, LEVEL, Check, said_of_equal
 from .display import checks_table, formula
 from .display import verdict as verdict_html
 from .judgement import ATTAINED, CONSISTENT, FARTHEST, graded, judge, overall, passing_factor, resolves
 from .proofs.proof_list import Checked, certificate, secured
 from .records import ClaimRecord, measured
 from .several_results import Verifications
+from .words import meaning
 
 
 def _certificate(claim: Claim, checks: tuple[Check, ...], factor: float | None) -> str:
@@ -32,7 +33,7 @@ def _measured_by(claim: Claim, checks: tuple[Check, ...], used: tuple[str, ...])
     """Who produced the numbers."""
     if claim.measured_by or used:
         return claim.measured_by or "the package's run"
-    return "a loop of its own" if any(check.interval.samples for check in checks) else "another closed form"
+    return "the claim's own code" if any(check.interval.samples for check in checks) else "another closed form"
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
@@ -40,6 +41,21 @@ def _measured_by(claim: Claim, checks: tuple[Check, ...], used: tuple[str, ...])
 
 def _number(value: float | None, digits: int = 5) -> str:
     return "-" if value is None else f"{value:.{digits}g}"
+
+
+def _ends(check: Check) -> str:
+    """The interval of what was measured, in words where there is none."""
+    if not check.interval.samples:
+        return "computed"
+    if check.equal:
+        return f"all {check.interval.samples} samples equal"
+    return f"[{_number(check.interval.low)}, {_number(check.interval.high)}]"
+
+
+def _stated(check: Check) -> str:
+    sign = {"upper": "<=", "lower": ">=", "rate": "~ ", "limit": "~ "}.get(check.rule, "= ")
+    within = f" within {check.tolerance:g}" if check.rule in ("rate", "limit") or not check.predicted else ""
+    return f"{sign} {_number(check.predicted, 6)}{within}"
 
 
 def _plain(value: float | None) -> float | None:
@@ -103,7 +119,7 @@ class Verification:
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
-        The package's run, a loop of its own, or another closed form.
+        The package's run, the claim's own code, or another closed form.
     source_known : {"read", "quoted", "remembered", "derived"}
         How well the source is known.
     """
@@ -166,6 +182,19 @@ class Verification:
         return self.verdict.startswith(fine) and not self.survivors
 
     @property
+    def why(self) -> str:
+        """In one line why it is not ``ok``: the check, what was measured and what was stated; empty if it is."""
+        if self.ok:
+            return ""
+        worst = next((c for c in self.checks if judge(c) == self.verdict), None)
+        if worst is not None and not self.refuted:
+            found = f"measured {_number(worst.interval.estimate, 6)} ({_ends(worst)}), stated {_stated(worst)}"
+            return f"{self.verdict} by the check {worst.label!r}: {found}"
+        if self.refuted:
+            return f"the statement was to be refuted ({self.refuted}), and the verdict is that it {self.verdict}"
+        return f"the checks cannot tell this wrong version from the truth: {'; '.join(self.survivors)}"
+
+    @property
     def survivors(self) -> list[str]:
         """The mutants that were not refuted."""
         return [name for name, fate in self.mutants.items() if fate != "refuted"]
@@ -202,6 +231,13 @@ class Verification:
             "effort": self.effort,
         }
 
+    def _backing(self) -> list[tuple[str, str]]:
+        """What is behind the verdict, each with a sentence that says what the word means."""
+        claim, known = REGISTRY.get(self.id), meaning("Source", self.source_known)
+        said = [("secured by", "Secured by", self.certificate), ("measured by", "Measured by", self.measured_by)]
+        lines = [(name, f"{word} ({meaning(place, word)})") for name, place, word in said]
+        return [*lines, ("source", known if claim is None else f"{claim.cited} ({known})")]
+
     def _how(self) -> str:
         level = f"level 1 - {1.0 - self.level:.1g}"
         return f"{self.samples} samples, {level}, seed {self.seed}, {self.seconds:.2f} s"
@@ -212,7 +248,8 @@ class Verification:
             ("verdict", verdict_html(self.verdict, self.refuted)),
             ("mutants", escape(mutants)),
             ("wrong numbers", escape(self.passes)),
-            ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
+            ("why", escape(self.why)),
+            *((name, escape(said)) for name, said in self._backing()),
             ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
             ("how", self._how()),
@@ -227,21 +264,18 @@ class Verification:
     def __str__(self) -> str:
         expected = f", as expected ({self.refuted})" if self.refuted and self.verdict == "refuted" else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
+        if self.why:
+            lines.append(f"  why: {self.why}")
         width = max(len(c.label) for c in self.checks)
         for c in self.checks:
-            sign = {"upper": "<=", "lower": ">=", "rate": "~ ", "limit": "~ "}.get(c.rule, "= ")
-            ends = f"[{_number(c.interval.low)}, {_number(c.interval.high)}]" if c.interval.samples else "computed"
             ratio = f"  ratio {c.interval.estimate / c.predicted:.4g}" if c.predicted else ""
-            within = f" within {c.tolerance:g}" if c.rule in ("rate", "limit") or not c.predicted else ""
-            lines.append(
-                f"  {c.label:<{width}}  {_number(c.interval.estimate, 6):>11} {ends}  {sign} "
-                f"{_number(c.predicted, 6)}{within}{ratio}  {judge(c)}"
-            )
+            estimate = f"{_number(c.interval.estimate, 6):>11}"
+            lines.append(f"  {c.label:<{width}}  {estimate} {_ends(c)}  {_stated(c)}{ratio}  {judge(c)}")
         for name, fate in self.mutants.items():
             lines.append(f"  mutant {fate}: {name}")
         if self.passes:
             lines.append(f"  {self.passes}")
-        lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
+        lines += [f"  {name}: {said}" for name, said in self._backing()]
         if self.proof is not None:
             lines.append(f"  proof: {self.proof}")
         if self.note:
@@ -330,7 +364,7 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
         checks=truth.checks,
         samples=truth.samples,
         seconds=record.seconds,
-        note=truth.note,
+        note=" ".join(filter(None, [truth.note, said_of_equal(truth.checks)])),
         refuted=claim.refuted,
         seed=record.seed,
         quick=record.quick,

@@ -38,7 +38,7 @@ CERTIFICATE = {
 }
 MEASURED_BY = {
     "the package's run": "what users run produced the numbers",
-    "a loop of its own": "a loop in the claim, shown in its code, produced them",
+    "the claim's own code": "the code of the claim, which is shown with it, drew the numbers",
     "another closed form": "nothing was sampled: computed numbers are compared",
 }
 KIND = {

@@ -276,7 +276,9 @@ def _evaluate(problem: Any, x: Vector, comm: Any) -> tuple[float, float]:
         slope = np.empty_like(x)
         found = value_and_gradient(problem, x, slope)
     # not by BLAS: its threads wait by spinning, and take a processor from the other ranks until the next record
-    return found, math.sqrt(np.square(slope, dtype=np.float64).sum())
+    with np.errstate(over="ignore"):  # where the squares overflow, the norm may still be a number
+        square = np.square(slope, dtype=np.float64).sum()
+    return found, math.sqrt(square) if square < math.inf else math.hypot(*slope)
 
 
 def _run_once(

@@ -18,24 +18,33 @@ from ..claims.words import WORDS, meaning
 from ..reporting.files import commit
 
 __all__ = ["SIGNS", "Origin", "as_link", "bibtex_of", "checks_of", "command", "display", "is_difference"]
-__all__ += ["markdown_of", "origin", "plain", "record_of", "status"]
+__all__ += ["made_when", "markdown_of", "origin", "plain", "record_of", "status"]
 
 SIGNS = {"upper": "≤ ", "lower": "≥ ", "rate": "≈ ", "limit": "≈ ", "identity": "= ", "equality": "= "}
 
 
 class Origin(NamedTuple):
-    """Of which commit a ledger is, and of which day; no commit where there is no checkout."""
+    """Of which commit a ledger is, and of which day; no commit where there is no checkout.
+
+    The author is that of claims from outside the package, of which the package's commit says nothing.
+    """
 
     commit: str
     date: str
+    author: str = ""
 
     def __str__(self) -> str:
         return f"commit {self.commit}, {self.date}" if self.commit else f"{self.date}, not from a checkout"
 
 
-def origin() -> Origin:
+def origin(author: str = "") -> Origin:
     """The commit of the checkout, and today in UTC."""
-    return Origin(commit(), datetime.datetime.now(datetime.UTC).date().isoformat())
+    return Origin(commit(), datetime.datetime.now(datetime.UTC).date().isoformat(), author)
+
+
+def made_when(claim: Claim, made: Origin) -> str:
+    """Commit and day of a claim of the package; only the day of one from outside it."""
+    return made.date if claim.outside else str(made)
 
 
 def command(result: Verification) -> str:
@@ -68,16 +77,19 @@ def bibtex_of(result: Verification, made: Origin) -> str:
         author, software = about["Author"] or "theory developers", f"theory {about['Version']}"
     except PackageNotFoundError:
         author, software = "theory developers", "theory"
+    kind = f"Claim in the ledger of the software {_tex(software)}"
+    if claim.outside:
+        author, kind = made.author, f"Claim, measured with the software {_tex(software)}"
     verdict = f"refuted, as expected ({result.refuted})" if _as_refuted(result) else result.verdict
     fields = {
         "author": f"{{{_tex(author)}}}",
         "title": f"{{{_tex(claim.cite)}}}: {_tex(claim.title)}",
         "year": made.date[:4],
-        "howpublished": f"Claim in the ledger of the software {_tex(software)}",
-        "note": _tex(f"Verdict: {verdict}; {made}"),
+        "howpublished": kind,
+        "note": _tex(f"Verdict: {verdict}; {made_when(claim, made)}"),
     }
-    lines = ",\n".join(f"  {name:<12} = {{{text}}}" for name, text in fields.items())
-    return f"@misc{{theory-{_key(claim.cite)},\n{lines}\n}}"
+    lines = ",\n".join(f"  {name:<12} = {{{text}}}" for name, text in fields.items() if text != "{}")
+    return f"@misc{{{'' if claim.outside else 'theory-'}{_key(claim.cite)},\n{lines}\n}}"
 
 
 def _as_refuted(result: Verification) -> bool:
@@ -122,7 +134,7 @@ def record_of(result: Verification, made: Origin, mutant_checks: bool = True) ->
         del found["mutant_checks"]
     return {
         "cite": claim.cite,
-        "commit": made.commit,
+        "commit": "" if claim.outside else made.commit,
         "date": made.date,
         "latex": claim.latex,
         "source": claim.cited,
@@ -145,7 +157,15 @@ def as_link(text: str, kind: str) -> str:
 def markdown_of(result: Verification, made: Origin) -> str:
     """The result as a page in Markdown: statement, verdict and its words, checks, mutants, references, BibTeX."""
     claim = find_claim(result.id)
-    lines = [f"# {plain(claim.title)}", "", f"`{claim.cite}`, {made}.", "", plain(claim.statement), "", *display(claim)]
+    lines = [
+        f"# {plain(claim.title)}",
+        "",
+        f"`{claim.cite}`, {made_when(claim, made)}.",
+        "",
+        plain(claim.statement),
+        "",
+        *display(claim),
+    ]
     for place, word, text in status(result):
         lines.append(f"- **{place}:** {plain(word)}" + (f" ({plain(text)})" if text else ""))
     wrong = f"- **Wrong numbers:** {plain(result.passes)}" if result.passes else ""

@@ -182,6 +182,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--json", metavar="FILE", help="write the ledger there as well")
     add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
     add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
+    add("--author", default="", metavar="NAME", help="of your own claims, for how to cite them (default: left out)")
     add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
     add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there")
     options = parser.parse_args(argv)
@@ -218,7 +219,9 @@ def _verify(argv: list[str], comm: Any) -> int:
     from .ledger import verify_all
 
     files: dict[str, Any] = dict(json_file=options.json, html_file=options.html, errata_folder=options.errata)
-    files |= dict(markdown_file=options.markdown, badge_file=options.badge, record_file=options.write)
+    files |= dict(
+        markdown_file=options.markdown, badge_file=options.badge, record_file=options.write, author=options.author
+    )
     if options.read:
         files["records"] = _recorded(parser, options.read, ids)
     data = _own_data(parser, options.data) if options.data else None

@@ -79,6 +79,7 @@ def verify_all(
     *,
     data: Any = None,
     records: list | None = None,
+    author: str = "",
     comm: Any = None,
     **files: Any,
 ) -> int:
@@ -97,6 +98,8 @@ def verify_all(
         For claims about data: replaces ``rcv1-like``.
     records : list of ClaimRecord, optional
         Of these claims, to be judged in place of new measurements.
+    author : str
+        Of claims from outside the package, for how to cite them.
     comm : mpi4py communicator, optional
         Its ranks share the claims; rank 0 shows and writes.
     **files : str, optional
@@ -111,7 +114,7 @@ def verify_all(
     if records is None:
         records, interrupted = _measured(ids, seed, quick, data, comm, None if to.html_file is None else say)
     how = {"seed": seed, "quick": quick, "data": None if data is None else data.name, "interrupted": interrupted}
-    return from_root(comm, lambda: _show(records, len(ids), how, to, say))
+    return from_root(comm, lambda: _show(records, len(ids), how, to, say, author))
 
 
 def _measured(ids: Any, seed: int, quick: bool, data: Any, comm: Any, tell: Callable | None) -> tuple[list, bool]:
@@ -171,7 +174,7 @@ def _one(item: tuple[str, str, int, bool]) -> Any:
     return measured(find_claim(id), seed=seed, quick=quick)
 
 
-def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callable[[str], object]) -> int:
+def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callable[[str], object], author: str) -> int:
     """Show and write the ledger; return the exit code."""
     from ..claims import exit_code, find_claim, ledger, list_claims, resolution
     from ..claims.records import write_records
@@ -187,7 +190,7 @@ def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callab
             write_whole(Path(path), text())
             say(f"{what}: {path}")
 
-    known, made, interrupted = list_claims(), origin(), how["interrupted"]
+    known, made, interrupted = list_claims(), origin(author), how["interrupted"]
     if to.record_file is not None:
         write_records(to.record_file, records, known)
         say(f"record: {to.record_file}")

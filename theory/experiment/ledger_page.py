@@ -21,7 +21,17 @@ from ..claims.ledger_table import passing_text
 from ..claims.words import VERDICT, WORDS, meaning
 from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
-from .claim_citation import SIGNS, Origin, as_link, bibtex_of, command, is_difference, markdown_of, record_of
+from .claim_citation import (
+    SIGNS,
+    Origin,
+    as_link,
+    bibtex_of,
+    command,
+    is_difference,
+    made_when,
+    markdown_of,
+    record_of,
+)
 
 TEMPLATE = Path(__file__).with_name("ledger_page.html")
 CARE = {  # how a refuted statement is known
@@ -77,8 +87,8 @@ def page(
     counts = counted(results)
     if len(results) < known:
         counts["claims"] = f"{len(results)} of {known}"
-    functions: list[Any] = [as_link, bibtex_of, cited, command, finite, is_difference, json_of, judge, markdown_of]
-    functions += [meaning, number, parsed, passing_text, places, ratio_of, reference, sort_key, witness]
+    functions: list[Any] = [as_link, bibtex_of, cited, command, finite, is_difference, json_of, judge, made_when]
+    functions += [markdown_of, meaning, number, parsed, passing_text, places, ratio_of, reference, sort_key, witness]
     return rendered(
         TEMPLATE,
         **{function.__name__: function for function in functions},

@@ -58,8 +58,10 @@ def sample_function(function: Callable[..., Any], v: np.ndarray, stream: Any, ta
     table[:, 5] = np.nan
     for first in range(0, len(table), rows):
         part = table[first : first + rows]
-        out = np.asarray(function(v, len(part), rng), float)
-        require(out.shape == (len(part), v.size), "c", f"messages of shape {out.shape}", f"{(len(part), v.size)}")
+        out = np.asarray(function(v, len(part), rng))
+        numbers, wanted = out.dtype.kind in "biuf", (len(part), v.size)
+        got = f"shape {out.shape}" if numbers else f"{out!r:.60}"
+        require(numbers and out.shape == wanted, "messages", got, f"(samples, {v.size}), here {wanted}")
         e = out - v
         part[:, 0], part[:, 1], part[:, 2] = (e * e).sum(axis=1), (out * out).sum(axis=1), e @ v
         part[1::2, 3], part[:, 4] = (e[::2] * e[1::2]).sum(axis=1), np.count_nonzero(out, axis=1)

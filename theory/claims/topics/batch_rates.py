@@ -18,7 +18,7 @@ import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...problems import batch_bound, function, quadratic, ridge, second_moment
-from .. import Check, assumption, claim, equality, identity, upper
+from .. import Check, assumption, certain, claim, equality, identity, upper
 from ..batch_sums import not_scaled, one_for_all, path, sums, thrice
 
 MUTANTS = {"one gradient, counted B times": one_for_all, "steps three times as large": thrice}
@@ -131,7 +131,7 @@ def _(context):
         kink = function(lambda x, G=G: G * np.abs(x[0]), lambda x, G=G: G * np.sign(x), d=1)
         more: dict[str, Any] = {"second_moment": G**2, "distance": start[0] ** 2, "batch_bound": 1.0}
         bound = bounds.minibatch_convex(6 * batch, **given, **more)
-        yield equality(f"F(mean) - F*, identical kinks, B={batch}", gap(kink, start, given, 6)[0], bound)
+        yield equality(f"F(mean) - F*, identical kinks, B={batch}", certain(gap(kink, start, given, 6)[0]), bound)
     n, given = 40, {"batch": 40, "step": 0.1}  # f_i = |w_i|: M^2 <= 1, and B_D = n
     kinks = function(lambda x: np.abs(x).mean(), lambda x, i: np.sign(x[i]) * np.eye(n)[i], d=n, n=n)
     found = gap(kinks, np.full(n, 0.5), given, 5, context.samples(200, 60))
@@ -188,7 +188,7 @@ def _(context):
         step, gradients = context.subject(how)
         reached = float(raw(5 * math.ceil(gradients / 5 - 1e-9), step=step, **given, **more))
         check = upper if "mu" in more else equality
-        yield check(f"Theorem {theorem} at its step and T, delta={4 / limit:.2g}", reached, how.promised)
+        yield check(f"Theorem {theorem} at its step and T, delta={4 / limit:.2g}", certain(reached), how.promised)
         promises = {B: schedule(eps, **(given | {"batch": B}), **more).promised for B in range(1, 20)}
         largest = max(B for B, promised in promises.items() if promised <= 1.50005 * eps)
         yield identity(f"largest batch for 1.5 eps, Theorem {theorem}", largest, bounds.largest_batch(limit))

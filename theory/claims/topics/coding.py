@@ -217,7 +217,7 @@ def _(context):
     length, compressor = context.subject
     d = 1024
     bits = length(levels_of(context, compressor, equal_magnitudes(d).make(context), 32, 2))
-    yield upper(f"bits, equal magnitudes, d={d}, s=32", float(bits.mean()), 2.8 * d + 32)
+    yield upper(f"bits, equal magnitudes, d={d}, s=32", certain(bits), 2.8 * d + 32)
 
 
 @claim(
@@ -289,11 +289,15 @@ def _(context):
 )
 def _(context):
     for d, gap in ((1024, 2), (1024, 4), (4096, 16), (1024, 32)):
-        yield equality(f"bits, every {gap}th of {d}", d // gap * context.subject(gap), bounds.elias_gaps(d, d / gap))
+        yield equality(
+            f"bits, every {gap}th of {d}", certain(d // gap * context.subject(gap)), bounds.elias_gaps(d, d / gap)
+        )
     rng, d = np.random.default_rng(context.stream()), 1024
     for n in (d, d // 3, d // 10):
         gaps = np.diff(np.flatnonzero(rng.random(d) < n / d), prepend=-1)
-        yield upper(f"bits, {n} positions at random", sum(map(context.subject, gaps)), bounds.elias_gaps(d, gaps.size))
+        yield upper(
+            f"bits, {n} positions at random", certain(sum(map(context.subject, gaps))), bounds.elias_gaps(d, gaps.size)
+        )
 
 
 # --- positions and levels near their entropy --------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def _(context):
             yield (upper if stable else lower)(f"E||e_{steps}||^2/(eta^2 G^2) beside 1, {where}", found, 1.0)
     for residual in (0.25, 0.9):
         frontier = bounds.conef_frontier(residual)
-        yield equality(f"kappa at the frontier, r={residual:g}", bounds.conef_factor(frontier, residual), 1.0)
+        yield equality(f"kappa at the frontier, r={residual:g}", certain(bounds.conef_factor(frontier, residual)), 1.0)
     yield f"d={D}; one gradient at the start, then none"
 
 

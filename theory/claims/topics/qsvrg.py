@@ -15,7 +15,7 @@ from ...methods import QSVRG
 from ...methods.schedules import Constant
 from ...problems import max_lipschitz, ridge, solve, strong_convexity
 from ...wire import bits_for
-from .. import claim, equality, identity, upper
+from .. import certain, claim, equality, identity, upper
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 
@@ -127,7 +127,9 @@ def _(context):
     for p in (1, 3):
         gaps = np.array([found.history["f"] - least for found in runs])
         yield upper(
-            f"gap after {p} epochs / gap before, the largest of 4 runs", np.max(gaps[:, p] / gaps[:, 0]), 0.9**p
+            f"gap after {p} epochs / gap before, the largest of 4 runs",
+            certain(np.max(gaps[:, p] / gaps[:, 0])),
+            0.9**p,
         )
     for L, mu, w in ((1.0, 1.0, 0.25), (50.0, 1.0, 0.25), (7.0, 0.3, 3.0)):
         step, inner = longer * bounds.qsvrg_step(L, w), math.ceil(more * bounds.qsvrg_inner(L, mu, w))
@@ -148,14 +150,14 @@ def _(context):
             problem, context.subject(), workers=2, epochs=2, inner=inner, step=0.01, seed=context.stream(inner)
         )
         context.used.add("run")
-        sent = float(found.history["bits_up"][-1] / 2)
+        sent = certain(found.history["bits_up"][-1] / 2)
         fixed = 32 + D * bits_for(2 * LEVELS + 1)
         yield equality(
             f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
         )
     coded = qsvrg(problem, QSGD(LEVELS, code=Elias()), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
     bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
-    yield upper("the same in Elias codes, T=50", float(coded.history["bits_up"][-1] / 2), float(bound))
+    yield upper("the same in Elias codes, T=50", certain(coded.history["bits_up"][-1] / 2), float(bound))
     printed = float(bounds.qsvrg_bits(D, 50, 1.0, form="paper"))
     ideal = float(bounds.qsvrg_bits(D, 50, bounds.qsgd_arithmetic_length(D, LEVELS)))
     yield upper("the same in an arithmetic code, against the paper's bound", ideal, printed)

@@ -21,7 +21,7 @@ from ...methods import (
 )
 from ...methods.schedules import Constant
 from ...problems import function, quadratic
-from .. import claim, equality, identity, upper
+from .. import certain, claim, equality, identity, upper
 
 LIES = (-1e9, -1.0, 0.0, 1.0, 1e9)
 
@@ -60,7 +60,7 @@ def _(context):
         yield identity(f"worst case, {label}", lied_to(context.subject, honest, bad) ** 0.5, most)
         drawn = (rng.standard_normal((workers - bad, 5)) ** 3 for _ in range(tries))
         worst = max(lied_to(context.subject, honest, bad) for honest in drawn)
-        yield upper(f"largest of {tries} random ones, {label}", worst**0.5, most)
+        yield upper(f"largest of {tries} random ones, {label}", certain(worst**0.5), most)
 
 
 @claim(
@@ -143,7 +143,7 @@ def _(context):
     for workers, bad in SIZES:
         rule, least, label = context.subject(bad), bounds.least_robustness(workers, bad), f"N={workers}, f={bad}"
         yield identity(f"worst case, {label}", pulled(rule, *edge(workers, bad)), least)
-        yield upper(f"most that a search finds, {label}", searched(context, rule, workers, bad), least)
+        yield upper(f"most that a search finds, {label}", certain(searched(context, rule, workers, bad)), least)
 
 
 @claim(
@@ -155,7 +155,7 @@ def _(context):
 def _(context):
     for workers, bad in SIZES:
         found = searched(context, context.subject(bad), workers, bad)
-        yield upper(f"N={workers}, f={bad}", found, bounds.geometric_median_robustness(workers, bad))
+        yield upper(f"N={workers}, f={bad}", certain(found), bounds.geometric_median_robustness(workers, bad))
 
 
 def highest_score(f):
@@ -172,7 +172,7 @@ def highest_score(f):
 def _(context):
     for workers, bad in SIZES:
         found = searched(context, context.subject(bad), workers, bad)
-        yield upper(f"N={workers}, f={bad}", found, bounds.krum_robustness(workers, bad))
+        yield upper(f"N={workers}, f={bad}", certain(found), bounds.krum_robustness(workers, bad))
 
 
 @claim(
@@ -188,7 +188,7 @@ def _(context):
     for workers, bad in SIZES:
         found = searched(context, context.subject(bad), workers, bad)
         most = bounds.mixed_robustness(workers, bad, bounds.least_robustness(workers, bad))
-        yield upper(f"N={workers}, f={bad}", found, most)
+        yield upper(f"N={workers}, f={bad}", certain(found), most)
 
 
 def attacked(server, attack, bad, **more):

@@ -10,8 +10,9 @@ import numpy as np
 
 from ... import bounds
 from ...compressors import Bucketed, ScaledSign, TwoScaleSign, encode
+from ...measure import Interval
 from ...wire import open_frame
-from .. import claim, identity, upper
+from .. import certain, claim, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants import Messages
 from ..mutants.sign import WrongSign
@@ -32,10 +33,10 @@ INPUTS = (
 )
 
 
-def relative_error(context, v) -> float:
-    """||C(v) - v||^2/||v||^2 of the compressor that the subject makes."""
+def relative_error(context, v) -> Interval:
+    """||C(v) - v||^2/||v||^2 of the compressor that the subject makes, which draws nothing."""
     found = context.moments(context.subject(), v, 2)
-    return float(found.error[0] / found.squared_norm)
+    return certain(found.error[0] / found.squared_norm)
 
 
 def same(label, measured, predicted):

@@ -11,7 +11,7 @@ from ...compressors import Identity, Sign
 from ...methods import ParallelSGD, Signum
 from ...methods.schedules import Constant
 from ...problems import function, quadratic, ridge
-from .. import claim, equality, identity, lower, upper
+from .. import certain, claim, equality, identity, lower, upper
 
 # A rule turns a stochastic (sub)gradient into a direction.  The claims state which points sign descent cannot reach; a
 # mutant reaches them.
@@ -46,7 +46,7 @@ def falling(step: float, steps: int = 4000):
     of=bounds.sign_line_floor,
     subject=sign_of,
     mutants={"the gradient itself": full_precision},
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     d, rng = 6, np.random.default_rng(context.stream("problem"))
@@ -60,7 +60,7 @@ def _(context):
         0.1 / (1.0 + np.arange(order.size) / 500.0),
         lambda x: float(np.sum((A @ x - b) ** 2)) / (2 * d),
     )
-    yield lower("least f on the way", best, bounds.sign_line_floor(A, b), trivial=0.0)
+    yield lower("least f on the way", certain(best), bounds.sign_line_floor(A, b), trivial=0.0)
     yield identity("largest spread of the entries of x_t", spread, 0.0, tolerance=1e-9)
 
 
@@ -99,7 +99,7 @@ def _(context):
         "the subgradient itself": (full_precision, sign_of),
         "sign(0) = 0, as NumPy has it": (np.sign, np.sign),
     },
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     direction, kink = context.subject
@@ -112,7 +112,7 @@ def _(context):
             falling(0.25),
             lambda x, e=e: e * abs(x[0] + x[1]) + abs(x[0] - x[1]),
         )
-        yield lower(f"least f on the way, e={e}", best, 2.0 * e, trivial=0.0)
+        yield lower(f"least f on the way, e={e}", certain(best), 2.0 * e, trivial=0.0)
 
 
 @claim(
@@ -126,7 +126,7 @@ def _(context):
     proof="The gradient of each term has the signs of +-(1, -1); for x = (1, 1) + c (1, -1), f = 8 c^2 + 8 e^2.",
     subject=(sign_of, False),
     mutants={"the gradient itself": (full_precision, False), "both terms in the batch": (sign_of, True)},
-    measured_by="a loop of its own",
+    measured_by="the claim's own code",
 )
 def _(context):
     direction, both = context.subject
@@ -139,7 +139,7 @@ def _(context):
         return 2.0 * rows.T @ (rows @ x)
 
     best, _ = descend(direction, gradient, (1.0, 1.0), falling(0.1), lambda x: float(np.sum((a @ x) ** 2)))
-    yield lower("least f on the way, e=0.5", best, 8.0 * e**2, trivial=0.0)
+    yield lower("least f on the way, e=0.5", certain(best), 8.0 * e**2, trivial=0.0)
 
 
 # --- signs of momenta -------------------------------------------------------------------------------------------------

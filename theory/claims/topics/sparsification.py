@@ -169,7 +169,7 @@ def _(context):
         found = context.moments(context.subject(size), v, 2, name)
         error, bound = found.error[0] / found.squared_norm, 1.0 - bounds.threshold_contraction(d, size)
         label = f"error, {name}, d={d}, tau={size}"
-        yield identity(label, error, bound, 1e-8) if v is below else upper(label, error, bound)
+        yield identity(label, error, bound, 1e-8) if v is below else upper(label, certain(error), bound)
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------
