@@ -85,9 +85,9 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
 
     @functools.wraps(function)
     def closed_form(*arguments: Any, **named: Any) -> Any:
-        check(arguments, named)
+        given = check(arguments, named)
         count(name)
-        found = function(*arguments, **named)
+        found = function(*arguments, **named) if given is None else function(*given.args, **given.kwargs)
         return float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
 
     closed_form.__doc__ = completed(function, allowed)
