@@ -13,7 +13,7 @@ from .gossip import spectrum
 RATES = {"theorem": 82.0, "derived": 17.0}
 
 
-@formula("0 < rho <= 1", "rho <= beta <= 2 - rho", "form in ('derived', 'quoted')")
+@formula("0 < rho <= 1", "beta >= rho", "beta <= 2 - rho", "form in ('derived', 'quoted')")
 def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") -> float:
     """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
 
@@ -97,7 +97,7 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     return (1.0 - choco_rate(rho, delta)) ** rounds * start
 
 
-@formula("0 < rho <= 1", "0 < gamma <= 1", "rho <= beta <= 2 - rho")
+@formula("0 < rho <= 1", "0 < gamma <= 1", "beta >= rho", "beta <= 2 - rho")
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
     r"""Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 

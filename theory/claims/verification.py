@@ -98,12 +98,15 @@ class Verification:
         By which factor the stated numbers could be wrong at most, and no check would notice; None if nothing is
         stated but 0, or the verdict is not that it holds.
     certificate : str
-        How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
+        How the statement is secured: symbolic, symbolic instance, symbolic composition, identity, exact witness, composition, semidefinite
         program, measured, conjecture.
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
         The package's run, a loop of its own, or another closed form.
+    by_run : float or None
+        Of a claim that is recomputed from its lemmas: ``passing`` of the other checks alone, which its run has to pass;
+        None elsewhere, and where nothing is run.
     source_known : {"read", "quoted", "remembered", "derived"}
         How well the source is known.
     """
@@ -131,6 +134,7 @@ class Verification:
     measured_by: str = ""
     source_known: str = ""
     proof: Checked | None = None
+    by_run: float | None = None
 
     @property
     def tightness(self) -> float | None:
@@ -143,10 +147,21 @@ class Verification:
         if self.passing is None:
             return ""
         if self.passing <= ATTAINED:
-            return "any other stated number would be refuted"
-        if self.passing >= FARTHEST:
-            return "a stated number that is wrong by any factor would pass"
-        return f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
+            said = "any other stated number would be refuted"
+        elif self.passing >= FARTHEST:
+            said = "a stated number that is wrong by any factor would pass"
+        else:
+            said = f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
+        if self.by_run is None:
+            return said
+        alone = "any factor" if self.by_run >= FARTHEST else f"up to {self.by_run:.3g}"
+        return f"{said}, by composition of its lemmas; in the run alone, one that is wrong by {alone} would pass"
+
+    @property
+    def secured(self) -> str:
+        """How the statement is secured, with the part of it for which a proof is, if it is not the whole."""
+        instance = self.proof.instance if self.proof is not None else ""
+        return f"symbolic, for {instance}" if self.certificate == "symbolic instance" else self.certificate
 
     @property
     def level(self) -> float:
@@ -187,6 +202,7 @@ class Verification:
             "checks": [_as_dict(c) for c in self.checks],
             "mutant_checks": found,
             "passing": _plain(self.passing),
+            "by_run": _plain(self.by_run),
             "certificate": self.certificate,
             "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
@@ -212,7 +228,7 @@ class Verification:
             ("verdict", verdict_html(self.verdict, self.refuted)),
             ("mutants", escape(mutants)),
             ("wrong numbers", escape(self.passes)),
-            ("secured by", escape(f"{self.certificate}, by {self.measured_by}; source {self.source_known}")),
+            ("secured by", escape(f"{self.secured}, by {self.measured_by}; source {self.source_known}")),
             ("proof", escape(str(self.proof)) if self.proof is not None else ""),
             ("note", escape(self.note)),
             ("how", self._how()),
@@ -241,7 +257,7 @@ class Verification:
             lines.append(f"  mutant {fate}: {name}")
         if self.passes:
             lines.append(f"  {self.passes}")
-        lines.append(f"  {self.certificate}, by {self.measured_by}; source {self.source_known}")
+        lines.append(f"  {self.secured}, by {self.measured_by}; source {self.source_known}")
         if self.proof is not None:
             lines.append(f"  proof: {self.proof}")
         if self.note:
@@ -314,6 +330,8 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
         fates[name] = "refuted" if refuted else "survived"
     passing = passing_factor(truth.checks) if verdict == "holds" else None
+    run = [check for check in truth.checks if check.rule != "identity" or check.interval.samples]
+    by_run = passing_factor(run) if claim.lemmas and passing is not None and len(run) < len(truth.checks) else None
     verdict = graded(verdict, passing)
     if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
@@ -341,4 +359,5 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
         proof=proved,
         measured_by=_measured_by(claim, truth.checks, record.used),
         source_known=claim.source_known,
+        by_run=by_run,
     )
