@@ -98,8 +98,8 @@ class Verification:
         By which factor the stated numbers could be wrong at most, and no check would notice; None if nothing is
         stated but 0, or the verdict is not that it holds.
     certificate : str
-        How the statement is secured: symbolic, symbolic instance, symbolic composition, identity, exact witness, composition, semidefinite
-        program, measured, conjecture.
+        How the statement is secured: symbolic, symbolic instance, symbolic composition, identity, exact witness,
+        composition, semidefinite program, measured, conjecture.
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str

@@ -261,7 +261,7 @@ def secured(found: Checked | None) -> str:
     Returns
     -------
     str
-        "symbolic"; "symbolic instance", if a part of the claim is proved; or "symbolic composition", if the proof uses a
+        "symbolic"; "symbolic instance", if a part of the claim is proved; "symbolic composition", if the proof uses a
         claim that is not secured so itself.
 
     Examples
