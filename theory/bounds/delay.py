@@ -68,7 +68,7 @@ def delay_best_step(delay: int) -> float:
     >>> delay_best_step(0), delay_best_step(1)
     (1.0, 0.25)
     """
-    return (delay / (delay + 1.0)) ** delay / (delay + 1.0)
+    return math.exp(-delay * math.log1p(1.0 / delay)) / (delay + 1.0) if delay else 1.0
 
 
 @formula(f"0 <= delay <= {LONGEST}", "share > 0")
