@@ -6,6 +6,8 @@ import math
 
 from .closed_form import formula
 
+LARGEST = 700.0  # a little less than the logarithm of the largest float
+
 
 @formula("eta > 0", "0 <= beta1 < 1", "0 < beta2 < 1")
 def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float:
@@ -28,10 +30,17 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     steps: t.
     eta: Step size.
 
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
+
     >>> adam_step(0.9, 0.999, 1), round(adam_step(0.9, 0.999, 10**6), 4)
     (1.0, 7.2703)
     """
     r = beta1 * beta1 / beta2
+    if r > 1.0 and steps * math.log(r) > LARGEST:
+        return math.inf
     # sum of r^k, k < t
     powers = float(steps) if r == 1.0 else math.expm1(steps * math.log(r)) / (r - 1.0) if r > 0.0 else 1.0
     first, second = (1.0 - beta1) / (1.0 - beta1**steps), (1.0 - beta2**steps) / (1.0 - beta2)
@@ -89,7 +98,7 @@ def _largest_root(b: float, c: float) -> float:
     return math.sqrt(c) if inside < 0.0 else (abs(b) + math.sqrt(inside)) / 2.0
 
 
-@formula("eta > 0", "size > 0", "low >= 0", "low <= high")
+@formula("eta > 0", "size > 0", "low >= 0", "low <= high", "0 <= high <= inf")
 def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf) -> float:
     r"""How far LAMB moves a layer.
 

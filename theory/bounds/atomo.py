@@ -62,7 +62,7 @@ def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     return p
 
 
-@formula("vector(values)")
+@formula("budget > 0", "vector(values)")
 def atomo_variance(values: ArrayLike, budget: float) -> float:
     r"""Variance of ATOMO at one vector.
 
@@ -92,7 +92,7 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
     return float(np.sum(sizes[drawn] ** 2 * (1.0 / p[drawn] - 1.0)))
 
 
-@formula("norm >= 1", "vector(values)", "some(values)")
+@formula("1 <= norm <= inf", "vector(values)", "some(values)")
 def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
     r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
 

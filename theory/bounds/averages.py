@@ -49,7 +49,7 @@ def averaged_variance(
     return (noise + omega * (noise + second_moment - variance)) / workers
 
 
-@formula
+@formula("second_moment >= variance")
 def averaged_second_moment(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0.0
 ) -> float:
@@ -119,7 +119,12 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
 
 
 @formula(
-    "step_sizes > 0", "count(step_sizes) >= 1", "count(weights) == count(step_sizes)", "weights >= 0", "some(weights)"
+    "step_sizes > 0",
+    "count(step_sizes) >= 1",
+    "count(weights) == count(step_sizes)",
+    "weights >= 0",
+    "some(weights)",
+    "0 <= distance <= inf",
 )
 def sgd_average(
     step_sizes: ArrayLike, weights: ArrayLike, *, mu: float, second_moment: float, distance: float = math.inf

@@ -13,7 +13,7 @@ from .closed_form import formula
 from .sgd import sgd_constant_step_floor
 
 
-@formula("batch_bound >= 1", "0 <= delta < inf")
+@formula("0 <= delta < inf")
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
     """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after equally many gradients.
 
@@ -59,7 +59,7 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 # --- no better in the worst case --------------------------------------------------------------------------------------
 
 
-@formula("0 <= delta < inf", "passes > 0", "second_moment > 0")
+@formula("0 <= delta < inf", "passes > 0", "second_moment > 0", "0 < step <= 0.5 / mu")
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
     r"""A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
 

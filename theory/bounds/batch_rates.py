@@ -13,7 +13,7 @@ from __future__ import annotations
 from .closed_form import formula
 
 
-@formula("batch_bound >= 1")
+@formula
 def batch_delta(batch: int, batch_bound: float) -> float:
     """The delta at which a batch is exactly as large as B = delta B_D + 1.
 

@@ -65,6 +65,11 @@ def minibatch_smooth_schedule(
     accuracy: eps, above 0.
     batch, smoothness, second_moment, gap, batch_bound (float or int): As for :func:`minibatch_smooth`.
 
+    Returns
+    -------
+    BatchSchedule
+        ``largest`` is infinite: the theorem has no other limit.
+
     >>> minibatch_smooth_schedule(0.5, batch=3, smoothness=1.0, second_moment=2.0, gap=1.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=16.0, largest=inf, promised=0.75)
     """
@@ -108,6 +113,11 @@ def minibatch_convex_schedule(
     Source: [yin2018gradient], Theorem 4, as printed.
     accuracy: eps, above 0.
     batch, second_moment, distance, batch_bound (float or int): As for :func:`minibatch_convex`.
+
+    Returns
+    -------
+    BatchSchedule
+        ``largest`` is infinite: the theorem has no other limit.
 
     >>> minibatch_convex_schedule(0.5, batch=3, second_moment=2.0, distance=4.0, batch_bound=2.0)
     BatchSchedule(step=0.25, gradients=32.0, largest=inf, promised=0.75)

@@ -62,7 +62,7 @@ def bottou_constant_step_floor(
     return step * lipschitz * noise / (2.0 * mu * slope)
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "0 < mu <= lipschitz", "noise >= 0", *CONSTANT)
 def bottou_constant_step(
     steps: int,
     *,
@@ -148,7 +148,8 @@ def bottou_decreasing_step_plan(
     "0 < mu <= lipschitz",
     "first > 0",
     "shift > 1",
-    "beta > 1 / (mu * first)",
+    "beta > 0",
+    "first * mu * beta > 1",
     "second >= first ** 2",
     "beta <= shift * first / (lipschitz * second)",
 )
@@ -182,7 +183,7 @@ def bottou_decreasing_step(
     >>> bottou_decreasing_step(6, mu=0.5, lipschitz=1.0, noise=1.0, gap=1.0, beta=4.0, shift=4.0)  # max(8, 4)/10
     0.8
     """
-    nu = max(beta**2 * lipschitz * noise / (2.0 * (beta * mu * first - 1.0)), shift * gap)
+    nu = max(beta**2 * lipschitz * noise / (2.0 * (first * mu * beta - 1.0)), shift * gap)
     return nu / (shift + steps)
 
 

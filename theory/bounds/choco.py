@@ -13,7 +13,7 @@ from .gossip import spectrum
 RATES = {"theorem": 82.0, "derived": 17.0}
 
 
-@formula("0 < rho <= 1", "0 < beta <= 2", "form in ('derived', 'quoted')")
+@formula("0 < rho <= 1", "beta >= rho", "beta <= 2 - rho", "form in ('derived', 'quoted')")
 def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") -> float:
     """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
 
@@ -66,7 +66,7 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     return rho**2 * delta / RATES[form]
 
 
-@formula("rounds >= 0", "start >= 0")
+@formula("0 < rho <= 1", "rounds >= 0", "start >= 0")
 def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
 
@@ -97,7 +97,7 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     return (1.0 - choco_rate(rho, delta)) ** rounds * start
 
 
-@formula("0 < rho <= 1", "0 < gamma <= 1", "0 < beta <= 2")
+@formula("0 < rho <= 1", "0 < gamma <= 1", "beta >= rho", "beta <= 2 - rho")
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
     r"""Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 
@@ -120,7 +120,7 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
     return max(p, q)
 
 
-@formula
+@formula("0 < rho <= 1")
 def choco_consensus(rho: float, delta: float, step: float, second_moment: float, workers: int) -> float:
     r"""Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
 

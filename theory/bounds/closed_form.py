@@ -114,8 +114,8 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
 
     @functools.wraps(function)
     def closed_form(*arguments: Any, **named: Any) -> Any:
-        check(arguments, named)
-        found = function(*arguments, **named)
+        given = check(arguments, named)
+        found = function(*arguments, **named) if given is None else function(*given.args, **given.kwargs)
         found = float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
         return told(name, arguments, named, found)
 

@@ -172,7 +172,7 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     Returns
     -------
     float
-        In words.
+        In words; infinite where a ring sends no fewer of them, as for two ranks.
 
     >>> ring_doubling_crossover(8, alpha=1.0, beta=1.0)  # (14 - 3)/(3 - 14/8)
     8.8
@@ -183,7 +183,7 @@ def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: flo
     return alpha * (ring.starts - doubling.starts) / saved if saved > 0 else math.inf
 
 
-@formula("ranks >= 2", "words > 0", "beta > 0", "alpha >= 0", "gamma >= 0")
+@formula("ranks >= 2", "0 < words <= inf", "beta > 0", "alpha >= 0", "gamma >= 0")
 def gather_break_even(
     ranks: int, words: float = math.inf, *, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.0
 ) -> float:
@@ -212,7 +212,7 @@ def gather_break_even(
     return ranks / (2.0 + gamma / beta + ranks * alpha / (words * beta))
 
 
-@formula("work > 0", "beta >= 0")
+@formula("work > 0", "ranks >= 1", "words >= 0", "alpha >= 0", "beta >= 0", "gamma >= 0")
 def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Speed-up of p ranks over one, on the same batch.
 

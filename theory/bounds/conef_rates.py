@@ -14,7 +14,7 @@ from .contractive import below_frontier, conef_factor, conef_frontier, limit_mom
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:
     """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
     kappa = conef_factor(theta, residual)
-    below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+    below_frontier(theta, kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
 
 
@@ -78,7 +78,7 @@ def conef(
     )
 
 
-@formula("accounting in ('worst', 'zero-mean')")
+@formula("accounting in ('worst', 'zero-mean')", "second_moment >= variance")
 def conef_noise(
     theta: float, residual: float, variance: float, second_moment: float, accounting: str = "worst"
 ) -> float:

@@ -17,9 +17,9 @@ from ..core import require
 from .closed_form import formula
 
 
-def below_frontier(factor: float, frontier: str) -> None:
+def below_frontier(theta: float, factor: float, frontier: str) -> None:
     """Reject a memory whose mean square grows without bound, and name the frontier."""
-    require(factor < 1, "kappa", factor, f"a number below 1, that is {frontier}")
+    require(factor < 1, "theta", theta, f"a number with kappa = {factor:.6g} below 1, that is {frontier}")
 
 
 @formula
@@ -163,9 +163,11 @@ def conef_memory(
     if steps is not None:
         if form == "sharp":
             return float(conef_memory_schedule(theta, residual, np.full(int(steps), step), second_moment)[-1])
-        q = math.sqrt(kappa)
-        return second_moment * (step * sum(q**j for j in range(1, int(steps) + 1))) ** 2
-    below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+        q, grown = math.sqrt(kappa), 0.0
+        for _ in range(int(steps)):
+            grown = q + q * grown
+        return second_moment * step**2 * (grown * grown)
+    below_frontier(theta, kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
     if form == "minkowski":
         return step**2 * second_moment * kappa / (1.0 - math.sqrt(kappa)) ** 2
     return step**2 * second_moment * kappa * limit_moment(theta, residual)
@@ -205,7 +207,7 @@ def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, secon
     return second_moment * np.asarray(found)
 
 
-@formula("steps >= 0", "0 <= shrink <= sqrt(residual)")
+@formula("steps >= 0", "0 <= shrink <= sqrt(residual)", "shrink < 1")
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
@@ -230,7 +232,7 @@ def conef_memory_exact(
     """
     kappa = conef_factor(theta, residual)
     if steps is None:
-        below_frontier(kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
+        below_frontier(theta, kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
         return step**2 * second_moment * kappa / (1.0 - kappa) * (1.0 + shrink) / (1.0 - shrink)
     moment = mean = 0.0  # of p before the first step: there is none
     for _ in range(int(steps)):

@@ -40,7 +40,7 @@ def catalyst_theta(lipschitz: float) -> float:
     return 3.0 * lipschitz
 
 
-@formula("form in ('sharp', 'distance')", "theta > lipschitz", "theta < inf")
+@formula("form in ('sharp', 'distance')", "theta > lipschitz")
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
     r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
 
@@ -65,7 +65,7 @@ def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "s
     return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
 
 
-@formula("outer >= 1", "theta > lipschitz", "theta < inf")
+@formula("outer >= 1", "theta > lipschitz", "form in ('sharp', 'distance')")
 def catalyst(
     outer: int,
     batches: Iterable[float],
@@ -142,7 +142,7 @@ def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
     return math.isqrt(int(samples) * int(workers)), math.isqrt(int(samples) // int(workers))
 
 
-@formula
+@formula("samples >= workers * first ** 2", "rho > 1", "first >= 1")
 def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> float:
     r"""Maximum number of rounds of CR-PSGD-Catalyst.
 
@@ -165,7 +165,7 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
     return outer * growing_rounds(inner, rho, first)
 
 
-@formula
+@formula("samples >= workers")
 def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
     r"""Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
 

@@ -14,6 +14,8 @@ import scipy  # its parts load when they are used
 from ..core import require
 from .closed_form import formula
 
+LONGEST = 1000  # of the delays whose matrix is written down
+
 
 def _companion(share: float, delay: int) -> np.ndarray:
     """The matrix that moves (x_t, ..., x_{t - tau})."""
@@ -66,10 +68,10 @@ def delay_best_step(delay: int) -> float:
     >>> delay_best_step(0), delay_best_step(1)
     (1.0, 0.25)
     """
-    return float(delay) ** delay / (delay + 1.0) ** (delay + 1)
+    return math.exp(-delay * math.log1p(1.0 / delay)) / (delay + 1.0) if delay else 1.0
 
 
-@formula("delay >= 0", "share > 0")
+@formula(f"0 <= delay <= {LONGEST}", "share > 0")
 def delay_factor(share: float, delay: int) -> float:
     r"""Factor by which the distance shrinks in a step along late gradients.
 
@@ -89,7 +91,7 @@ def delay_factor(share: float, delay: int) -> float:
     return float(np.abs(np.linalg.eigvals(_companion(share, delay))).max())
 
 
-@formula("delay >= 0", "share > 0", "deviation >= 0")
+@formula(f"0 <= delay <= {LONGEST}", "share > 0", "deviation >= 0")
 def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
     r"""Stationary variance of SGD along late gradients.
 
@@ -216,13 +218,20 @@ def async_mean(share: float, workers: int, rounds: int) -> float:
     workers (int): N.
     rounds (int): Arrivals.
 
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
+
     >>> async_mean(0.5, 1, 2), async_mean(0.5, 2, 2)
     (0.25, 0.125)
     """
     x = read = 1.0
-    for _ in range(int(rounds)):
+    for t in range(1, rounds + 1):
         x -= share * read
         read += (x - read) / workers
+        if math.isinf(x):  # beyond s = 4 N - 2, where a real root below -1 changes the sign with every arrival
+            return x * (-1) ** (rounds - t)
     return x
 
 
@@ -282,7 +291,8 @@ def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
     """
     edge = async_limit(workers)
     require(share < edge, "share", share, f"a number below async_limit(workers) = {edge:.4g}")
-    return deviation**2 * (1.0 + workers * share) / (share * (2.0 + share - workers * share**2))
+    other = 2.0 / (workers * edge)  # 2 + s - N s^2 is N (edge - s) (other + s), above 0 up to the edge
+    return deviation**2 * (1.0 + workers * share) / (share * workers * (edge - share) * (other + share))
 
 
 @formula("workers >= 1", "rounds >= workers")

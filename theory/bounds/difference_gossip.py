@@ -11,6 +11,8 @@ from ..core import require
 from .closed_form import formula
 from .gossip import response, spectrum
 
+ENOUGH = 1e200  # squares of what is larger would exceed the largest float
+
 
 @formula
 def dcd_threshold(eigenvalues: ArrayLike) -> float:
@@ -217,6 +219,11 @@ def ecd_second_moment(eigenvalues: ArrayLike, descent: float, omega: float, roun
     descent: eta mu, the step times the curvature.
     rounds: T, at least 1.
 
+    Returns
+    -------
+    float
+        Infinite where a second moment exceeds 1e200 in a round.
+
     >>> ecd_second_moment([1.0, 0.0], 0.5, 0.0, rounds=2), ecd_second_moment([1.0, 0.0], 0.5, 1.0, rounds=2)
     (0.0625, 1.1875)
     """
@@ -232,4 +239,6 @@ def ecd_second_moment(eigenvalues: ArrayLike, descent: float, omega: float, roun
             keep * (a * ye + lam * ee),
             keep * keep * ee + share * share * noise,
         )
+        if max(np.abs(yy).max(), np.abs(ye).max(), ee.max()) > ENOUGH:
+            return math.inf
     return float(yy.sum())

@@ -17,7 +17,7 @@ from .closed_form import formula
 
 def _forgets(delta: float) -> tuple[float, float]:
     """Theta and beta of EF21's lemma."""
-    theta = 1.0 - math.sqrt(1.0 - delta)
+    theta = delta / (1.0 + math.sqrt(1.0 - delta))
     return theta, (1.0 - delta) / theta
 
 
@@ -39,7 +39,7 @@ def clag_decay(delta: float, trigger: float = 0.0) -> float:
     theta, beta = _forgets(delta)
     if trigger <= beta:
         return theta
-    return 1.0 - (1.0 - delta) * trigger / (trigger - (1.0 - delta))
+    return (delta * trigger - (1.0 - delta)) / (trigger - (1.0 - delta))
 
 
 @formula("trigger >= 0")
@@ -134,7 +134,7 @@ def ef_bv_ratio(learnt: float, used: float) -> float:
     >>> ef_bv_ratio(0.25, 0.25), clag_ratio(0.75)
     (1.0, 1.0)
     """
-    return math.sqrt(used) / (1.0 - math.sqrt(learnt))
+    return math.sqrt(used) * (1.0 + math.sqrt(learnt)) / (1.0 - learnt)
 
 
 @formula("vector(lipschitz)", "lipschitz > 0")
@@ -158,7 +158,7 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
     return float(np.mean(np.asarray(lipschitz, float)))
 
 
-@formula("ratio >= 0", "0 < decay <= 1", "mu >= 0", "workers_lipschitz > 0")
+@formula("ratio >= 0", "0 < decay <= 1", "0 <= mu <= lipschitz", "workers_lipschitz > 0")
 def difference_step(
     ratio: float, *, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, decay: float = 1.0
 ) -> float:
@@ -207,7 +207,7 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
     return 2.0 * gap / (step * steps) + error / (decay * steps)
 
 
-@formula("0 < decay <= 1", "error >= 0", "step <= decay / (2 * mu)")
+@formula("0 < decay <= 1", "error >= 0", "0 < step <= decay / (2 * mu)")
 def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: float, decay: float) -> float:
     r"""Gap of EF21 and its kin under the Polyak-Lojasiewicz inequality.
 
@@ -227,7 +227,7 @@ def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: flo
     return (1.0 - step * mu) ** steps * (gap + step * error / decay)
 
 
-@formula("0 < momentum <= 1", "mu >= 0", "workers_lipschitz > 0", "split > 0")
+@formula("0 < momentum <= 1", "0 <= mu <= lipschitz", "workers_lipschitz > 0", "split > 0")
 def ef21_momentum_step(
     delta: float, *, momentum: float, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, split: float = 1.0
 ) -> float:

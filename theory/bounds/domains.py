@@ -5,7 +5,8 @@ first operand that is a bare name.  ``"one of first, second"`` wants exactly one
 (``ArrayLike``) a condition must hold everywhere, and all are finite numbers; ``vector(v)``, ``increasing(v)``,
 ``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``symbols.SYMBOLS``) holds
 wherever the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come
-from annotations.  Where an argument is an array, what is computed of it is summed, so that a number is one number.
+from annotations.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound <= inf`` does.
+Where an argument is an array, what is computed of it is summed, so that a number is one number.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ PROPERTIES: dict[str, str] = {
     "power_of_two": "a power of two",
 }
 WORDS: dict[type, str] = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
+FINITE = "abs({}) < inf"
 TURNED: dict[type, type] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.LtE: ast.GtE}
 COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Gt: lambda a, b: a > b,
@@ -125,6 +127,8 @@ class Condition(NamedTuple):
     def said(self, integer: bool = False, values: Mapping[str, Any] | None = None, many: bool = False) -> str:
         """The condition in words: "a number in (0, 1]", "an integer, at least 1"; of ``many``, "numbers above 0"."""
         what = "numbers" if many else "an integer" if integer else "a number"
+        if self.text == FINITE.format(self.subject):
+            return "a finite number"
         if self.text.partition("(")[0] in PROPERTIES:
             return PROPERTIES[self.text.partition("(")[0]]
         if self.text.startswith("one of "):
@@ -213,7 +217,8 @@ class Argument(NamedTuple):
 
     def said(self) -> str:
         """What is allowed, without "a number", such as ``In (0, 1].``."""
-        said = "; ".join(one.said(self.integer, many=self.array) for one in self.conditions)
+        own = [one for one in self.conditions if one.text != FINITE.format(self.name)]
+        said = "; ".join(one.said(self.integer, many=self.array) for one in own)
         short = re.sub(r"(^|; )(?:a number|an integer|numbers),? ", r"\1", said)
         return f"{short[:1].upper()}{short[1:]}." if short else ""
 
@@ -225,17 +230,21 @@ class Domain(NamedTuple):
     signature: inspect.Signature
     quick: Callable[..., Any]
 
-    def check(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
-        """Raise ValueError for the first argument outside its domain; TypeError as Python does for a wrong call."""
+    def check(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments | None:
+        """Raise ValueError for the first argument outside its domain; TypeError as Python does for a wrong call.
+
+        Returned are the arguments with Python's numbers in place of NumPy's, and with integers that came as floats;
+        None if they are as they should be.
+        """
         try:
             if self.quick(*arguments, **named) is True:
-                return
+                return None
         except Exception:  # arrays, strings, None: looked at one by one
             pass
         try:
             bound = self.signature.bind(*arguments, **named)
         except TypeError:  # a missing or unknown argument: Python's own message, of the call itself, is clear
-            return
+            return None
         bound.apply_defaults()
         values = dict(bound.arguments)
         alone = any(one.array for one in self.arguments)  # what is computed of an array is summed: of one number alone
@@ -256,6 +265,11 @@ class Domain(NamedTuple):
             if given and not one.holds(values):
                 allowed = one.said(argument.integer, values, argument.array)
                 require(False, argument.name, bound.arguments[argument.name], allowed)
+        for argument in self.arguments:
+            if argument.number and np.ndim(value := bound.arguments[argument.name]) == 0 and value is not None:
+                value = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+                bound.arguments[argument.name] = int(value) if argument.integer else value
+        return bound
 
     @staticmethod
     def _array(argument: Argument, value: Any) -> np.ndarray:
@@ -274,7 +288,9 @@ class Domain(NamedTuple):
         scalar = (isinstance(value, Real) and not isinstance(value, bool)) or several
         require(scalar, argument.name, value, allowed)
         if argument.integer and not isinstance(value, Integral):
-            require(bool(np.all(np.asarray(value) % 1 == 0)), argument.name, value, allowed)
+            number = np.asarray(value, float)
+            whole = np.isfinite(number).all() and np.all(number % 1 == 0)
+            require(bool(whole), argument.name, value, allowed)
 
 
 def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
@@ -296,6 +312,8 @@ def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
         common = SYMBOLS[name].condition if name in SYMBOLS and kind.startswith(("int", "float")) else ""
         if common and name not in replaced:
             conditions = [condition(common), *conditions]
+        if kind.startswith("float") and not any(re.search(r"\binf\b", one.text) for one in conditions):
+            conditions = [*conditions, condition(FINITE.format(name))]
         optional = parameter.default is None or "None" in kind
         arguments.append(Argument(name, kind, optional, tuple(conditions)))
     return Domain(tuple(arguments), signature, _quick(signature, arguments))

@@ -61,7 +61,7 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
     return step * variance / (workers * curvature * (2.0 - step * curvature))
 
 
-@formula("count(energies) == count(eigenvalues)")
+@formula("count(energies) == count(eigenvalues)", "energies >= 0")
 def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: float, curvature: float) -> float:
     r"""How far different data keep the models of D-PSGD apart, without noise.
 

@@ -14,10 +14,11 @@ from ..core import require
 from .closed_form import formula
 from .polyak_lojasiewicz import pl_contraction
 
+DESCENT = ("0 < mu <= lipschitz", "0 < step < 2 / lipschitz")
 WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
 
 
-@formula
+@formula(*DESCENT)
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
     """The growth rho of batches from which f - f* decreases more slowly than the noise: 1/(1 - nu).
 
@@ -42,12 +43,12 @@ def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> floa
 
 def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> float:
     """q, after checking that rho is in its interval."""
-    limit = growth_limit(mu, lipschitz, step)
-    require(1.0 < rho < limit, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
-    return pl_contraction(mu, lipschitz, step)
+    limit, left = growth_limit(mu, lipschitz, step), pl_contraction(mu, lipschitz, step)
+    require(1.0 < rho and rho * left < 1.0, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
+    return left
 
 
-@formula
+@formula(*DESCENT)
 def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
     r"""The growth of unrounded batches that minimizes CR-PSGD's noise term.
 
@@ -129,7 +130,7 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
     return math.log1p(spent) / math.log(rho)
 
 
-@formula
+@formula(*DESCENT)
 def cr_psgd(
     batches: Iterable[float],
     *,
@@ -185,7 +186,7 @@ def cr_psgd(
     return gap + lipschitz * gamma**2 * variance / (2.0 * workers) * noise
 
 
-@formula("rounds >= 0", "first > 0")
+@formula("rounds >= 0", "first > 0", "rho > 1", *DESCENT)
 def cr_psgd_geometric(
     rounds: float,
     *,
@@ -228,7 +229,7 @@ def cr_psgd_geometric(
     return q**rounds * gap + noise
 
 
-@formula("batches in ('whole', 'real')", "first >= 1", "samples >= first")
+@formula("batches in ('whole', 'real')", "first >= 1", "samples >= first", "rho > 1", *DESCENT)
 def cr_psgd_rate(
     samples: float,
     *,

@@ -41,7 +41,7 @@ def _distribution_of_count(p: np.ndarray) -> np.ndarray:
     return rows[0, : p.size + 1]
 
 
-@formula("u >= 0", "ndim(u) == 1")
+@formula("0 <= u <= 2 ** 53", "ndim(u) == 1")
 def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
@@ -140,7 +140,7 @@ def elias_envelope(x: float) -> float:
     (6.0, 8.5)
     """
     top = int(x).bit_length() + 5  # the next corners
-    return _hull([(2.0**m, float(elias_length(2**m))) for m in range(2 * top)], float(x))
+    return _hull([(2**m, elias_length(2**m)) for m in range(2 * top)], float(x))
 
 
 @formula("0 <= n < inf")

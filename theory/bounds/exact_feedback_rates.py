@@ -138,9 +138,9 @@ def compressed_descent_rate(delta: float, kappa: float) -> float:
     return ((high - low) / (high + low)) ** 2
 
 
-def _condition(mu: float, lipschitz: float) -> None:
-    require(mu > 0, "mu", mu, "a number above 0")
-    require(lipschitz >= mu, "lipschitz", lipschitz, f"a number, at least mu = {mu}")
+def _condition(**pairs: tuple[float, float]) -> None:
+    for name, (mu, lipschitz) in pairs.items():
+        require(0 < mu <= lipschitz < math.inf, name, (mu, lipschitz), "mu above 0, and L at least mu")
 
 
 @formula
@@ -156,8 +156,7 @@ def two_workers_feedback_step(delta: float, first: tuple[float, float], second: 
     >>> two_workers_feedback_step(0.96, (1.0, 2.0), (1.0, 2.0))
     0.4444
     """
-    for mu, lipschitz in (first, second):
-        _condition(mu, lipschitz)
+    _condition(first=first, second=second)
     return exact_feedback_step(delta, mu=(first[0] + second[0]) / 2.0, lipschitz=(first[1] + second[1]) / 2.0)
 
 
@@ -185,8 +184,7 @@ def two_workers_feedback_rate(delta: float, first: tuple[float, float], second: 
     0.36
     """
     s = _missing(delta)
-    for mu, lipschitz in (first, second):
-        _condition(mu, lipschitz)
+    _condition(first=first, second=second)
     (s1, d1), (s2, d2) = ((high + low, high - low) for low, high in (first, second))
     apart = (d2**2 * s1 + d1**2 * s2) / (s1 * s2 * (s1 + s2))
     together = ((d1 + d2) / (s1 + s2)) ** 2

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
 from .closed_form import formula
+
+LARGEST = 1e100  # products of what is larger would exceed the largest float
 
 
 @formula("prox >= 0")
@@ -59,14 +63,10 @@ def local_sgd_fixed_point(
     >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1000)
     array([0.5])
     """
-    b = np.asarray(minimisers, float)
-    b = b[:, None] if b.ndim == 1 else b
-    A = _matrices(curvatures)
-    require(b.ndim == 2 and bool(np.isfinite(b).all()), "minimisers", b.shape, "(N, d), finite")
-    require(A.shape == (*b.shape, b.shape[1]), "curvatures", A.shape, f"({b.shape[0]}, {b.shape[1]}, {b.shape[1]})")
+    A, b = _quadratics(curvatures, minimisers)
     unit = np.eye(b.shape[1])
     stiff = A + prox * unit
-    moved = np.stack([unit - np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in stiff])
+    moved = _shares(stiff, step, local_steps)
     pull = np.stack([m @ np.linalg.solve(a, c) for m, a, c in zip(moved, stiff, A, strict=True)]) if prox else moved
     radius = float(np.abs(np.linalg.eigvals(unit - pull.mean(axis=0))).max())
     require(radius < 1, "step", step, f"one with which a round contracts: its factor is {radius:.4g}")
@@ -77,9 +77,28 @@ def _matrices(curvatures: ArrayLike) -> np.ndarray:
     """The A_k as symmetric matrices."""
     A = np.asarray(curvatures, float)
     A = A[:, None, None] if A.ndim == 1 else A
-    fits = A.ndim == 3 and A.shape[1] == A.shape[2] and bool(np.isfinite(A).all())
-    require(fits and np.allclose(A, A.transpose(0, 2, 1)), "curvatures", A.shape, "(N, d, d), finite, symmetric")
+    fits = A.ndim == 3 and A.shape[1] == A.shape[2] and A.size > 0
+    require(fits and np.allclose(A, A.transpose(0, 2, 1)), "curvatures", A.shape, "(N, d, d), symmetric")
+    least = np.linalg.eigvalsh(A).min()
+    require(least >= -1e-9 * np.abs(A).max(), "curvatures", least, "no negative eigenvalues")
     return A
+
+
+def _quadratics(curvatures: ArrayLike, minimisers: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """The A_k as matrices, and the b_k as vectors."""
+    A, b = _matrices(curvatures), np.asarray(minimisers, float)
+    b = b[:, None] if b.ndim == 1 else b
+    require(b.shape == A.shape[:2], "minimisers", b.shape, f"{A.shape[:2]}, as the curvatures have it")
+    return A, b
+
+
+def _shares(A: np.ndarray, step: float, local_steps: int) -> np.ndarray:
+    """The I - (I - eta A_k)^H, by which local steps move the models."""
+    unit = np.eye(A.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.stack([unit - np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A])
+    require(bool(np.abs(found).max() < LARGEST), "step", step, f"one whose local steps grow by less than {LARGEST:g}")
+    return found
 
 
 @formula("step > 0", "local_steps >= 1", "server_step > 0")
@@ -102,9 +121,8 @@ def fedavg_factor(curvatures: ArrayLike, *, step: float, local_steps: int, serve
     0.8
     """
     A = _matrices(curvatures)
-    unit = np.eye(A.shape[1])
-    moved = np.mean([unit - np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A], axis=0)
-    return float(np.abs(np.linalg.eigvals(unit - server_step * moved)).max())
+    moved = _shares(A, step, local_steps).mean(axis=0)
+    return float(np.abs(np.linalg.eigvals(np.eye(A.shape[1]) - server_step * moved)).max())
 
 
 @formula("step > 0", "local_steps >= 1")
@@ -130,6 +148,7 @@ def scaffold_factor(curvatures: ArrayLike, *, step: float, local_steps: int) -> 
     """
     A = _matrices(curvatures)
     N, d = A.shape[:2]
+    _shares(A, step, local_steps)  # checks the growth
     unit, length = np.eye(d), local_steps * step
     moves = np.zeros((N, d, (N + 1) * d))  # y_k as a function of x, c_1, ..., c_N
     for k, a in enumerate(A):
@@ -195,21 +214,29 @@ def sampled_fedavg_gap(
     clients (int): m, at most N.
     server_step: beta.
 
+    Returns
+    -------
+    float
+        Infinite where x or its covariance exceed 1e100 in a round.
+
     >>> sampled_fedavg_gap([1.0, 1.0], [1.0, -1.0], step=1.0, local_steps=1, rounds=1, clients=1)
     0.5
     """
-    b, A = np.asarray(minimisers, float), _matrices(curvatures)
-    b = b[:, None] if b.ndim == 1 else b
+    A, b = _quadratics(curvatures, minimisers)
     N, d = b.shape
+    least = np.linalg.eigvalsh(A.mean(axis=0))[0]
+    require(least > 0, "curvatures", least, "a mean with eigenvalues above 0: else f has no single minimum")
     require(1 <= clients <= N, "clients", clients, f"from 1 to {N}, all clients")
     best = np.linalg.solve(A.sum(axis=0), np.einsum("kij,kj->i", A, b))
-    P = np.stack([np.eye(d) - np.linalg.matrix_power(np.eye(d) - step * a, int(local_steps)) for a in A])
+    P = _shares(A, step, local_steps)
     v = np.einsum("kij,kj->ki", P, b - best)  # y_k = P_k z - v_k, with z = x - x*
     moved, still = P.mean(axis=0), v.mean(axis=0)
     Q, w, left = P - moved, v - still, np.eye(d) - server_step * moved
     drawn = server_step**2 * (N - clients) / (clients * max(N - 1, 1))
     mean, covariance = -best, np.zeros((d, d))  # of z
     for _ in range(int(rounds)):
+        if max(np.abs(covariance).max(), np.abs(mean).max()) > LARGEST:
+            return math.inf
         apart = Q @ mean - w  # E y_k less their mean
         spread = (Q @ covariance @ Q.transpose(0, 2, 1)).mean(axis=0) + apart.T @ apart / N
         covariance = left @ covariance @ left.T + drawn * spread
@@ -217,7 +244,7 @@ def sampled_fedavg_gap(
     return float(np.sum(A.mean(axis=0) * (covariance + np.outer(mean, mean))) / 2.0)
 
 
-@formula("rounds >= 0", "step > 0", "0 < kept <= 1", "0 < present <= 1")
+@formula("rounds >= 0", "0 < step < 2", "0 < kept <= 1", "0 < present <= 1")
 def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) -> float:
     r"""What is left of E x - x* after some rounds of FedAvg with error feedback, if clients are often absent.
 
@@ -236,7 +263,7 @@ def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) 
     past, and the mean over those who are is that over all in expectation.
     Source: derived.
     rounds (int): How many.
-    step: eta.
+    step: eta, below 2 as for local steps that converge.
     kept: delta.
     present: q.
 

@@ -13,7 +13,9 @@ from .closed_form import formula
 from .memory import memory_error
 
 
-@formula("reading in ('derived', 'quoted')", "0 < rho < 2", "averaged_second_moment >= 0")
+@formula(
+    "reading in ('derived', 'quoted')", "memory in ('sharp', 'paper')", "0 < rho < 2", "averaged_second_moment >= 0"
+)
 def ef_sgd(
     steps: int,
     *,
@@ -221,7 +223,7 @@ def _detour(delta: float, memory: str) -> float:
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
-@formula("second_moment > 0", "distance > 0")
+@formula("second_moment > 0", "distance > 0", "memory in ('sharp', 'paper')")
 def ef_sgd_convex_step(
     steps: int, *, delta: float, second_moment: float, distance: float, memory: str = "paper"
 ) -> float:
@@ -240,7 +242,7 @@ def ef_sgd_convex_step(
     return math.sqrt(distance / (second_moment * steps * (1.0 + 2.0 * _detour(delta, memory))))
 
 
-@formula
+@formula("second_moment > 0", "distance > 0", "memory in ('sharp', 'paper')")
 def ef_sgd_convex(
     steps: int,
     *,

@@ -123,7 +123,7 @@ def growing_batch_limit(
     return 1.0 / (1.0 - step * curvature * alignment / 2.0)
 
 
-@formula("accuracy > 0", "form in ('paper', 'sharp')", *SHORT)
+@formula("accuracy > 0", "tau > 1", "noise >= 0", "form in ('paper', 'sharp')", *SHORT)
 def growing_batch_gradients(
     accuracy: float,
     *,
@@ -172,7 +172,7 @@ def growing_batch_gradients(
     return (tau * omega / accuracy - 1.0) / (tau - 1.0) + steps - 1.0
 
 
-@formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "decay >= 0")
+@formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "0 <= decay <= 1")
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
     r"""The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
 

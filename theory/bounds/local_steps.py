@@ -29,7 +29,7 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     return max(16.0 * lipschitz / mu, float(local_steps))
 
 
-@formula("variance >= 0", "variance <= second_moment")
+@formula("0 < mu <= lipschitz", "variance >= 0", "variance <= second_moment")
 def local_sgd(
     steps: int,
     *,
@@ -76,7 +76,7 @@ def local_sgd(
     return start + noise + drift
 
 
-@formula("deviation >= 0", "0 < step <= 0.25 / lipschitz")
+@formula("deviation >= 0", "0 < step <= 0.25 / lipschitz", "0 < mu <= lipschitz")
 def local_sgd_step(
     distance: float,
     gap: float,
@@ -111,7 +111,6 @@ def local_sgd_step(
     >>> local_sgd_step(4.0, 2.0, 1.0, mu=1.0, lipschitz=2.0, step=0.125, variance=16.0, workers=2)
     4.0
     """
-    local_sgd_shift(mu, lipschitz)
     return (
         (1.0 - mu * step) * distance
         - 0.5 * step * gap
@@ -200,11 +199,18 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
     since: m.
     step, curvature: eta above 0, lambda at least 0.
 
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
+
     >>> local_sgd_deviation_exact(2, step=0.5, curvature=1.0, variance=8.0, workers=2)  # (1/2) 2 (1 + 1/4)
     1.25
     """
-    sums = math.fsum((1.0 - step * curvature) ** (2 * j) for j in range(since))
-    return (1.0 - 1.0 / workers) * step**2 * variance * sums
+    noise, apart = (1.0 - 1.0 / workers) * step**2 * variance, 0.0
+    for _ in range(since):
+        apart = (1.0 - step * curvature) ** 2 * apart + noise
+    return apart
 
 
 @formula("samples >= 1", "samples >= workers")

@@ -60,10 +60,12 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
             low = middle
         else:
             high = middle
-    return 4.0 + math.exp(low)
+    alpha = 4.0 + math.exp(low)
+    require(mem_sgd_shift(d, k, alpha) <= shift, "shift", shift, "a larger one: alpha would be 4 to rounding")
+    return alpha
 
 
-@formula("0 < k <= d", "one of shift, alpha", "alpha > 4")
+@formula("0 < k <= d", "one of shift, alpha", "alpha > 4", "shift > 1")
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
@@ -103,7 +105,7 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
     29.0
     """
     T, a = float(steps), float(shift)
-    return T / 6.0 * (2.0 * T * T + 6.0 * a * T - 3.0 * T + 6.0 * a * a - 6.0 * a + 1.0)
+    return T * (T - 1.0) * (2.0 * T - 1.0) / 6.0 + a * T * (T - 1.0) + a * a * T
 
 
 def _pull(mu: float, lipschitz: float, form: str) -> float:
@@ -154,7 +156,7 @@ def mem_sgd_iterate(
     )
 
 
-@formula("second >= 0", "third >= 0", "form in ('paper', 'sharp')")
+@formula("shift > 0", "second >= 0", "third >= 0", "form in ('paper', 'sharp')")
 def mem_sgd_recursion(
     steps: int, *, mu: float, shift: float, distance: float, second: float, third: float, form: str = "paper"
 ) -> float:
@@ -190,7 +192,14 @@ def mem_sgd_recursion(
     )
 
 
-@formula("lipschitz >= mu", "0 < k <= d", "shift > 1", "averaged_second_moment >= 0", "form in ('paper', 'sharp')")
+@formula(
+    "lipschitz >= mu",
+    "0 < k <= d",
+    "shift > 1",
+    "alpha > 4",
+    "averaged_second_moment >= 0",
+    "form in ('paper', 'sharp')",
+)
 def mem_sgd(
     steps: int,
     *,

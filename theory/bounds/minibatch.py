@@ -107,7 +107,7 @@ def minibatch_second_moment(
     return whole if reduction == "sum" else whole / batch**2
 
 
-@formula
+@formula("reduction in ('mean', 'sum')", "gradient_squared >= 0", "second_moment >= gradient_squared", "n >= batch")
 def minibatch_step(
     distance: float,
     alignment: float,

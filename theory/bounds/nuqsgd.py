@@ -14,6 +14,8 @@ from .closed_form import formula
 from .coding import elias_length
 from .elias import elias_gaps, longest_elias_code
 
+TINY = 1e-150  # what is below has a square below the smallest float
+
 
 @formula("s >= 0", "0 < ratio < 1")
 def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
@@ -35,7 +37,7 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
     return np.concatenate([[0.0], float(ratio) ** np.arange(s, -1.0, -1.0)])
 
 
-@formula("bits >= 1")
+@formula("1 <= bits <= 11")
 def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
     """The magnitudes among which the released code of NUQSGD rounds; there is no zero.
 
@@ -124,7 +126,7 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     return 0.125 + 2.0 ** (-2 * s - 2) * d if d < threshold else x - 0.875
 
 
-@formula
+@formula("1 <= s <= 1000")
 def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     """A unit vector of the largest variance, or nearly so, for p = 1/2.
 
@@ -146,7 +148,7 @@ def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
     >>> int(np.sum(v > 1 / 8)), round(chord_variance(v, geometric_levels(3)), 10), nuqsgd_variance(126, 3)
     (4, 0.5625, 0.5625)
     """
-    if math.sqrt(d) >= 2.25 * 2**s:
+    if 16 * d >= 81 * 4**s:
         return np.full(d, 1.0 / math.sqrt(d))
     if s < 2:
         return None
@@ -198,7 +200,7 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     return max(lowest, (half + root if half >= 0.0 else target / (root - half)) - 1.0)
 
 
-@formula("bits >= 1")
+@formula("1 <= bits <= 11")
 def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
     r"""Worst relative variance of the levels of NUQSGD's released code.
 
@@ -242,14 +244,21 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Source (nonzeros.paper): [ramezani2021nuqsgd], as remembered; the text was not at hand.
     ratio: p, in (0, 1).
 
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
+
     >>> nuqsgd_nonzeros(10_000, 3), nuqsgd_nonzeros(10_000, 3, form="paper")
     (800.0, 864.0)
     """
-    most = math.sqrt(d) / ratio**s
-    return min(float(d), most) if form == "sharp" else ratio ** (-2 * s) + most
+    share, root = ratio**s, math.sqrt(d)
+    if form == "sharp":
+        return float(d) if share * root <= 1.0 else root / share
+    return 1.0 / share**2 + root / share if share > TINY else math.inf
 
 
-@formula("s >= 0")
+@formula("s >= 0", "0 < ratio < 1")
 def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     r"""Expected bits of NUQSGD's Elias code, with all constants.
 
@@ -276,7 +285,7 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     n = nuqsgd_nonzeros(d, s, ratio)
     index = max(elias_length(k) for k in range(1, s + 2))
     steepest = max(ratio ** (j - 1) * (1 + elias_length(j)) for j in range(1, s + 2))
-    levels = min(n * (1.0 + index), math.sqrt(d) / ratio**s * steepest)
+    levels = n * (1.0 + index) if ratio**s <= TINY else min(n * (1.0 + index), math.sqrt(d) / ratio**s * steepest)
     return 32 + longest_elias_code(d + 1) + levels + elias_gaps(d, n)
 
 

@@ -48,7 +48,7 @@ class MemoryMomentum(NamedTuple):
     gain: float
 
 
-@formula("curvature > 0")
+@formula("curvature > 0", "0 < step <= 2 / curvature")
 def local_gain(curvature: float, step: float, local_steps: int) -> float:
     """The share of the distance that H local steps cover.
 
@@ -57,12 +57,13 @@ def local_gain(curvature: float, step: float, local_steps: int) -> float:
     Kind: identity.
     Source: derived: every step multiplies by 1 - eta lambda.
     curvature: lambda.
-    step: eta.
+    step: eta, at most 2/lambda.
 
     >>> local_gain(1.0, 0.5, 2)
     0.75
     """
-    return 1.0 - (1.0 - step * curvature) ** local_steps
+    share = step * curvature
+    return -math.expm1(local_steps * math.log1p(-share)) if share < 1.0 else 1.0 - (1.0 - share) ** local_steps
 
 
 def _gains(mu: float, lipschitz: float, step: float, local_steps: int) -> tuple[float, float]:
@@ -163,4 +164,4 @@ def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     (MemoryMomentum(momentum=0.5, step=0.5, gain=1.0), MemoryMomentum(momentum=0.0, step=0.5, gain=0.5))
     """
     momentum = kept * (1.0 - p)
-    return MemoryMomentum(momentum, p, p / (1.0 - momentum))
+    return MemoryMomentum(momentum, p, p / (1.0 - kept + kept * p))

@@ -71,6 +71,6 @@ def partial_memory(
     (9.0, 60.0)
     """
     kappa = partial_factor(theta, residual, beta)
-    below_frontier(kappa, "(1 + theta) (residual + (1 - residual) beta^2) < 1")
+    below_frontier(theta, kappa, "(1 + theta) (residual + (1 - residual) beta^2) < 1")
     pull = 2.0 * residual / ((1.0 - residual) * (1.0 - beta)) if gradient == "constant" else 0.0
     return (1.0 + theta) * residual * step**2 * second_moment * (1.0 + pull) / (1.0 - kappa)

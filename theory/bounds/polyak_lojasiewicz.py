@@ -155,7 +155,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     return gap - step * gradient_squared + 0.5 * lipschitz * second_moment * step**2
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "0 < step <= 0.5 / mu", "lipschitz >= mu")
 def pl_sgd_constant_step(
     steps: int, *, mu: float, lipschitz: float, step: float, second_moment: float, gap: float
 ) -> float:

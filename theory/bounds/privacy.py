@@ -41,7 +41,7 @@ def gaussian_privacy(epsilon: float, noise: float, steps: int = 1) -> float:
     return float(special.ndtr(mu / 2.0 - epsilon / mu) - math.exp(epsilon + special.log_ndtr(-mu / 2.0 - epsilon / mu)))
 
 
-@formula("step > 0", "curvature > 0", "clip > 0", "noise >= 0", "d >= 1", "workers >= 1")
+@formula("step > 0", "step * curvature < 2", "curvature > 0", "clip > 0", "noise >= 0", "d >= 1", "workers >= 1")
 def private_floor(step: float, curvature: float, clip: float, noise: float, d: int, workers: int) -> float:
     r"""Squared distance at which gradient descent with private messages stays.
 

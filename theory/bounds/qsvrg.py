@@ -30,7 +30,12 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
     return 4.0 * lipschitz * gap + 4.0 * lipschitz * anchor_gap
 
 
-@formula("inner >= 1", "0 < step < 2 / (2 * lipschitz * (1 - 1 / workers) + 4 * lipschitz * (1 + omega) / workers)")
+@formula(
+    "inner >= 1",
+    "0 < mu <= lipschitz",
+    "step > 0",
+    "step * (2 * lipschitz * (1 - 1 / workers) + 4 * lipschitz * (1 + omega) / workers) < 2",
+)
 def qsvrg_factor(
     inner: int, *, step: float, lipschitz: float, mu: float, omega: float = 0.0, workers: int = 1
 ) -> float:
@@ -78,7 +83,7 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
     return 1.0 / (10.0 * (1.0 + omega) * lipschitz)
 
 
-@formula
+@formula("0 < mu <= lipschitz")
 def qsvrg_inner(lipschitz: float, mu: float, omega: float = 0.0) -> int:
     """Steps of an epoch of QSVRG.
 

@@ -13,7 +13,7 @@ from .closed_form import formula
 from .sgd_smooth import sgd_smooth_convex, sgd_smooth_convex_step
 
 
-@formula("form in ('sharp', 'paper')")
+@formula("form in ('sharp', 'paper')", "second_moment >= variance", "distance > 0")
 def quantized_sgd_convex_step(
     steps: int,
     *,
@@ -45,7 +45,7 @@ def quantized_sgd_convex_step(
     return sgd_smooth_convex_step(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
 
-@formula("form in ('sharp', 'same step', 'paper')")
+@formula("form in ('sharp', 'same step', 'paper')", "second_moment >= variance", "distance > 0")
 def quantized_sgd_convex(
     steps: int,
     *,
@@ -99,7 +99,7 @@ def quantized_sgd_convex(
     return sgd_smooth_convex(steps, lipschitz=lipschitz, variance=noise, distance=distance, form=form)
 
 
-@formula("eps > 0", "distance > 0")
+@formula("eps > 0", "distance > 0", "second_moment >= variance")
 def quantized_sgd_rounds(
     eps: float,
     *,
@@ -130,7 +130,7 @@ def quantized_sgd_rounds(
     return (root / (2.0 * eps)) ** 2
 
 
-@formula("bits > 0")
+@formula("bits > 0", "eps > 0", "distance > 0", "second_moment >= variance")
 def quantized_sgd_bits(
     eps: float,
     *,
@@ -176,7 +176,7 @@ def quantized_sgd_bits(
     return math.ceil(float(rounds)) * float(bits)
 
 
-@formula("0 < step < 2 / (lipschitz * (1 + omega / workers))")
+@formula("step > 0", "step * lipschitz * (1 + omega / workers) < 2")
 def quantized_sgd_smooth(
     steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
 ) -> float:

@@ -146,7 +146,7 @@ def hadamard_sign_bias(ratio: float) -> float:
     return float(ratio**2)
 
 
-@formula("bits >= 1")
+@formula(f"1 <= bits <= {MOST_BITS}")
 def eden_variance(bits: int) -> float:
     r"""Relative variance of EDEN for long vectors.
 
@@ -207,7 +207,7 @@ def qjl_variance(d: int) -> float:
     return math.pi / 2.0 - 1.0 / d
 
 
-@formula(f"1 <= bits <= {MOST_BITS + 1}")
+@formula(f"1 <= bits <= {MOST_BITS + 1}", "d == inf or d % 1 == 0")
 def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     r"""Relative variance of TurboQuant's unbiased quantizer.
 

@@ -56,13 +56,13 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     (1.0, 1.0)
     """
     if form == "exact":
-        require(0 < step < 2.0 / mu, "step", step, f"a number in (0, 2/mu) = (0, {2.0 / mu})")
+        require(0 < step and step * mu < 2.0, "step", step, f"a number in (0, 2/mu) = (0, {2.0 / mu})")
         return step * noise / (mu * (2.0 - step * mu))
-    require(0 < step <= 0.5 / mu, "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
+    require(0 < step <= 0.5 / mu * (1 + 1e-12), "step", step, f"a number in (0, 1/(2 mu)] = (0, {0.5 / mu}]")
     return step * noise / (2.0 * mu)
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "step * mu < 2", "step > 0")
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     r"""Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
 

@@ -69,6 +69,8 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     ...  for form in ("sharp", "paper")]  # (1 + log 2)/10, (4 + 5 log 2)/10
     [0.1693, 0.7466]
     """
+    kept = alpha * steps
+    require(abs(kept - round(kept)) <= 1e-9 * kept, "alpha", alpha, f"one with an integer alpha T, here {kept:g}")
     start, logarithm = (0.5, -0.5 * math.log1p(-alpha)) if form == "sharp" else (2.0, -2.5 * math.log1p(-alpha))
     return (start + logarithm) / alpha * second_moment / (mu * steps)
 

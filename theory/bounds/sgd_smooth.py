@@ -7,7 +7,7 @@ import math
 from .closed_form import formula
 
 
-@formula("0 < step < 1 / lipschitz")
+@formula("step > 0", "step * lipschitz < 1")
 def sgd_smooth_convex_with_step(
     steps: int, *, lipschitz: float, step: float, variance: float, distance: float
 ) -> float:

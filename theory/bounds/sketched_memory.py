@@ -94,7 +94,7 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     return mean**2 + spread
 
 
-@formula("k >= 1", "k <= d")
+@formula("k >= 1", "k <= d", "positions % 1 == 0")
 def block_kept_square(positions: ArrayLike, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
@@ -133,7 +133,7 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
     return float(square) / (load * rate)  # its summands are not those of the formulas below
 
 
-@formula
+@formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
     r"""Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
@@ -167,7 +167,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     return 1.0 - (1.0 - beta) * load * rate * (2.0 - (1.0 - beta) * ratio)
 
 
-@formula
+@formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_frontier(load: int, rate: float, square: float | None = None) -> float:
     """Smallest share beta of the memory not fed back for which a sketch with a fixed hash is stable.
 
@@ -192,7 +192,7 @@ def linear_sketch_frontier(load: int, rate: float, square: float | None = None) 
     return max(0.0, 1.0 - 2.0 / _ratio(load, rate, square))
 
 
-@formula
+@formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> float:
     """Share of the memory not fed back for which a sketch with a fixed hash forgets fastest.
 
@@ -216,7 +216,7 @@ def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> f
     return 1.0 - 1.0 / _ratio(load, rate, square)
 
 
-@formula
+@formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_memory(
     load: int, beta: float, rate: float, second_moment: float, square: float | None = None
 ) -> float:
@@ -242,7 +242,7 @@ def linear_sketch_memory(
     6.8182
     """
     damping = (1.0 - beta) * _ratio(load, rate, square)
-    require(damping < 2, "(1 - beta) E K^2/E K", damping, "a number below 2")
+    require(damping < 2, "beta", beta, f"one with (1 - beta) E K^2/E K = {damping:.6g} below 2")
     return second_moment * (1.0 - rate) / (rate * (1.0 - beta) * (2.0 - damping))
 
 

@@ -26,7 +26,7 @@ def _printed_limit(batch: int, mu: float) -> float:
     return 1.0 / (2.0 * mu * batch) if mu > 0 else math.inf
 
 
-@formula("smoothness > 0", "batch_bound >= 1 - 1e-12", "0 <= mu <= smoothness", "form in ('derived', 'printed')")
+@formula("smoothness > 0", "1 - 1e-12 <= batch_bound <= inf", "0 <= mu <= smoothness", "form in ('derived', 'printed')")
 def stability_step(
     smoothness: float, *, batch: int, batch_bound: float, mu: float = 0.0, form: str = "derived", n: int | None = None
 ) -> float:

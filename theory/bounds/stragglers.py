@@ -76,6 +76,11 @@ def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> fl
     shape: a.
     scale: x_m.
 
+    Returns
+    -------
+    float
+        Infinite unless n - k + 1 > 1/a.
+
     >>> pareto_order_mean(2, 1, shape=1.0), pareto_order_mean(2, 2, shape=1.0)  # 2/(2 - 1), and too heavy a tail
     (2.0, inf)
     """
@@ -147,7 +152,7 @@ def fastest_fraction(shift_rate: float) -> float:
     return -math.expm1(-low)
 
 
-@formula("n >= 1", "one of rate, shape")
+@formula("n >= 1", "one of rate, shape", "shift >= 0", "rate > 0", "shape > 0")
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
     """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
 
@@ -176,7 +181,7 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     return 1 + min(range(n), key=times.__getitem__)
 
 
-@formula("accuracy > 0", "k >= 1")
+@formula("accuracy > 0", "k >= 1", "step * mu < 2", "step > 0")
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
     r"""Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
 
@@ -214,8 +219,8 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
         return 0.0
     if accuracy <= floor:
         return math.inf
-    kept = (1.0 - step * mu) ** 2
-    return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0 else 1.0
+    lost = step * mu * (2.0 - step * mu)  # 1 - r
+    return math.log((accuracy - floor) / (distance - floor)) / math.log1p(-lost) if lost < 1.0 else 1.0
 
 
 @formula("vector(rates)", "rates > 0", f"count(rates) <= {MOST_WORKERS}", "1 <= k <= count(rates)")

@@ -14,6 +14,7 @@ class Symbol(NamedTuple):
 
 SYMBOLS = {
     "batch": Symbol("B", "batch >= 1"),
+    "batch_bound": Symbol("B_D", "1 <= batch_bound <= inf"),
     "beta": Symbol("Share of the memory that is not fed back", "0 <= beta < 1"),
     "d": Symbol("Dimension", "d >= 1"),
     "delta": Symbol("Contraction: error <= (1 - delta) ||v||^2", "0 < delta <= 1"),

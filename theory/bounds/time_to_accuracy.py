@@ -59,12 +59,13 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
 
 
 def _law(mu: float, step: float, variance: float, omega: float, workers: int, batch: int) -> tuple[float, float]:
-    """(r, noise of a step) of a_{t+1} = r a_t + noise."""
+    """(1 - r, noise of a step) of a_{t+1} = r a_t + noise."""
     noise = step**2 * averaged_variance(variance, variance, workers=workers, batch=batch, omega=omega)
-    return (1.0 - step * mu) ** 2 + (step * mu) ** 2 * omega / workers, noise
+    share = step * mu
+    return share * (2.0 - share * (1.0 + omega / workers)), noise
 
 
-@formula("steps >= 0")
+@formula("steps >= 0", "step * mu * (1 + omega / workers) <= 2", "step > 0")
 def compressed_distance(
     steps: int,
     *,
@@ -96,10 +97,9 @@ def compressed_distance(
     >>> compressed_distance(1, mu=1.0, step=0.5, variance=2.0, distance=4.0, workers=2, batch=4, omega=2.0)
     2.1875
     """
-    kept, noise = _law(mu, step, variance, omega, workers, batch)
-    left = kept**steps
-    sums = float(steps) if kept == 1.0 else (1.0 - left) / (1.0 - kept)
-    return left * distance + sums * float(noise)
+    lost, noise = _law(mu, step, variance, omega, workers, batch)
+    gone = -math.expm1(steps * math.log1p(-lost)) if lost < 1.0 else float(steps > 0)  # 1 - r^T
+    return (1.0 - gone) * distance + (gone / lost if lost > 0.0 else float(steps)) * noise
 
 
 @formula("accuracy > 0")
@@ -134,18 +134,18 @@ def iterations_to_accuracy(
     >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=8.0, workers=2, omega=2.0)  # r = 1/2
     3.0
     """
-    kept, noise = _law(mu, step, variance, omega, workers, batch)
+    lost, noise = _law(mu, step, variance, omega, workers, batch)
     if distance <= accuracy:
         return 0.0
-    if kept >= 1.0:
+    if lost <= 0.0:
         return math.inf
-    floor = noise / (1.0 - kept)
+    floor = noise / lost
     if accuracy <= floor:
         return math.inf
-    return math.log((accuracy - floor) / (distance - floor)) / math.log(kept) if kept > 0.0 else 1.0
+    return math.log((accuracy - floor) / (distance - floor)) / math.log1p(-lost) if lost < 1.0 else 1.0
 
 
-@formula("accuracy > 0", "longest > 0")
+@formula("accuracy > 0", "0 < longest <= inf")
 def fewest_iterations(
     accuracy: float,
     *,

@@ -47,12 +47,12 @@ def least_bits(d: int, delta: float) -> float:
     Kind: lower (approached for Gaussian v as d grows: the rate-distortion function).
     Source: [safaryan2021uncertainty], for messages of at most b bits; with expected bits derived: b is at least the
     mutual information of v and C(v), and that of a Gaussian at least its rate at this distortion (Shannon, 1959).
-    delta: In [0, 1]; at 1 the answer is infinite.
+    delta: In [0, 1].
 
     Returns
     -------
     float
-        Bits of a message.
+        Bits of a message; infinite at delta = 1.
 
     >>> least_bits(100, delta=0.75)
     100.0
@@ -60,7 +60,7 @@ def least_bits(d: int, delta: float) -> float:
     return math.inf if delta == 1 else -0.5 * d * math.log1p(-delta) / math.log(2.0) + 0.0
 
 
-@formula
+@formula("0 <= omega <= inf")
 def least_unbiased_bits(d: int, omega: float) -> float:
     r"""Least bits of a message that is unbiased.
 
@@ -76,12 +76,11 @@ def least_unbiased_bits(d: int, omega: float) -> float:
     least the rate of a Gaussian at this distortion.
     Source: derived: Q/(1 + omega) contracts with delta = 1/(1 + omega) (`scaled_contraction`); then `least_bits`.
     Source (least): derived; [safaryan2021uncertainty], for contractions.
-    omega: At least 0; at 0 the answer is infinite.
 
     Returns
     -------
     float
-        Bits of a message.
+        Bits of a message; infinite at omega = 0.
 
     >>> least_unbiased_bits(100, omega=1 / 3)
     100.0

@@ -29,7 +29,7 @@ def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float)
     return 1.0 / (lipschitz + 2.0 * omega * largest / workers)
 
 
-@formula("0 < step * mu <= 1", "at_minimum >= 0", "workers > 0", "largest > 0", "split > 0")
+@formula("0 < step * mu <= 1", "0 < mu <= lipschitz", "at_minimum >= 0", "workers > 0", "largest > 0", "split > 0")
 def dcgd_rate(
     steps: int,
     *,
@@ -72,6 +72,7 @@ def dcgd_rate(
     0.25
     """
     noise, r = (1.0 + split) * omega * at_minimum + (1.0 + omega) * variance, step * mu
+    require(lipschitz is not None or split == 1, "split", split, "1 without lipschitz")
     if lipschitz is not None:
         r *= 2.0 - step * (lipschitz + (1.0 + 1.0 / split) * omega * largest / workers)
     require(r > 0.0, "step", step, "eta (L + (1 + 1/s) omega L_max/N) below 2")

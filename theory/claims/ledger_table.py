@@ -94,7 +94,8 @@ def passing_text(result: Verification) -> str:
     """The factor by which a stated number could be wrong unnoticed."""
     if result.passing is None:
         return "-"
-    return "any" if result.passing >= FARTHEST else f"{result.passing:.3g}"
+    said = ["any" if factor >= FARTHEST else f"{factor:.3g}" for factor in (result.passing, result.by_run) if factor]
+    return said[0] if len(said) == 1 else f"{said[0]} by composition, {said[1]} by run"
 
 
 def row(result: Verification) -> tuple[str, ...]:

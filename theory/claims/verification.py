@@ -114,12 +114,15 @@ class Verification:
         By which factor the stated numbers could be wrong at most, and no check would notice; None if nothing is
         stated but 0, or the verdict is not that it holds.
     certificate : str
-        How the statement is secured: symbolic, symbolic composition, identity, exact witness, composition, semidefinite
-        program, measured, conjecture.
+        How the statement is secured: symbolic, symbolic instance, symbolic composition, identity, exact witness,
+        composition, semidefinite program, measured, conjecture.
     proof : Checked or None
         What the claim's proof for all parameters states, its domain, and how signs are decided; None without a proof.
     measured_by : str
         The package's run, the claim's own code, or another closed form.
+    by_run : float or None
+        Of a claim that is recomputed from its lemmas: ``passing`` of the other checks alone, which its run has to pass;
+        None elsewhere, and where nothing is run.
     source_known : {"read", "quoted", "remembered", "derived"}
         How well the source is known.
     """
@@ -147,6 +150,7 @@ class Verification:
     measured_by: str = ""
     source_known: str = ""
     proof: Checked | None = None
+    by_run: float | None = None
 
     @property
     def tightness(self) -> float | None:
@@ -159,10 +163,21 @@ class Verification:
         if self.passing is None:
             return ""
         if self.passing <= ATTAINED:
-            return "any other stated number would be refuted"
-        if self.passing >= FARTHEST:
-            return "a stated number that is wrong by any factor would pass"
-        return f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
+            said = "any other stated number would be refuted"
+        elif self.passing >= FARTHEST:
+            said = "a stated number that is wrong by any factor would pass"
+        else:
+            said = f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
+        if self.by_run is None:
+            return said
+        alone = "any factor" if self.by_run >= FARTHEST else f"up to {self.by_run:.3g}"
+        return f"{said}, by composition of its lemmas; in the run alone, one that is wrong by {alone} would pass"
+
+    @property
+    def secured(self) -> str:
+        """How the statement is secured, with the part of it for which a proof is, if it is not the whole."""
+        instance = self.proof.instance if self.proof is not None else ""
+        return f"symbolic, for {instance}" if self.certificate == "symbolic instance" else self.certificate
 
     @property
     def level(self) -> float:
@@ -216,6 +231,7 @@ class Verification:
             "checks": [_as_dict(c) for c in self.checks],
             "mutant_checks": found,
             "passing": _plain(self.passing),
+            "by_run": _plain(self.by_run),
             "certificate": self.certificate,
             "proof": None if self.proof is None else self.proof.as_dict(),
             "measured_by": self.measured_by,
@@ -234,8 +250,9 @@ class Verification:
     def _backing(self) -> list[tuple[str, str]]:
         """What is behind the verdict, each with a sentence that says what the word means."""
         claim, known = REGISTRY.get(self.id), meaning("Source", self.source_known)
-        said = [("secured by", "Secured by", self.certificate), ("measured by", "Measured by", self.measured_by)]
-        lines = [(name, f"{word} ({meaning(place, word)})") for name, place, word in said]
+        said = [("secured by", "Secured by", self.certificate, self.secured)]
+        said += [("measured by", "Measured by", self.measured_by, self.measured_by)]
+        lines = [(name, f"{shown} ({meaning(place, word)})") for name, place, word, shown in said]
         return [*lines, ("source", known if claim is None else f"{claim.cited} ({known})")]
 
     def _how(self) -> str:
@@ -348,6 +365,8 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
         refuted = overall(found.checks) == "refuted" and resolves(truth, found)
         fates[name] = "refuted" if refuted else "survived"
     passing = passing_factor(truth.checks) if verdict == "holds" else None
+    run = [check for check in truth.checks if check.rule != "identity" or check.interval.samples]
+    by_run = passing_factor(run) if claim.lemmas and passing is not None and len(run) < len(truth.checks) else None
     verdict = graded(verdict, passing)
     if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
         verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
@@ -375,4 +394,5 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
         proof=proved,
         measured_by=_measured_by(claim, truth.checks, record.used),
         source_known=claim.source_known,
+        by_run=by_run,
     )

@@ -155,7 +155,8 @@ def _of_claim(result: Verification) -> list[Entry]:
         return []
     bound, below = float(check.predicted), _reached(check)
     printed = None if result.source_known == "derived" else bound
-    composed = "composition" in result.certificate  # what lemmas allow together is not reached by an instance
+    # what lemmas allow together is not reached by an instance
+    composed = result.by_run is not None or "composition" in result.certificate
     how = "an instance, computed" if not check.interval.samples else result.measured_by
     gap = None if composed else gap_between(bound, below, contracts=False)
     return [

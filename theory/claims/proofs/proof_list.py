@@ -78,6 +78,8 @@ class Proof(NamedTuple):
         Wrong versions, none of which may be proved: a `Change` of a formula, or other arguments of ``prove``.
     given : tuple of str
         Claims that are used and not proved here.
+    instance : str
+        The part of the claim for which it is proved, such as dimensions; empty if it is the whole.
     """
 
     claim: str
@@ -86,6 +88,7 @@ class Proof(NamedTuple):
     prove: Callable[..., Iterator[Obligation]]
     variants: Mapping[str, Change | Mapping[str, Any]]
     given: tuple[str, ...] = ()
+    instance: str = ""
 
 
 class Checked(NamedTuple):
@@ -107,6 +110,8 @@ class Checked(NamedTuple):
         What was not; or the extra to install, without which nothing was checked.
     given : tuple of str
         Claims that are used.
+    instance : str
+        The part of the claim for which it is proved; empty if it is the whole.
     """
 
     claim: str
@@ -117,6 +122,7 @@ class Checked(NamedTuple):
     shown: tuple[str, ...] = ()
     missing: str = ""
     given: tuple[str, ...] = ()
+    instance: str = ""
 
     def as_dict(self) -> dict:
         """All fields, for JSON."""
@@ -140,6 +146,7 @@ def proof(
     states: str,
     variants: Mapping[str, Change | Mapping[str, Any]],
     given: tuple[str, ...] = (),
+    instance: str = "",
 ):
     """Register a proof of a claim: a decorator for the function that proves it.
 
@@ -155,6 +162,8 @@ def proof(
         Wrong versions by name: a `Change` of a formula, or other arguments of the function.
     given : tuple of str
         Claims that are used and not proved here.
+    instance : str
+        The part of the claim for which it is proved, such as dimensions; empty if it is the whole.
 
     Returns
     -------
@@ -173,7 +182,7 @@ def proof(
     regions = region if isinstance(region, tuple) else (region,)
 
     def decorate(prove):
-        PROOFS[claim] = Proof(claim, states, regions, prove, dict(variants), given)
+        PROOFS[claim] = Proof(claim, states, regions, prove, dict(variants), given, instance)
         return PROOFS[claim]
 
     return decorate
@@ -252,7 +261,8 @@ def secured(found: Checked | None) -> str:
     Returns
     -------
     str
-        "symbolic"; or "symbolic composition", if the proof uses a claim that is not secured so itself.
+        "symbolic"; "symbolic instance", if a part of the claim is proved; "symbolic composition", if the proof uses a
+        claim that is not secured so itself.
 
     Examples
     --------
@@ -261,6 +271,8 @@ def secured(found: Checked | None) -> str:
     """
     if found is None or not found.proved:
         return ""
+    if found.instance:
+        return "symbolic instance"
     own = all(secured(certificate(one)) == "symbolic" for one in found.given)
     return "symbolic" if own else "symbolic composition"
 
@@ -291,7 +303,7 @@ def check(proof: Proof, variant: str = "") -> Checked:
     True
     """
     domain = "; ".join(map(str, proof.region))
-    found = Checked(proof.claim, proof.states, False, domain, given=proof.given)
+    found = Checked(proof.claim, proof.states, False, domain, given=proof.given, instance=proof.instance)
     if variant and variant not in proof.variants:
         raise ValueError(f"variant: got {variant!r}, allowed: {', '.join(proof.variants)}")
     if importlib.util.find_spec("sympy") is None:

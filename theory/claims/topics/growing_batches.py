@@ -96,6 +96,7 @@ def _(context):
 
 @claim(
     "cr-psgd.bound",
+    lemmas=("pl.sgd.step",),
     of=bounds.cr_psgd,
     subject=lambda rho: GrowingBatch(rho, 1),
     mutants={"batches of one throughout": lambda rho: 1},

@@ -203,6 +203,7 @@ def _(context):
 
 @claim(
     "local-sgd.nonconvex",
+    lemmas=("local-sgd.deviation",),
     of=bounds.local_sgd_nonconvex,
     subject=1.0,
     mutants={"steps a hundred times too small": 0.01, "steps of 1.9/L": 1.9},

@@ -91,6 +91,7 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
 
 @claim(
     "qsgd.step",
+    lemmas=("sgd.smooth-convex", "qsgd.gradient-noise"),
     of=partial(bounds.quantized_sgd_convex, form="same step"),
     subject=(1.0, QSGD_4[0], 4),
     mutants={
@@ -106,6 +107,7 @@ for name, (make, omega) in {"qsgd": QSGD_4, "nuqsgd": NUQSGD_1}.items():
 
     @claim(
         f"{name}.convergence",
+        lemmas=("sgd.smooth-convex", "qsgd.gradient-noise"),
         of=bounds.quantized_sgd_convex,
         subject=(1.0, make, N),
         mutants={"steps a sixth as large": (1 / 6, make, N), "steps six times as large": (6.0, make, N)},

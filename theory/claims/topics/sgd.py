@@ -166,6 +166,7 @@ def _(context):
 
 @claim(
     "sgd.steps-for",
+    lemmas=("sgd.constant-step.bound",),
     of=bounds.sgd_steps_for,
     subject=(1.0, 1.0),
     mutants={"a quarter of the steps": (1.0, 0.25), "steps three times as large": (3.0, 1.0)},

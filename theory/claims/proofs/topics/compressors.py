@@ -154,6 +154,7 @@ def _(x):
 
 @proof(
     "ternary.variance",
+    instance="three coordinates",
     region=Region(C=POSITIVE, u=(0, "C"), v=(0, "u"), w=(0, "v")),
     states="C with probability |v_i|/C, else 0: the error of each coordinate, summed over three of them",
     variants={"2 C ||v||_1": Change("ternary_variance_exact", "scale * size.sum()", "2 * scale * size.sum()")},
@@ -166,6 +167,7 @@ def _(x):
 
 @proof(
     "qsgd.variance.exact",
+    instance="s = 3, four coordinates and the maximum norm",
     region=Region(m=POSITIVE, f=(0, 1), g=(0, 1), h=(0, 1)),
     states="stochastic rounding of l + f levels to l with probability 1 - f, else to l + 1, for the maximum norm m, s "
     "= 3 and coordinates between the levels 0, 1, 2, 3",

@@ -200,6 +200,7 @@ def _(x):
 
 @proof(
     "conef.memory.bound",
+    instance="the limit of many steps",
     region=Region(p=(0, 1), u=("p", 1), eta=POSITIVE, G=POSITIVE),
     states="its limit is the fixed point of P = (eta G + sqrt(r P))^2 + theta r P, times kappa; r = p^2, theta = "
     "(1 - u^2)/p^2 with p < u < 1, which is every theta below 1/r - 1",
@@ -215,6 +216,7 @@ def _(x):
 
 @proof(
     "conef.memory",
+    instance="the limit of many steps",
     region=Region(p=(0, 1), theta=(0, "1/p**2 - 1"), s=(0, "p"), eta=POSITIVE, G=POSITIVE),
     states="the limit is the fixed point of P = eta^2 G^2 (1 + 2 m) + kappa P, times kappa, with m = s (1 + m); s = "
     "shrink <= p = sqrt(r), G = G^2",

@@ -179,6 +179,7 @@ def _(x, branch=0, weights=TRUE):
 
 @proof(
     "ef.exact.workers",
+    instance="two and three workers",
     region=Region(z=(0, 1), s=(0, "z**2")),
     states="N workers with functions of their own and the same mu = 1 and L have the rate of one: error feedback for "
     "N = 2 and 3 where the minimum is the same, EF21 for N = 2 also where it is not, as its form has no minimum; not "

@@ -46,7 +46,7 @@ def _(x):
         "T + 2a": Change("mem_sgd_recursion", "- sharp)", "- 0 * sharp)"),
         "65 T": Change("mem_sgd_recursion", "64.0 *", "65.0 *"),
         "a^2 (a - 3)": Change("mem_sgd_recursion", "shift - 4.0", "shift - 3.0"),
-        "3 T in S_T": Change("mem_sgd_weight_sum", "- 3.0 * T", "+ 3.0 * T"),
+        "2 T + 1 in S_T": Change("mem_sgd_weight_sum", "2.0 * T - 1.0", "2.0 * T + 1.0"),
     },
 )
 def _(x):

@@ -103,6 +103,7 @@ def _(x):
 
 @proof(
     "dpsgd.floor",
+    instance="the fixed point",
     region=Region(N=(1, "inf"), a=POSITIVE, eta=(0, "2/a"), V=POSITIVE),
     states="the fixed point of m = (1 - eta a)^2 m + eta^2 V/N, V = sigma^2",
     variants={"1 - eta a for 2 - eta a": Change("dpsgd_floor", "(2.0 - step", "(1.0 - step")},
@@ -148,6 +149,7 @@ SPECTRUM = Region(one=(-1, 1), two=(-1, "one"), V=POSITIVE)
 
 @proof(
     "gossip.noisy",
+    instance="three workers",
     region=SPECTRUM,
     states="the fixed point of each mode, m = lambda^2 m + (1 - lambda)^2 V, summed over the modes of three workers "
     "with the eigenvalues 1, one, two",
@@ -161,6 +163,7 @@ def _(x):
 
 @proof(
     "dpsgd.consensus",
+    instance="three workers",
     region=Region(a=POSITIVE, one=(-1, 1), two=(-1, "one"), eta=(0, "(1 + two)/a"), V=POSITIVE),
     states="the fixed point of each mode, m = (lambda - eta a)^2 m + eta^2 V, summed over the modes of three "
     "workers with the eigenvalues 1, one, two, for |lambda - eta a| < 1; V = sigma^2",
@@ -175,6 +178,7 @@ def _(x):
 
 @proof(
     "gossip.compressed",
+    instance="three workers",
     region=Region(one=(-1, 1), two=(-1, "one"), w=(0, "3/((1 - one)/(1 + one) + (1 - two)/(1 + two))"), S=POSITIVE),
     states="E = sum over the modes of the fixed point of lambda^2 m + (1 - lambda)^2 (w/3)(E + 3 S), for three workers "
     "with the eigenvalues 1, one, two where r < 1; w = omega, S = ||mean||^2",
