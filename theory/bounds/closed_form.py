@@ -1,4 +1,4 @@
-"""What all closed forms share: arguments that are checked, a whole docstring, and calls that can be counted."""
+"""What all closed forms share: arguments that are checked, a whole docstring, and calls that can be watched."""
 
 from __future__ import annotations
 
@@ -13,13 +13,40 @@ from .theorems import completed, theorem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COUNTERS: list[Counter[str]] = []  # of those who count at the moment
+Watch = Callable[[str, tuple[Any, ...], dict[str, Any], Any], Any]  # of a call: its name, arguments and value
+
+_WATCHES: list[Watch] = []  # of those who watch at the moment
 
 
-def count(name: str) -> None:
-    """Count one call of a formula, for all who count at the moment."""
-    for calls in _COUNTERS:
-        calls[name] += 1
+def told(name: str, arguments: tuple[Any, ...], named: dict[str, Any], value: Any) -> Any:
+    """The value of a call of a formula, once all who watch at the moment have seen it."""
+    for watch in _WATCHES:
+        value = watch(name, arguments, named, value)
+    return value
+
+
+@contextlib.contextmanager
+def watched_calls(watch: Watch) -> Iterator[None]:
+    """Show each call of a closed form to a function, whoever makes the call.
+
+    Parameters
+    ----------
+    watch : callable
+        Of the formula's name, the arguments by position, those by name, and the value; what it returns becomes the
+        value of the call.
+
+    Examples
+    --------
+    >>> from theory import bounds
+    >>> with watched_calls(lambda name, arguments, named, value: 2.0 * value):
+    ...     bounds.rand_k_variance(10, 5)
+    2.0
+    """
+    _WATCHES.append(watch)
+    try:
+        yield
+    finally:
+        _WATCHES.pop()
 
 
 @contextlib.contextmanager
@@ -40,11 +67,13 @@ def counted_calls() -> Iterator[Counter[str]]:
     {'rand_k_variance': 1}
     """
     calls = Counter[str]()
-    _COUNTERS.append(calls)
-    try:
+
+    def counted(name: str, arguments: tuple[Any, ...], named: dict[str, Any], value: Any) -> Any:
+        calls[name] += 1
+        return value
+
+    with watched_calls(counted):
         yield calls
-    finally:
-        _COUNTERS.pop()
 
 
 @overload
@@ -52,7 +81,7 @@ def formula(given: F) -> F: ...
 @overload
 def formula(given: str = ..., *more: str) -> Callable[[F], F]: ...
 def formula(given: Any = "", *more: str) -> Any:
-    """Make a closed form of a function: checked arguments, a whole docstring, and calls that can be counted.
+    """Make a closed form of a function: checked arguments, a whole docstring, and calls that can be watched.
 
     Parameters
     ----------
@@ -86,9 +115,9 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
     @functools.wraps(function)
     def closed_form(*arguments: Any, **named: Any) -> Any:
         check(arguments, named)
-        count(name)
         found = function(*arguments, **named)
-        return float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
+        found = float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
+        return told(name, arguments, named, found)
 
     closed_form.__doc__ = completed(function, allowed)
     vars(closed_form).update(domain=allowed, theorem=functools.partial(theorem, function))

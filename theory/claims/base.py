@@ -70,6 +70,7 @@ class Claim:
     repeatable: bool = True
     source_known: str = ""
     version: int = 1
+    fixed: Mapping[str, str] = field(default_factory=dict)
     entry: str = ""
     place: tuple[str, int] = ("", 0)
     origin: str = ""
@@ -186,6 +187,7 @@ def claim(
     measured_by: str = "",
     repeatable: bool = True,
     version: int = 1,
+    fixed: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[Context], Iterable[Check | str]]], Claim]:
     r"""Register a claim: a decorator for the function that measures it.
 
@@ -231,6 +233,9 @@ def claim(
         Whether the same seed gives the same numbers; False where threads race.
     version : int
         Increased whenever the statement changes, so that ``id@version`` can be cited.
+    fixed : dict
+        Arguments of the formula that have one value in all claims, with the reason; others take at least two, so that
+        a wrong exponent is noticed.
 
     Returns
     -------
@@ -283,6 +288,7 @@ def claim(
             measured_by=measured_by,
             repeatable=repeatable,
             version=version,
+            fixed=dict(fixed or {}),
             entry=bibtex if bibtex.lstrip().startswith("@") else "",
             place=place,
             origin=origin,
