@@ -103,6 +103,7 @@ compressor_law(
     OptimalSparsifier,
     at=[
         (equal_magnitudes(200), {"budget": 40.0}),
+        (equal_magnitudes(120), {"budget": 30.0}),
         (gaussian(200, 3), {"budget": 40.0}, "upper"),
         (gaussian(200, 3), {"variance": 0.5}),
     ],

@@ -86,7 +86,10 @@ def _(context):
 )
 def _(context):
     samples = context.samples(80_000, 20_000)
-    for d, s in ((4, 1), (9, 2), (16, 3)):
-        c, label = context.subject(s), f"d={d}, s={s}"
-        present, absent = (np.any(restored(context, c, v, samples, label), axis=1) for v in (np.ones(d), np.zeros(d)))
-        yield equality(f"P(present) - e P(absent), {label}", present - math.e * absent, bounds.quantized_exposure(d, s))
+    for d, s in ((4, 1), (9, 1), (16, 1), (16, 2), (25, 3)):
+        c, label, law = context.subject(s), f"d={d}, s={s}", bounds.quantized_exposure(d, s)
+        present, absent = (restored(context, c, v, samples, label) != 0.0 for v in (np.ones(d), np.zeros(d)))
+        if s == 1:  # more levels leave no message without a coordinate
+            difference = np.any(present, axis=1) - math.e * np.any(absent, axis=1)
+            yield equality(f"P(present) - e P(absent), {label}", difference, law)
+        yield equality(f"share of zeros, {label}", 1.0 - present.mean(axis=1), (1.0 - law) ** (1.0 / d))
