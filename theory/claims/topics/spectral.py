@@ -31,11 +31,8 @@ from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_
 def _(context):
     for rows, columns, rank in ((4, 7, 3), (9, 5, 2)):
         found = context.moments(context.subject(rows, columns, rank), np.eye(rows, columns).ravel(), 2)
-        error, bound = (
-            float(found.error[0] / found.squared_norm),
-            1.0 - bounds.best_rank_contraction(rows, columns, rank),
-        )
-        yield identity(f"error, equal singular values, {rows} x {columns}, r={rank}", error, bound, 1e-9)
+        error, delta = float(found.error[0] / found.squared_norm), bounds.best_rank_contraction(rows, columns, rank)
+        yield identity(f"error, equal singular values, {rows} x {columns}, r={rank}", error, 1.0 - delta, 1e-9)
     for vector in (FLAT_MATRIX, GAUSSIAN, STEEP_MATRIX):
         v, bound = vector.make(context), 1.0 - bounds.best_rank_contraction(ROWS, COLUMNS, 2)
         found = context.moments(context.subject(ROWS, COLUMNS, 2), v, 2, vector.label)
