@@ -238,6 +238,9 @@ def _(context):
 def _(context):
     from scipy.optimize import minimize_scalar
 
+    for mu, L, step in ((1.0, 4.0, 0.1), (2.0, 5.0, 0.3)):
+        q, chosen = 1.0 - step * mu * (2.0 - L * step), bounds.optimal_rho(mu, L, step)
+        yield identity(f"rho = q^(-1/2), mu={mu:g}, L={L:g}, gamma={step:g}", chosen, q**-0.5)
     for mu, L in ((1.0, 4.0), (1.0, 100.0), (0.9, 1.0)):
         q, limit, chosen = float(bounds.pl_contraction(mu, L)), bounds.growth_limit(mu, L), context.subject(mu, L)
 

@@ -63,10 +63,15 @@ def _omega(change):
     },
 )
 def _(context):
-    L, M, mu, length = 2.0, 8.0, 0.5, 1.25
-    step = mu / (L * length**2)
-    a = step * L * mu
-    for decay, gap in ((1.0 - a / 2.0, step * M / mu), (0.5, 0.1), (0.99, 1.0), (0.5, 50.0)):
+    M, mu, length = 8.0, 0.5, 1.25
+    a = (mu / length) ** 2  # step L mu
+    for decay, gap, L in (
+        (1.0 - a / 2.0, M / (2.0 * length**2), 2.0),
+        (0.5, 0.1, 3.0),
+        (0.99, 1.0, 2.0),
+        (0.5, 50.0, 3.0),
+    ):
+        step = mu / (L * length**2)
         known: dict[str, Any] = dict(step=step, curvature=L, lipschitz=L, noise=M, decay=decay, gap=gap)
         known |= dict(alignment=mu, length=length)
         label = f"zeta={decay:.4g}, D_0={gap:.4g}, alpha L M/(c mu)={step * M / mu:.4g}"

@@ -32,7 +32,7 @@ from .feedback import constant_gradient, memories_after
     },
 )
 def _(context):
-    for d, delta, alpha, steps in ((10, 0.02, 500.0, 1000), (20, 0.05, 400.0, 600), (10, 0.02, 5.0, 200)):
+    for d, delta, alpha, steps in ((10, 0.02, 500.0, 1000), (20, 0.03, 400.0, 600), (10, 0.02, 5.0, 200)):
         shift = bounds.mem_sgd_shift(d, delta * d, alpha)
         compressor, a = context.subject(delta, shift)
         found = memories_after(context, compressor, InverseTime(8.0, 1.0, a), constant_gradient(d), 1, steps)[0]

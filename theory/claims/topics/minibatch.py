@@ -89,7 +89,7 @@ def _(context):
     d, eta = 4, 0.1
     for name, rows, k in (
         ("orthogonal", 3.0 * np.eye(d), 1),
-        ("orthogonal, shorter", 2.0 * np.eye(d), 3),
+        ("orthogonal, shorter", 2.5 * np.eye(d), 3),
         ("Gaussian", context.normal((6, d)), 2),
     ):
         omega = bounds.rand_k_variance(4, k)

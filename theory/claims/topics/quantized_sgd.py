@@ -137,7 +137,8 @@ def _(context):
     promised = bounds.quantized_sgd_bits(eps * (1 + 1e-9), bits=bounds.qsgd_elias_length(D, 4), **constants)
     yield upper("bits that a worker sent in these rounds", sent, promised)
     other = {"omega": 2.5, "lipschitz": 5.0, "variance": 3.0, "second_moment": 7.0, "distance": 4.0, "workers": 8}
-    for target, known in ((1e-3, constants), (0.1, constants), (2.0, constants), (0.05, other), (0.2, other)):
+    more = {"omega": 0.5, "distance": 9.0}
+    for target, known in ((1e-3, constants), (0.1, constants), (2.0, constants), (0.05, other), (0.2, other | more)):
         x, R = bounds.quantized_sgd_rounds(target, **known) ** -0.5, math.sqrt(known["distance"])
         c = R * math.sqrt((known["variance"] + known["omega"] * known["second_moment"]) / known["workers"])
         gap = c * x + known["lipschitz"] * R**2 / 2.0 * x**2
@@ -157,8 +158,8 @@ def _(context):
     for s, L, eta, steps, variance, start, workers in (
         (4, 2.0, 0.2, 100, 16.0, 0.0, 2),
         (4, 2.0, 0.2, 100, 16.0, 12.0, 2),
-        (2, 3.0, 0.15, 60, 9.0, 0.0, 4),
-        (2, 3.0, 0.15, 40, 9.0, 8.0, 4),
+        (3, 3.0, 0.15, 60, 9.0, 0.0, 4),
+        (3, 3.0, 0.15, 40, 9.0, 8.0, 4),
     ):
         problem, x0 = quadratic(np.full(D, L), covariance=variance / D), np.full(D, start / math.sqrt(D))
         method = ParallelSGD(make(s), step=Constant(factor * eta))

@@ -49,7 +49,7 @@ def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
 def _(context):
     for k, N, B, mu, sigma2, eta, steps, start in (
         (5, 2, 2, MU, SIGMA2, 0.05, 12, 20.0),
-        (10, 4, 3, 0.8, 50.0, 0.1, 8, 30.0),
+        (8, 4, 3, 0.8, 50.0, 0.1, 8, 30.0),
     ):
         compressor, workers, batch, step = context.subject(k, N, B, eta)
         own: dict[str, Any] = dict(workers=workers, batch=batch, step=step, steps=steps, start=start)
