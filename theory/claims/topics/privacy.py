@@ -52,7 +52,7 @@ def _(context):
 @claim("privacy.floor", of=bounds.private_floor, subject=private, mutants=WRONG)
 def _(context):
     most = context.samples(40_000, 10_000)
-    for step, curvature, workers, clip, size, d in ((0.5, 0.8, 4, 2.0, 0.3, most), (0.8, 1.5, 2, 0.5, 0.2, most // 2)):
+    for step, curvature, workers, clip, size, d in ((0.5, 0.8, 4, 2.0, 0.3, most), (0.8, 2.0, 2, 0.5, 0.2, most // 2)):
         noise = size / math.sqrt(d)  # short enough that nothing is clipped
         method, problem = ParallelSGD(context.subject(clip, noise), step=unchanging(step)), np.full(d, curvature)
         x = context.run64(method, quadratic(problem, covariance=0.0), workers=workers, steps=60, x0=np.zeros(d)).last
