@@ -101,41 +101,42 @@ def _(context):
 @claim(
     "federated.factor",
     of=bounds.fedavg_factor,
-    subject=lambda beta, H: FedAvg(step=Constant(0.1), local_steps=H, server=OuterStep(beta), **OWN),
+    subject=lambda beta, H, eta: FedAvg(step=Constant(eta), local_steps=H, server=OuterStep(beta), **OWN),
     mutants={
-        "one local step fewer": lambda beta, H: FedAvg(
-            step=Constant(0.1), local_steps=H - 1, server=OuterStep(beta), **OWN
+        "one local step fewer": lambda beta, H, eta: FedAvg(
+            step=Constant(eta), local_steps=H - 1, server=OuterStep(beta), **OWN
         ),
-        "no server step": lambda beta, H: FedAvg(step=Constant(0.1), local_steps=H, **OWN),
+        "no server step": lambda beta, H, eta: FedAvg(step=Constant(eta), local_steps=H, **OWN),
     },
 )
 def _(context):
     problem, curvatures, own = clients()
-    for beta, H in ((0.5, 4), (1.5, 2)):
-        best = bounds.local_sgd_fixed_point(curvatures, own, step=0.1, local_steps=H)[0]
-        factor = bounds.fedavg_factor(curvatures, step=0.1, local_steps=H, server_step=beta)
-        found = shrinking(context, context.subject(beta, H), 30 * H, float(best))
-        yield identity(f"factor of a round, beta={beta:g}, H={H}", found, factor, 1e-6)
+    for beta, H, eta in ((0.5, 4, 0.1), (1.5, 2, 0.05)):
+        best = bounds.local_sgd_fixed_point(curvatures, own, step=eta, local_steps=H)[0]
+        factor = bounds.fedavg_factor(curvatures, step=eta, local_steps=H, server_step=beta)
+        found = shrinking(context, context.subject(beta, H, eta), 30 * H, float(best))
+        yield identity(f"factor of a round, beta={beta:g}, H={H}, eta={eta:g}", found, factor, 1e-6)
 
 
 @claim(
     "federated.scaffold",
     of=bounds.scaffold_factor,
-    subject=lambda H: SCAFFOLD(step=Constant(0.05), local_steps=H, **OWN),
+    subject=lambda H, eta: SCAFFOLD(step=Constant(eta), local_steps=H, **OWN),
     mutants={
-        "FedAvg": lambda H: FedAvg(step=Constant(0.05), local_steps=H, **OWN),
-        "steps of half the size": lambda H: SCAFFOLD(step=Constant(0.025), local_steps=H, **OWN),
+        "FedAvg": lambda H, eta: FedAvg(step=Constant(eta), local_steps=H, **OWN),
+        "steps of half the size": lambda H, eta: SCAFFOLD(step=Constant(eta / 2.0), local_steps=H, **OWN),
     },
     see=("federated.fixed-point",),
 )
 def _(context):
     problem, curvatures, own = clients()
     best = float(np.sum(curvatures * own) / np.sum(curvatures))
-    for H in (2, 6):
-        factor = bounds.scaffold_factor(curvatures, step=0.05, local_steps=H)
-        yield identity(f"factor of a round, H={H}", shrinking(context, context.subject(H), 50 * H, best), factor, 1e-4)
-        end = context.run64(context.subject(H), problem, workers=WORKERS, steps=400 * H).last[0]
-        yield identity(f"x after 400 rounds, H={H}", float(end), best, 1e-9)
+    for H, eta in ((2, 0.1), (6, 0.05)):
+        factor, label = bounds.scaffold_factor(curvatures, step=eta, local_steps=H), f"H={H}, eta={eta:g}"
+        found = shrinking(context, context.subject(H, eta), 50 * H, best)
+        yield identity(f"factor of a round, {label}", found, factor, 1e-4)
+        end = context.run64(context.subject(H, eta), problem, workers=WORKERS, steps=400 * H).last[0]
+        yield identity(f"x after 400 rounds, {label}", float(end), best, 1e-9)
 
 
 @claim(
@@ -148,42 +149,43 @@ def _(context):
     },
 )
 def _(context):
-    rounds, problem = context.samples(20_000, 1000), ridge((np.ones((WORKERS, 1)), TARGETS), l2=0.0)
-    for m in (1, 2, 3):  # with steps of 1 a round forgets x: it is the mean of those drawn
-        x = np.ravel(context.iterates(context.subject(m), problem, m, workers=WORKERS, steps=rounds))[1:]
-        law = bounds.sampled_clients_variance(WORKERS, m, float(TARGETS.var()))
-        yield equality(f"squared error of the mean, m={m}", (x - TARGETS.mean()) ** 2, law)
+    rounds = context.samples(20_000, 1000)
+    for m, targets in ((1, TARGETS), (2, TARGETS), (3, np.append(2.0 * TARGETS, 1.0))):
+        N, problem = len(targets), ridge((np.ones((len(targets), 1)), targets), l2=0.0)
+        # with steps of 1 a round forgets x: it is the mean of those drawn
+        x = np.ravel(context.iterates(context.subject(m), problem, m, workers=N, steps=rounds))[1:]
+        law = bounds.sampled_clients_variance(N, m, float(targets.var()))
+        yield equality(f"squared error of the mean, m={m} of {N}", (x - targets.mean()) ** 2, law)
 
 
 @claim(
     "federated.rounds",
     of=bounds.sampled_fedavg_gap,
-    subject=lambda m, beta: FedAvg(step=Constant(0.2), local_steps=3, clients=m, server=OuterStep(beta), **OWN),
+    subject=lambda m, beta, eta, H: FedAvg(step=Constant(eta), local_steps=H, clients=m, server=OuterStep(beta), **OWN),
     mutants={
-        "one client more": lambda m, beta: FedAvg(
-            step=Constant(0.2), local_steps=3, clients=m + 1, server=OuterStep(beta), **OWN
+        "one client more": lambda m, beta, eta, H: FedAvg(
+            step=Constant(eta), local_steps=H, clients=m + 1, server=OuterStep(beta), **OWN
         ),
-        "one local step": lambda m, beta: FedAvg(step=Constant(0.2), clients=m, server=OuterStep(beta), **OWN),
-        "no server step": lambda m, beta: FedAvg(step=Constant(0.2), local_steps=3, clients=m, **OWN),
+        "one local step": lambda m, beta, eta, H: FedAvg(step=Constant(eta), clients=m, server=OuterStep(beta), **OWN),
+        "no server step": lambda m, beta, eta, H: FedAvg(step=Constant(eta), local_steps=H, clients=m, **OWN),
     },
     see=("federated.sampled", "federated.factor"),
 )
 def _(context):
     problem, curvatures, own = clients()
     best = float(np.sum(curvatures * own) / np.sum(curvatures))
-    for m, beta, rounds in ((1, 0.5, 2), (3, 1.0, 1)):
+    for m, beta, eta, H, rounds in ((2, 0.5, 0.2, 3, 2), (3, 1.5, 0.1, 2, 3)):
         replicas = context.samples(10_000, 6000) // m  # the mean of more clients varies less
-        known: dict[str, Any] = dict(workers=WORKERS, steps=3 * rounds, replicas=replicas)
-        x = context.run64(context.subject(m, beta), problem, m, **known).last[:, 0]
+        known: dict[str, Any] = dict(workers=WORKERS, steps=H * rounds, replicas=replicas)
+        x = context.run64(context.subject(m, beta, eta, H), problem, m, **known).last[:, 0]
         law = bounds.sampled_fedavg_gap(
-            curvatures, own, step=0.2, local_steps=3, rounds=rounds, clients=m, server_step=beta
+            curvatures, own, step=eta, local_steps=H, rounds=rounds, clients=m, server_step=beta
         )
-        yield equality(
-            f"f - f* after {rounds} rounds, m={m}, beta={beta:g}", curvatures.mean() * (x - best) ** 2 / 2, law
-        )
+        label = f"m={m}, beta={beta:g}, eta={eta:g}, H={H}"
+        yield equality(f"f - f* after {rounds} rounds, {label}", curvatures.mean() * (x - best) ** 2 / 2, law)
 
 
-def with_memory(m: int, kept: int, feedback: Any = ErrorFeedback(), step: float = 0.5):  # noqa: B008
+def with_memory(m: int, kept: int, step: float, feedback: Any = ErrorFeedback()):  # noqa: B008
     """FedAvg of some clients with rand-k of 16 coordinates and memories."""
     return FedAvg(RandK(kept), step=Constant(step), clients=m, feedback=feedback, batch=16, sampling="shuffle", **OWN)
 
@@ -193,10 +195,10 @@ def with_memory(m: int, kept: int, feedback: Any = ErrorFeedback(), step: float 
     of=bounds.stale_memory_mean,
     subject=with_memory,
     mutants={
-        "no memory": lambda m, kept: with_memory(m, kept, NoFeedback()),
-        "all take part": lambda m, kept: with_memory(WORKERS, kept),
-        "half the step": lambda m, kept: with_memory(m, kept, step=0.25),
-        "half the coordinates": lambda m, kept: with_memory(m, kept // 2),
+        "no memory": lambda m, kept, step: with_memory(m, kept, step, NoFeedback()),
+        "all take part": lambda m, kept, step: with_memory(WORKERS, kept, step),
+        "half the step": lambda m, kept, step: with_memory(m, kept, step / 2.0),
+        "half the coordinates": lambda m, kept, step: with_memory(m, kept // 2, step),
     },
     see=("federated.sampled",),
 )
@@ -204,12 +206,12 @@ def _(context):
     d, replicas, centres = 16, context.samples(4000, 800), 2.0 + 0.1 * TARGETS
     rows = np.tile(np.sqrt(d) * np.eye(d), (WORKERS, 1))  # a client's mean square is |x - b_k|^2/2
     problem = ridge((rows, np.sqrt(d) * np.repeat(centres, d)), l2=0.0)
-    for m, kept, rounds in ((1, 4, 4), (2, 8, 3)):
+    for m, kept, rounds, step in ((1, 4, 4, 0.5), (2, 8, 3, 0.4)):
         known: dict[str, Any] = dict(workers=WORKERS, steps=rounds, replicas=replicas)
-        x = context.run64(context.subject(m, kept), problem, m, **known).last
-        law = bounds.stale_memory_mean(rounds, step=0.5, kept=kept / d, present=m / WORKERS)
+        x = context.run64(context.subject(m, kept, step), problem, m, **known).last
+        law = bounds.stale_memory_mean(rounds, step=step, kept=kept / d, present=m / WORKERS)
         left = 1.0 - x.mean(axis=1) / centres.mean()
-        yield equality(f"share of E x - x* left after {rounds} rounds, m={m}, k={kept}", left, law)
+        yield equality(f"share of E x - x* left after {rounds} rounds, m={m}, k={kept}, eta={step:g}", left, law)
 
 
 def tuned(steps: int, b):
@@ -235,12 +237,15 @@ def tuned(steps: int, b):
     },
 )
 def _(context):
-    d, N = context.samples(40_000, 10_000), 5
-    for steps, V in ((4, 1.0), (8, 2.0)):
+    d = context.samples(40_000, 10_000)
+    for steps, V, N in ((4, 0.5, 3), (8, 2.0, 5)):
         share = 1.0 - 0.9**steps
         noise = V * (1.0 - share) / (share * (1.0 - 1.0 / N))  # for which so many steps are best
-        true = np.linspace(-1.0, 1.0, N)[:, None] * np.sqrt(2.0 * V) * np.ones(d)
-        y = context.subject(steps, true + np.sqrt(noise) * context.normal((N, d), steps))
-        weight = bounds.personal_weight(N, V, noise)
+        places = np.linspace(-1.0, 1.0, N)
+        true = places[:, None] * np.sqrt(V / np.mean(places**2)) * np.ones(d)
+        own = true + np.sqrt(noise) * context.normal((N, d), steps)
+        y, apart, weight = context.subject(steps, own), own - own.mean(axis=0), bounds.personal_weight(N, V, noise)
+        fitted = np.mean((true - own.mean(axis=0)) * apart, axis=0) / np.mean(apart**2)
+        yield equality(f"regression of b_i - y on the client's own, N={N}, V={V:g}", fitted, weight)
         loss = (1.0 - weight) ** 2 * V + weight**2 * noise * (1.0 - 1.0 / N) + noise / N
         yield equality(f"mean of |y_i - b_i|^2, {steps} local steps", np.mean((y - true) ** 2, axis=0), loss)

@@ -20,10 +20,10 @@ from ..laws import loglog_rate
 SIGMA2 = 4.0  # variance of a gradient
 
 
-def train(context, diagonal, batch, step, *path, gap=0.0, noisy=None, **options):
+def train(context, diagonal, batch, step, *path, gap=0.0, noisy=None, variance=SIGMA2, **options):
     """The package's run on (1/2) sum h_j x_j^2: ``gap`` is that of the first coordinate, ``noisy`` those with noise."""
     h, noisy = np.asarray(diagonal, float), np.ones(len(diagonal)) if noisy is None else np.asarray(noisy, float)
-    method, problem = ParallelSGD(Identity(), Constant(step), batch=batch), quadratic(h, SIGMA2 * noisy / noisy.sum())
+    method, problem = ParallelSGD(Identity(), Constant(step), batch=batch), quadratic(h, variance * noisy / noisy.sum())
     return context.run64(method, problem, *path, x0=np.eye(h.size)[0] * math.sqrt(2.0 * gap / h[0]), **options)
 
 
@@ -59,13 +59,18 @@ def _(context):
     },
 )
 def _(context):
-    for rho, q, first in ((1.2, 0.64, 3), (1.02, 0.81, 1), (1.5, 0.25, 2)):
-        known: dict[str, Any] = dict(mu=1.0, lipschitz=1.0, step=1.0 - math.sqrt(q), variance=3.0, gap=5.0)
+    for rho, first, mu, L, step, variance, workers, gap in (
+        (1.2, 3, 1.0, 1.0, 0.2, 3.0, 1, 5.0),
+        (1.02, 1, 0.5, 2.0, 0.3, 2.0, 4, 3.0),
+        (1.5, 2, 2.0, 3.0, 0.25, 0.5, 2, 7.0),
+    ):
+        known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=step, variance=variance, workers=workers, gap=gap)
+        q = 1.0 - step * mu * (2.0 - L * step)
         for rounds in (1, 7, 40):
             found = context.subject(rounds, rho=rho, first=first, **known)
             summed = bounds.cr_psgd([first * rho**s for s in range(rounds)], **known)
             yield identity(f"{rounds} rounds, rho={rho:g}, q={q:g}", found, summed, 1e-10)
-            budget, left = first * (rho**rounds - 1.0) / (rho - 1.0), q**rounds * known["gap"]
+            budget, left = first * (rho**rounds - 1.0) / (rho - 1.0), q**rounds * gap
             spent = bounds.cr_psgd_rate(budget, rho=rho, first=first, **known, batches="real")
             yield identity("by T, less (q rho)^t", left + (spent - left) * (1.0 - (q * rho) ** rounds), found, 1e-10)
 
@@ -234,6 +239,9 @@ def _(context):
 def _(context):
     from scipy.optimize import minimize_scalar
 
+    for mu, L, step in ((1.0, 4.0, 0.1), (2.0, 5.0, 0.3)):
+        q, chosen = 1.0 - step * mu * (2.0 - L * step), bounds.optimal_rho(mu, L, step)
+        yield identity(f"rho = q^(-1/2), mu={mu:g}, L={L:g}, gamma={step:g}", chosen, q**-0.5)
     for mu, L in ((1.0, 4.0), (1.0, 100.0), (0.9, 1.0)):
         q, limit, chosen = float(bounds.pl_contraction(mu, L)), bounds.growth_limit(mu, L), context.subject(mu, L)
 

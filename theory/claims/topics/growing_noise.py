@@ -63,10 +63,15 @@ def _omega(change):
     },
 )
 def _(context):
-    L, M, mu, length = 2.0, 8.0, 0.5, 1.25
-    step = mu / (L * length**2)
-    a = step * L * mu
-    for decay, gap in ((1.0 - a / 2.0, step * M / mu), (0.5, 0.1), (0.99, 1.0), (0.5, 50.0)):
+    M, mu, length = 8.0, 0.5, 1.25
+    a = (mu / length) ** 2  # step L mu
+    for decay, gap, L in (
+        (1.0 - a / 2.0, M / (2.0 * length**2), 2.0),
+        (0.5, 0.1, 3.0),
+        (0.99, 1.0, 2.0),
+        (0.5, 50.0, 3.0),
+    ):
+        step = mu / (L * length**2)
         known: dict[str, Any] = dict(step=step, curvature=L, lipschitz=L, noise=M, decay=decay, gap=gap)
         known |= dict(alignment=mu, length=length)
         label = f"zeta={decay:.4g}, D_0={gap:.4g}, alpha L M/(c mu)={step * M / mu:.4g}"
@@ -86,20 +91,27 @@ def _(context):
     },
 )
 def _(context):
-    c, d, replicas = 1.0, 20, context.samples(400, 200)
-    for s, step, accuracy in ((1.0, 0.8, 0.99 * 4.0 * 0.6**6), (0.5, 0.4, 0.99 * 4.0 * 0.9**16)):
-        known: dict[str, Any] = dict(step=step, curvature=c, lipschitz=c, noise=SIGMA2, gap=4.0)
-        tau = 1.0 / (1.0 - s * step * c / 2.0)
+    d, replicas = 20, context.samples(400, 200)
+    for s, step, c, short, M, gap, t in (  # omega is the start or noise; the mean gradient is ``short`` times that of f
+        (1.0, 0.8, 1.0, 1.0, 4.0, 4.0, 6),
+        (0.5, 0.4, 1.5, 0.8, 2.0, 3.0, 12),
+        (0.5, 0.25, 2.0, 0.7, 16.0, 1.0, 16),
+    ):
+        known: dict[str, Any] = dict(step=step, curvature=c, lipschitz=c, noise=M, gap=gap)
+        known |= dict(alignment=short, length=short)
+        tau = 1.0 / (1.0 - s * step * c * short / 2.0)
+        accuracy = 0.99 * max(gap, step * M / short) * tau**-t
         t = next(t for t in itertools.count() if bounds.shrinking_noise(t, **known, decay=1.0 / tau) <= accuracy)
-        run = train(context, [c] * d, context.subject(tau), step, f"{s:g}", steps=t, gap=4.0, replicas=replicas)
-        yield upper(f"E f - f*, t={t}, tau={tau:.4g}", run.funs, accuracy)
+        own: dict[str, Any] = dict(steps=t, gap=short * gap, replicas=replicas, variance=M)
+        run = train(context, [short * c] * d, context.subject(tau), step, f"{c:g}", **own)
+        yield upper(f"E f - f*, t={t}, tau={tau:.4g}", run.funs / short, accuracy)
         spent, label = float(run.history["samples"][-1]), f"gradients until eps={accuracy:.3g}, s={s:g}"
         sharp, paper = (bounds.growing_batch_gradients(accuracy, tau=tau, **known, form=f) for f in ("sharp", "paper"))
         yield upper(label, spent, sharp)
         yield upper(f"{label}, the paper's", spent, paper)
         whole = sharp - (t - 1.0) + 1.0 / (tau - 1.0)  # a sum of powers, below tau omega/(eps (tau - 1))
         yield identity("the paper's, from ceil(z) <= 2 z", 2.0 * whole, paper)
-        limit = bounds.growing_batch_limit(step, curvature=c, lipschitz=c)
+        limit = bounds.growing_batch_limit(step, curvature=c, lipschitz=c, alignment=short, length=short)
         yield identity("tau, at s = 1 its limit", 1.0 - s * (1.0 - 1.0 / limit), 1.0 / tau)
 
 
@@ -122,22 +134,25 @@ def inexact_descent(diagonal, start, step, errors):
     mutants={"a step 10 % too long": lambda L: 1.1 / L, "a step 10 % too short": lambda L: 0.9 / L},
 )
 def _(context):
-    L, decay, steps, d = 4.0, 0.7, 12, 3
-    known: dict[str, Any] = dict(lipschitz=L, error=2.0)
-    for name, directions in (("random", context.normal((steps, d))), ("always the same", np.ones((steps, d)))):
+    decay, steps, d = 0.7, 12, 3
+    for name, directions, L, error in (
+        ("random", context.normal((steps, d)), 4.0, 2.0),
+        ("always the same", np.ones((steps, d)), 3.0, 1.5),
+    ):
+        known: dict[str, Any] = dict(lipschitz=L, error=error)
         unit = directions / np.linalg.norm(directions, axis=1)[:, None]
-        errors = unit * np.sqrt(2.0 * decay ** np.arange(steps))[:, None]
+        errors = unit * np.sqrt(error * decay ** np.arange(steps))[:, None]
         for diagonal in (np.full(d, L), np.array([1.0, 2.0, L])):
             found = inexact_descent(diagonal, np.full(d, 0.5), context.subject(L), errors)
             known["gap"], mu = 0.125 * diagonal.sum(), diagonal[0]
-            for t in (1, steps):
-                value = bounds.inexact_gradients(t, mu=mu, decay=decay, **known)
-                yield (identity if mu == L else upper)(f"f(x_t), t={t}, mu={mu:g}, errors {name}", found[t - 1], value)
-    for g in (0.7, 0.75):  # the recursion D -> q D + E_0 g^t/(2 L), summed; q = 0.75
-        left = 3.0
+            for t in (2, steps):
+                value, label = bounds.inexact_gradients(t, mu=mu, decay=decay, **known), f"t={t}, mu={mu:g}, L={L:g}"
+                yield (identity if mu == L else upper)(f"f(x_t), {label}, errors {name}", found[t - 1], value)
+    for g, mu, L, error in ((0.7, 1.0, 4.0, 2.0), (0.75, 1.25, 5.0, 3.0)):
+        left = 3.0  # the recursion D -> q D + E_0 g^t/(2 L), summed; q = 1 - mu/L = 0.75
         for t in range(steps):
-            left = 0.75 * left + 2.0 * g**t / (2.0 * L)
-        closed = bounds.inexact_gradients(steps, mu=1.0, decay=g, **known | {"gap": 3.0})
+            left = 0.75 * left + error * g**t / (2.0 * L)
+        closed = bounds.inexact_gradients(steps, mu=mu, lipschitz=L, error=error, decay=g, gap=3.0)
         yield identity(f"the recursion, q=0.75, g={g:g}", left, closed)
 
 
@@ -148,12 +163,11 @@ def _(context):
     mutants={"rows drawn with replacement": lambda rows, size: itertools.product(rows, repeat=size)},
 )
 def _(context):
-    n, rng = 5, np.random.default_rng(context.stream())
-    problem = logistic((rng.standard_normal((n, 3)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])), l2=0.1)
-    x = rng.standard_normal(3)
-    gradients = np.array([sample_gradient(problem, i, x) for i in range(n)])
-    centred = gradients - gradients.mean(axis=0)
-    for size in (2, 3, 5):
+    rng = np.random.default_rng(context.stream())
+    for n, size in ((5, 2), (5, 3), (5, 5), (7, 3)):
+        problem, x = logistic((rng.standard_normal((n, 3)), (-1.0) ** np.arange(n)), l2=0.1), rng.standard_normal(3)
+        gradients = np.array([sample_gradient(problem, i, x) for i in range(n)])
+        centred = gradients - gradients.mean(axis=0)
         errors = [np.sum(centred[list(batch)].mean(axis=0) ** 2) for batch in context.subject(range(n), size)]
         value = bounds.batch_error(size, float(np.sum(centred**2)) / (n - 1), n)
         yield identity(f"E||e||^2, n={n}, B={size}, all batches", float(np.mean(errors)), value, 1e-12)

@@ -58,7 +58,7 @@ def _(context):
             yield identity(f"{name}: largest difference from H=1, relative, H={H}", away, 0.0)
 
 
-def _worst(steps, shift, *, mu, lipschitz, local_steps, second_moment, variance, workers, distance):
+def _worst(steps, *, shift, mu, lipschitz, local_steps, second_moment, variance, workers, distance):
     """The largest weighted mean of e_t that `local_sgd_step` and dev_t <= 4 eta_t^2 G^2 H^2 allow.
 
     It is a linear program in the e_t >= 0; since w_t (1 - mu eta_t)/eta_t <= w_{t-1}/eta_{t-1}, all that a step allows
@@ -96,10 +96,18 @@ def _(context):
         yield upper(f"E f - f*, T={steps}, H={H}, N={N}", found, bound, trivial=0.5 * (mu + L))
         x2 = _train(context, method, "G", N, workers=N, steps=4 * H, replicas=replicas, record_every=H).last ** 2
         yield assumption("E||g||^2 after four rounds", x2 @ [mu**2, L**2] + SIGMA2, second)
-    for T, first, sigma2, G2 in ((200, 1.0, 0.0, 0.0), (200, 0.0, 3.0, 3.0), (20, 0.0, 0.0, 1.0), (50, 5.0, 3.0, 4.0)):
-        known = dict(mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=2, distance=first)
-        worst, label = _worst(T, shift, **known), f"T={T}, ||x_0||^2={first:g}, sigma^2={sigma2:g}, G^2={G2:g}"
-        yield upper(f"the most that the lemmas allow, {label}", worst, bounds.local_sgd(T, shift=shift, **known))
+    for T, first, sigma2, G2, mu, L, H, N in (
+        (200, 3.0, 0.0, 0.0, 0.5, 3.0, 4, 2),
+        (200, 0.0, 3.0, 3.0, 1.0, 2.0, 5, 2),
+        (200, 0.0, 2.0, 2.0, 2.0, 5.0, 3, 4),
+        (20, 0.0, 0.0, 1.0, 2.0, 3.0, 5, 4),
+        (20, 0.0, 0.0, 2.0, 0.5, 4.0, 3, 2),
+        (50, 5.0, 3.0, 4.0, 1.0, 2.0, 5, 2),
+    ):
+        known = dict(mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=N, distance=first)
+        known["shift"] = bounds.local_sgd_shift(mu, L, H)
+        label = f"T={T}, ||x_0||^2={first:g}, sigma^2={sigma2:g}, G^2={G2:g}, mu={mu:g}, L={L:g}, H={H}, N={N}"
+        yield upper(f"the most that the lemmas allow, {label}", _worst(T, **known), bounds.local_sgd(T, **known))
     yield f"a = {float(shift):g}, G^2 = {second:g}: the start's"
 
 
@@ -130,22 +138,24 @@ def lopsided_minimum():
     mutants={"steps of the other sign": -1.0, "steps twenty times as long": 20.0},
 )
 def _(context):
-    mu, L, best, sigma2 = 1.0, 16.0, lopsided_minimum(), 4.0
-    for eta, variance in ((0.002, 0.0), (0.25 / L, 0.0), (0.25 / L, sigma2)):
+    best = lopsided_minimum()
+    for share, variance, mu, N in ((0.03, 0.0, 0.5, 2), (0.25, 0.0, 2.0, 2), (0.25, 4.0, 1.0, 2), (0.2, 3.0, 0.5, 4)):
         worst: Any = None
+        L, eta = 16.0 * mu, share / (16.0 * mu)  # mu times the function above
         for mean in best + np.concatenate([[0.0], np.geomspace(1e-3, 3.0, 20), -np.geomspace(1e-3, 3.0, 20)]):
             for apart in (0.0, 0.1, 0.5, 2.0):
                 x = mean + apart * np.array([-1.0, 1.0])
-                moved = mean - context.subject * eta * np.mean(lopsided(x)) - best
-                after = moved**2 + eta**2 * variance / 2.0
-                gap = max(0.0, lopsided_value(mean) - lopsided_value(best))
-                known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=eta, variance=variance, workers=2)
+                moved = mean - context.subject * eta * mu * np.mean(lopsided(x)) - best
+                after = moved**2 + eta**2 * variance / N
+                gap = mu * max(0.0, lopsided_value(mean) - lopsided_value(best))
+                known: dict[str, Any] = dict(mu=mu, lipschitz=L, step=eta, variance=variance, workers=N)
                 bound = bounds.local_sgd_step((mean - best) ** 2, gap, apart**2, **known)
                 if bound > 0.0 and (worst is None or after * worst[1] > worst[0] * bound):
                     worst = after, bound, f"xbar - x*={mean - best:.3g}, {apart:g} apart"
-        yield upper(f"at its worst, eta={eta:g}, sigma^2={variance:g}: {worst[2]}", worst[0], worst[1])
-    alone = bounds.local_sgd_step(0.0, 0.0, 4.0, mu=mu, lipschitz=L, step=0.25 / L)
-    moved = -0.25 / L * np.mean(lopsided(best + np.array([-2.0, 2.0])))
+        label = f"at its worst, mu={mu:g}, eta={eta:g}, sigma^2={variance:g}, N={N}: {worst[2]}"
+        yield upper(label, worst[0], worst[1])
+    alone = bounds.local_sgd_step(0.0, 0.0, 4.0, mu=1.0, lipschitz=16.0, step=0.25 / 16.0)
+    moved = -0.25 / 16.0 * np.mean(lopsided(best + np.array([-2.0, 2.0])))
     yield upper("xbar = x*, workers 2 apart", (context.subject * moved) ** 2, alone)
 
 
@@ -160,14 +170,15 @@ def _(context):
 )
 def _(context):
     context.used.add("run")
-    H, N, sigma2, eta, replicas = 5, 4, 2.0, 0.2, context.samples(4000, 2000)
-    exchange, scale = context.subject
-    known: dict[str, Any] = dict(steps=4 * H, local_steps=H, step=Constant(eta), workers=N, seed=context.stream())
-    noise: dict[str, Any] = dict(deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5, exchange=exchange)
-    _, spread, squares = local_steps_path(lambda x: x, **known, **noise)
-    for since in (H - 1, 1):
-        exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=1.0, variance=sigma2, workers=N)
-        yield equality(f"E|xbar - x^k|^2, {since} steps after an exchange, H={H}, N={N}", spread[3 * H + since], exact)
+    replicas, (exchange, scale) = context.samples(4000, 2000), context.subject
+    for H, N, sigma2, eta, h in ((4, 2, 0.5, 0.3, 1.5), (5, 4, 2.0, 0.2, 0.6)):
+        known: dict[str, Any] = dict(steps=4 * H, local_steps=H, step=Constant(eta), workers=N, seed=context.stream(N))
+        known |= dict(deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5, exchange=exchange)
+        _, spread, squares = local_steps_path(lambda x, h=h: h * x, **known)
+        label = f"steps after an exchange, H={H}, N={N}, eta={eta:g}, h={h:g}"
+        for since in (H - 1, 1):
+            exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=h, variance=sigma2, workers=N)
+            yield equality(f"E|xbar - x^k|^2, {since} {label}", spread[3 * H + since], exact)
     for form in ("sharp", "paper"):
         bound = bounds.local_sgd_deviation(eta, local_steps=H, second_moment=float(squares.max()), form=form)
         yield upper(f"the same, {H - 1} steps after, {form}", spread[3 * H + H - 1], bound)
@@ -223,12 +234,15 @@ def _(context):
         bound = bounds.local_sgd_nonconvex(**known, **given, variance=sigma2)
         yield upper(f"mean of E f'^2, f'={name}, H={H}, eta={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound)
         yield assumption("E||g||^2, at its largest", float(squares.max()), 2.1)
-    eta, H, G2 = 0.25, 3, 2.0
-    for form in ("sharp", "paper"):
+    for T, N, eta, H, L, sigma2, G2, form in (
+        (40, 4, 0.25, 3, 2.0, 1.5, 2.0, "sharp"),
+        (40, 4, 0.25, 3, 2.0, 1.5, 2.0, "paper"),
+        (20, 2, 0.2, 4, 3.0, 2.5, 5.0, "sharp"),
+    ):
         apart = float(bounds.local_sgd_deviation(eta, local_steps=H, second_moment=G2, form=form))
         # a step that loses all that the descent lemma allows: 2 (f - f_+)/eta + L eta sigma^2/N + L^2 apart
-        allowed = [2.0 * (0.5 * t + 1.0) / eta + 2.0 * eta * 1.5 / N + 4.0 * apart for t in range(T)]
+        allowed = [2.0 * (0.5 * t + 1.0) / eta + L * eta * sigma2 / N + L**2 * apart for t in range(T)]
         gap = sum(0.5 * t + 1.0 for t in range(T))
-        given = dict(steps=T, step=eta, lipschitz=2.0, local_steps=H, second_moment=G2, workers=N)
-        bound = bounds.local_sgd_nonconvex(**given, variance=1.5, gap=gap, form=form)
-        yield identity(f"both lemmas as equalities, H={H}, {form}", float(np.mean(allowed)), bound)
+        given = dict(steps=T, step=eta, lipschitz=L, local_steps=H, second_moment=G2, workers=N)
+        bound = bounds.local_sgd_nonconvex(**given, variance=sigma2, gap=gap, form=form)
+        yield identity(f"both lemmas as equalities, H={H}, L={L:g}, N={N}, {form}", float(np.mean(allowed)), bound)

@@ -166,4 +166,7 @@ def _(context):
         n = problem.n if shared else None
         ratio = r * bound / bounds.mechanism_batch_bound(bound, r, n)
         yield identity(f"rounds, n={n}", float(ratio), bounds.mechanism_rounds(bound, r, n), 1e-10)
+    for bound, r, n in ((3.0, 1.5, 8), (12.0, 4.0, 30)):
+        ratio, label = r * bound / bounds.mechanism_batch_bound(bound, r, n), f"rounds, B_D={bound:g}, r={r:g}, n={n}"
+        yield identity(label, float(ratio), bounds.mechanism_rounds(bound, r, n), 1e-10)
     yield f"noise that triples M^2; B={batch} without it, 12 with it"

@@ -32,14 +32,15 @@ from .feedback import constant_gradient, memories_after
     },
 )
 def _(context):
-    d, delta = 10, 0.02
-    for alpha, steps in ((500.0, 1000), (500.0, 200), (5.0, 200)):
+    for d, delta, alpha, steps in ((10, 0.02, 500.0, 1000), (20, 0.03, 400.0, 600), (10, 0.02, 5.0, 200)):
         shift = bounds.mem_sgd_shift(d, delta * d, alpha)
         compressor, a = context.subject(delta, shift)
         found = memories_after(context, compressor, InverseTime(8.0, 1.0, a), constant_gradient(d), 1, steps)[0]
         where = f"k/d={delta}, alpha={alpha:g}, t={steps}"
         bound = bounds.mem_sgd_memory(d, delta * d, 8.0 / (a + steps), float(d), alpha=alpha)
         yield upper(f"||m_t||^2, constant gradient, {where}", found, bound)
+        given = bounds.mem_sgd_memory(d, delta * d, 8.0 / (a + steps), float(d), shift=shift)
+        yield upper(f"the same, by the shift, {where}", found, given)
         worst = bounds.memory_error_schedule(delta, 8.0 / (a + np.arange(steps)), float(d))[-1]
         yield identity(f"the same, exactly, {where}", found, worst, 1e-8)
         yield identity(f"alpha from the shift, {where}", bounds.mem_sgd_alpha(d, delta * d, shift), alpha, 1e-9)
@@ -64,8 +65,8 @@ def a_step(L, step, x, m, variance):
     },
 )
 def _(context):
-    rng, step = np.random.default_rng(context.stream()), 0.2
-    for mu, L in ((1.0, 1.0), (1.0, 4.0), (0.01, 1.0)):
+    rng = np.random.default_rng(context.stream())
+    for mu, L, step in ((1.0, 1.0, 0.2), (1.0, 4.0, 0.1), (0.01, 1.0, 0.3)):
         for m, variance in ((1.0, 0.0), (0.1, 2.0)):
             x = (2 * L - mu) / (3 * L - mu) * m
             distance, gap, second, found = context.subject(L, step, x, m, variance)

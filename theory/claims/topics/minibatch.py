@@ -86,14 +86,19 @@ _step(
     },
 )
 def _(context):
-    d, eta, omega = 4, 0.1, bounds.rand_k_variance(4, 2)
-    for name, rows in (("orthogonal", 3.0 * np.eye(d)), ("Gaussian", context.normal((6, d)))):
+    d, eta = 4, 0.1
+    for name, rows, k in (
+        ("orthogonal", 3.0 * np.eye(d), 1),
+        ("orthogonal, shorter", 2.5 * np.eye(d), 3),
+        ("Gaussian", context.normal((6, d)), 2),
+    ):
+        omega = bounds.rand_k_variance(4, k)
         problem, x = ridge((rows, np.zeros(len(rows))), 0.0), np.array([0.3, -0.4, 0.5, 0.2])
         for B, N in ((2, 4), (8, 2)):
-            compressor, batch, workers = context.subject(2, B, N)
+            compressor, batch, workers = context.subject(k, B, N)
             method, replicas = ParallelSGD(compressor, Constant(eta), batch=batch), context.samples(20_000, 5_000)
             last = context.run64(method, problem, name, B, workers=workers, steps=1, replicas=replicas, x0=x).last
             constants = lipschitz(problem), max_lipschitz(problem)
             bound = 2.0 * bounds.expected_smoothness(*constants, batch=B, workers=N, omega=omega) * f(problem, x)
-            check = equality if name == "orthogonal" else upper
+            check = upper if name == "Gaussian" else equality
             yield check(f"E||g||^2, {name} rows, B={B}, N={N}", np.sum((x - last) ** 2, axis=1) / eta**2, bound)

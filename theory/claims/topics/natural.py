@@ -30,9 +30,10 @@ MUTANTS = {
     | {"powers of four": lambda: NUQSGD(25, 0.25, math.inf), "powers of 4/3": lambda: NUQSGD(99, 0.75, math.inf)},
 )
 def _(context):
-    worst = np.ldexp(4.0 / 3.0, np.arange(64) % 9 - 4) * np.where(np.arange(64) % 2, 1.0, -1.0)
-    found = context.moments(context.subject(), worst, context.samples(8_000, 1_000), "worst")
-    yield equality("variance at 4/3 times powers of two, d=64", found.variance, bounds.natural_variance(64))
+    for d in (64, 40):
+        worst = np.ldexp(4.0 / 3.0, np.arange(d) % 9 - 4) * np.where(np.arange(d) % 2, 1.0, -1.0)
+        found = context.moments(context.subject(), worst, context.samples(8_000, 1_000), "worst", d)
+        yield equality(f"variance at 4/3 times powers of two, d={d}", found.variance, bounds.natural_variance(d))
     for vector in (gaussian(500), gaussian(500, 3)):
         v = vector.make(context)
         found = context.moments(context.subject(), v, context.samples(8_000, 1_000), vector.label)
@@ -65,10 +66,10 @@ def _(context):
     of=bounds.natural_dithering_variance,
     subject=NaturalDithering,
     mutants={
-        "one level more": lambda s: NaturalDithering(s + 1),
-        "one level less": lambda s: NaturalDithering(s - 1),
-        "the maximum norm": lambda s: NaturalDithering(s, math.inf),
-        "to the nearest level": lambda s: WrongRounding(s - 1, fault=NEAREST),
+        "one level more": lambda s, norm=2.0: NaturalDithering(s + 1, norm),
+        "one level less": lambda s, norm=2.0: NaturalDithering(s - 1, norm),
+        "the other norm": lambda s, norm=2.0: NaturalDithering(s, math.inf if norm == 2.0 else 2.0),
+        "to the nearest level": lambda s, norm=2.0: WrongRounding(s - 1, fault=NEAREST),
     },
 )
 def _(context):
@@ -76,6 +77,10 @@ def _(context):
     flat, v, stream = equal_magnitudes(d), context.normal(d), key(context.stream("same"))
     found = context.moments(context.subject(s), flat.make(context), context.samples(8_000, 2_000), "flat")
     yield equality(f"variance, {flat.label}, s=4", found.variance, bounds.natural_dithering_variance(d, s))
+    omega = bounds.natural_dithering_variance(d, s, math.inf)
+    spiked = np.r_[1.0, np.full(d - 1, 0.5 ** (s - 1) / (2.0 * (1.0 + omega)))]  # as for nuqsgd.inf.variance
+    found = context.moments(context.subject(s, math.inf), spiked, context.samples(8_000, 2_000), "spiked")
+    yield equality(f"variance, one beside equals, maximum norm, d={d}, s=4", found.variance, omega)
     if not callable(context.subject(s)):
         apart = np.abs(compress(context.subject(s), v, stream) - compress(NUQSGD(s - 1), v, stream)).max()
         yield identity("largest difference to NUQSGD(3) with the same random numbers", apart, 0.0)

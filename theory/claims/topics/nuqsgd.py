@@ -166,9 +166,13 @@ compressor_law(
 compressor_law(
     "nuqsgd.nonzeros",
     NUQSGD,
-    at=[(equal_magnitudes(1024), {"s": 3}), (gaussian(1024), {"s": 3}, "upper")],
+    at=[
+        (equal_magnitudes(1024), {"s": 3}),
+        (equal_magnitudes(900), {"s": 2, "ratio": 0.4}),
+        (gaussian(1024), {"s": 3}, "upper"),
+    ],
     quantity="nonzeros",
-    formula=lambda v, s: bounds.nuqsgd_nonzeros(v.size, s),
+    formula=lambda v, s, ratio=0.5: bounds.nuqsgd_nonzeros(v.size, s, ratio),
     samples=8_000,
     quick=1_000,
     of=bounds.nuqsgd_nonzeros,

@@ -103,6 +103,7 @@ compressor_law(
     OptimalSparsifier,
     at=[
         (equal_magnitudes(200), {"budget": 40.0}),
+        (equal_magnitudes(120), {"budget": 30.0}),
         (gaussian(200, 3), {"budget": 40.0}, "upper"),
         (gaussian(200, 3), {"variance": 0.5}),
     ],
@@ -188,14 +189,14 @@ def qsgd(s, v, seed, count=lambda levels: levels, messages=1):
 )
 def _(context):
     samples = context.samples(80, 30)
-    for s in (512, 64):
-        inputs = [context.normal(D, s, i) for i in range(samples)]
+    for s, d in ((512, D), (64, D // 2)):
+        inputs = [context.normal(d, s, i) for i in range(samples)]
         pairs = [context.subject(s, v, context.stream(s, i) % 2**63) for i, v in enumerate(inputs)]
-        errors, bits = np.transpose(pairs) / D  # E||v||^2 = d
+        errors, bits = np.transpose(pairs) / d  # E||v||^2 = d
         omega = mean_interval(errors, SURE)  # taken at the lower end of its interval
-        least = bounds.least_unbiased_bits(D, omega.low) / D
-        yield lower(f"bits a coordinate, Gaussian, d={D}, s={s}, omega={omega.estimate:.4g}", bits, least)
-        contracted = bounds.least_bits(D, 1.0 / (1.0 + omega.low)) / D
+        least = bounds.least_unbiased_bits(d, omega.low) / d
+        yield lower(f"bits a coordinate, Gaussian, d={d}, s={s}, omega={omega.estimate:.4g}", bits, least)
+        contracted = bounds.least_bits(d, 1.0 / (1.0 + omega.low)) / d
         yield identity("the same, of the contraction Q/(1 + omega)", contracted, least, 1e-9)
 
 

@@ -12,7 +12,7 @@ from ...problems import quadratic
 from .. import claim, identity, upper
 from ..worst_runs import worst_run
 
-CASES = ((1.0, 100.0, 20, 0.005), (1.0, 10.0, 4, 0.1), (1.0, 4.0, 1, 0.2))  # mu, L, H, eta
+CASES = ((1.0, 100.0, 20, 0.005), (2.0, 10.0, 4, 0.1), (0.5, 4.0, 1, 0.2))  # mu, L, H, eta
 
 
 def rounds(context, curvatures, H, eta, server, count):

@@ -31,8 +31,8 @@ from .sgd import MU, SIGMA2, distances, filled, fits
     },
 )
 def _(context):
-    L, step, noise, signs = 2.0, 0.3, 1.5, np.array([-1.0, 1.0])
-    for x in (0.7, 0.2):  # the noise is +- 1.5, so that the expectation is a mean of two numbers
+    noise, signs = 1.5, np.array([-1.0, 1.0])
+    for x, L, step in ((0.7, 2.0, 0.3), (0.2, 3.0, 0.2)):  # the noise is +- 1.5: the expectation is a mean of two
         g = L * x
         after = np.mean(0.5 * L * (x - step * (g + signs * noise)) ** 2)
         known = {"gradient_squared": g * g, "second_moment": context.subject(g * g, noise**2)}
@@ -47,10 +47,10 @@ def _(context):
     yield upper("x^2 + 3 sin^2 x: largest E f(x_+) - bound", max(over), 0.0)
 
 
-def composed(step, second, gap, steps):
-    """T steps of E f(x+) - f* <= (1 - 2 mu alpha) (f - f*) + L C^2 alpha^2/2 in exact arithmetic, mu = L = 1."""
+def composed(step, gap, steps, *, mu, lipschitz, second_moment):
+    """T steps of E f(x+) - f* <= (1 - 2 mu alpha) (f - f*) + L C^2 alpha^2/2 in exact arithmetic."""
     for t in range(steps):
-        gap = (1 - 2 * step(t)) * gap + second * step(t) ** 2 / 2
+        gap = (1 - 2 * mu * step(t)) * gap + lipschitz * second_moment * step(t) ** 2 / 2
     return gap
 
 
@@ -61,17 +61,19 @@ def composed(step, second, gap, steps):
     mutants={"steps 20 % too large": 1.2, "steps 20 % too small": 0.8},
 )
 def _(context):
-    alpha, start = 0.2, 0.8
-    method, replicas = ParallelSGD(Identity(), step=Constant(context.subject * alpha)), context.samples(20_000, 10_000)
-    path, _ = filled(context, method, 30, replicas=replicas, start=start)
-    known = {"mu": 1.0, "lipschitz": 1.0, "step": alpha, "second_moment": 1.0}
-    for T in (30, 3):
-        bound = bounds.pl_sgd_constant_step(T, gap=start**2 / 2.0, **known)
-        yield equality(f"E f(x_{T}) - f*, alpha mu = {alpha:g}", path[T] ** 2 / 2.0, bound)
-        exact = float(composed(lambda t: Fraction(1, 5), Fraction(1), Fraction(8, 25), T))
-        yield identity(f"{T} steps of pl.sgd.step, composed", exact, bound)
-    yield equality("E f(x_30) - f*, the floor", path[30] ** 2 / 2.0, bounds.pl_sgd_floor(**known))
-    yield fits(path)
+    start, replicas = 0.8, context.samples(20_000, 10_000)
+    for alpha, mu, G2 in ((Fraction(1, 5), 1, 1), (Fraction(1, 8), 2, 3)):
+        method = ParallelSGD(Identity(), step=Constant(context.subject * float(alpha)))
+        path, _ = filled(context, method, 30, str(mu), replicas=replicas, start=start, mu=mu, second=G2)
+        known, label = {"mu": mu, "lipschitz": mu, "second_moment": G2}, f"alpha={float(alpha):g}, mu={mu}, C^2={G2}"
+        for T in (30, 3):
+            bound = bounds.pl_sgd_constant_step(T, step=float(alpha), gap=mu * start**2 / 2.0, **known)
+            yield equality(f"E f(x_{T}) - f*, {label}", mu * path[T] ** 2 / 2.0, bound)
+            exact = float(composed(lambda t, alpha=alpha: alpha, mu * Fraction(8, 25), T, **known))
+            yield identity(f"{T} steps of pl.sgd.step, composed, {label}", exact, bound)
+        floor = bounds.pl_sgd_floor(step=float(alpha), **known)
+        yield equality(f"E f(x_30) - f*, the floor, {label}", mu * path[30] ** 2 / 2.0, floor)
+        yield fits(path, mu, G2)
 
 
 @claim(
@@ -110,43 +112,49 @@ def _(context):
 @claim(
     "pl.sgd.decreasing",
     of=bounds.pl_sgd_decreasing,
-    subject=PolyakLojasiewicz(1.0),
+    subject=PolyakLojasiewicz,
     mutants={
-        "steps 1/(mu (t + 1))": InverseTime(1.0, 1.0, 1.0),
-        "mu taken 2/3 as large": PolyakLojasiewicz(2.0 / 3.0),
-        "mu taken 3/2 as large": PolyakLojasiewicz(1.5),
+        "steps 1/(mu (t + 1))": lambda mu: InverseTime(1.0, mu, 1.0),
+        "mu taken 2/3 as large": lambda mu: PolyakLojasiewicz(mu / 1.5),
+        "mu taken 3/2 as large": lambda mu: PolyakLojasiewicz(1.5 * mu),
     },
 )
 def _(context):
-    known: dict[str, Any] = {"mu": 1.0, "lipschitz": 1.0, "second_moment": 1.0}
-    method = ParallelSGD(Identity(), step=context.subject)
-    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
-    for T in (100, 10, 2):
-        bound = bounds.pl_sgd_decreasing(T, form="sharp", **known)
-        yield equality(f"E f(x_{T}) - f*", path[T] ** 2 / 2.0, bound)
-        exact = float(composed(lambda t: Fraction(2 * t + 1, 2 * (t + 1) ** 2), Fraction(1), Fraction(3), T))
-        yield identity(f"{T} steps of pl.sgd.step, composed", exact, bound)
-    yield upper("E f(x_10) - f*, simple", path[10] ** 2 / 2.0, bounds.pl_sgd_decreasing(10, **known))
-    yield fits(path)
+    for mu, G2, times in ((0.5, 2.0, (100, 10, 2)), (2.0, 3.0, (20, 10))):
+        method, label = ParallelSGD(Identity(), step=context.subject(mu)), f"mu={mu:g}, C^2={G2:g}"
+        samples = context.samples(40_000, 20_000)
+        path, _ = filled(context, method, times[0], label, replicas=samples, mu=mu, second=G2)
+        known: dict[str, Any] = {"mu": mu, "lipschitz": mu, "second_moment": G2}
+        for T in times:
+            bound = bounds.pl_sgd_decreasing(T, form="sharp", **known)
+            yield equality(f"E f(x_{T}) - f*, {label}", mu * path[T] ** 2 / 2.0, bound)
+        yield upper(f"E f(x_10) - f*, simple, {label}", mu * path[10] ** 2 / 2.0, bounds.pl_sgd_decreasing(10, **known))
+        yield fits(path, mu, G2)
+    for T, mu, L, G2 in ((100, 1, 3, 2), (10, 2, 3, 5), (2, 2, 5, 3)):
+        known = {"mu": mu, "lipschitz": L, "second_moment": G2}
+        exact = composed(lambda t, mu=mu: Fraction(2 * t + 1, 2 * mu * (t + 1) ** 2), Fraction(3), T, **known)
+        label = f"{T} steps of pl.sgd.step, composed, mu={mu}, L={L}, C^2={G2}"
+        yield identity(label, float(exact), bounds.pl_sgd_decreasing(T, form="sharp", **known))
 
 
 @claim(
     "pl.sgd.decreasing.exact",
     of=bounds.pl_sgd_decreasing_exact,
-    subject=lambda workers: (PolyakLojasiewicz(MU), workers),
+    subject=lambda workers, mu: (PolyakLojasiewicz(mu), workers),
     mutants={
-        "the step 1/(mu (t + 1))": lambda workers: (InverseTime(1.0, MU, 1.0), workers),
-        "mu taken 2/3 as large": lambda workers: (PolyakLojasiewicz(MU / 1.5), workers),
-        "the same noise for all workers": lambda workers: (PolyakLojasiewicz(MU), 1),
+        "the step 1/(mu (t + 1))": lambda workers, mu: (InverseTime(1.0, mu, 1.0), workers),
+        "mu taken 2/3 as large": lambda workers, mu: (PolyakLojasiewicz(mu / 1.5), workers),
+        "the same noise for all workers": lambda workers, mu: (PolyakLojasiewicz(mu), 1),
     },
 )
 def _(context):
-    workers = 2
-    step, simulated = context.subject(workers)
-    found = distances(context, step, (3, 60), workers=simulated, replicas=context.samples(4000, 2000))
-    for T in (60, 3):
-        exact = bounds.pl_sgd_decreasing_exact(T, mu=MU, variance=SIGMA2 / workers)
-        yield equality(f"E f(x_{T}), N={workers}", MU / 2.0 * found[T], exact)
+    for workers, mu in ((2, MU), (4, 0.5)):
+        step, simulated = context.subject(workers, mu)
+        samples = context.samples(4000, 2000)
+        found = distances(context, step, (3, 60), workers, workers=simulated, replicas=samples, mu=mu)
+        for T in (60, 3):
+            exact = bounds.pl_sgd_decreasing_exact(T, mu=mu, variance=SIGMA2 / workers)
+            yield equality(f"E f(x_{T}), N={workers}, mu={mu:g}", mu / 2.0 * found[T], exact)
 
 
 @claim(

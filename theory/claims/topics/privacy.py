@@ -37,7 +37,7 @@ def restored(context, c, v, samples: int, label: str) -> np.ndarray:
 )
 def _(context):
     clip, g, samples = 0.5, np.array([3.0, -4.0, 0.0]), context.samples(80_000, 20_000)
-    for epsilon, noise, steps in ((0.5, 1.0, 1), (1.0, 2.0, 4)):
+    for epsilon, noise, steps in ((0.5, 1.5, 2), (0.8, 2.0, 4)):
         c, label = context.subject(clip, noise), f"epsilon={epsilon:g}, sigma={noise:g}, T={steps}"
         edge = epsilon * noise**2 + steps / 2.0  # beyond it the ratio of the densities is above e^epsilon
         present, absent = (
@@ -51,13 +51,13 @@ def _(context):
 
 @claim("privacy.floor", of=bounds.private_floor, subject=private, mutants=WRONG)
 def _(context):
-    d = context.samples(40_000, 10_000)
-    for step, workers, clip in ((0.5, 4, 2.0), (1.0, 2, 0.5)):
-        noise = 0.3 / math.sqrt(d)  # short enough that nothing is clipped
-        method = ParallelSGD(context.subject(clip, noise), step=unchanging(step))
-        x = context.run64(method, quadratic(np.ones(d), covariance=0.0), workers=workers, steps=60, x0=np.zeros(d)).last
-        law = bounds.private_floor(step, 1.0, clip, noise, d, workers)
-        yield equality(f"|x|^2 after 60 steps, step={step:g}, N={workers}, C={clip:g}", d * x**2, law)
+    most = context.samples(40_000, 10_000)
+    for step, curvature, workers, clip, size, d in ((0.5, 0.8, 4, 2.0, 0.3, most), (0.8, 2.0, 2, 0.5, 0.2, most // 2)):
+        noise = size / math.sqrt(d)  # short enough that nothing is clipped
+        method, problem = ParallelSGD(context.subject(clip, noise), step=unchanging(step)), np.full(d, curvature)
+        x = context.run64(method, quadratic(problem, covariance=0.0), workers=workers, steps=60, x0=np.zeros(d)).last
+        law, label = bounds.private_floor(step, curvature, clip, noise, d, workers), f"step={step:g}, N={workers}"
+        yield equality(f"|x|^2 after 60 steps, {label}, C={clip:g}, lambda={curvature:g}, d={d}", d * x**2, law)
 
 
 @claim(
@@ -70,12 +70,12 @@ def _(context):
     },
 )
 def _(context):
-    for few, workers, clip in ((1, 4, 1.5), (2, 5, 0.5), (3, 8, 100.0)):
-        b = np.where(np.arange(workers) < few, 4.0, 0.0)
+    for few, workers, clip, away in ((1, 4, 1.5, 4.0), (2, 5, 0.5, 4.0), (3, 8, 100.0, 4.0), (1, 3, 100.0, 2.5)):
+        b = np.where(np.arange(workers) < few, away, 0.0)
         method = DCGD(context.subject(clip), step=unchanging(0.5), shards="contiguous")
         x = context.run64(method, ridge((np.ones((workers, 1)), b), l2=0.0), workers=workers, steps=100).last
-        law = bounds.clipped_fixed_point(1.0 - few / workers, 4.0, clip)
-        yield identity(f"{few} of {workers} workers at 4, C={clip:g}", float(x[0]), law, 1e-9)
+        law = bounds.clipped_fixed_point(1.0 - few / workers, away, clip)
+        yield identity(f"{few} of {workers} workers at {away:g}, C={clip:g}", float(x[0]), law, 1e-9)
 
 
 @claim(
@@ -86,7 +86,10 @@ def _(context):
 )
 def _(context):
     samples = context.samples(80_000, 20_000)
-    for d, s in ((4, 1), (9, 1), (16, 1)):
-        c, label = context.subject(s), f"d={d}, s={s}"
-        present, absent = (np.any(restored(context, c, v, samples, label), axis=1) for v in (np.ones(d), np.zeros(d)))
-        yield equality(f"P(present) - e P(absent), {label}", present - math.e * absent, bounds.quantized_exposure(d, s))
+    for d, s in ((4, 1), (9, 1), (16, 1), (16, 2), (25, 3)):
+        c, label, law = context.subject(s), f"d={d}, s={s}", bounds.quantized_exposure(d, s)
+        present, absent = (restored(context, c, v, samples, label) != 0.0 for v in (np.ones(d), np.zeros(d)))
+        if s == 1:  # more levels leave no message without a coordinate
+            difference = np.any(present, axis=1) - math.e * np.any(absent, axis=1)
+            yield equality(f"P(present) - e P(absent), {label}", difference, law)
+        yield equality(f"share of zeros, {label}", 1.0 - present.mean(axis=1), (1.0 - law) ** (1.0 / d))

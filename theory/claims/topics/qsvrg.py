@@ -20,9 +20,9 @@ from .. import certain, claim, equality, identity, upper
 D, LEVELS = 16, 4  # s = sqrt(d)
 
 
-def regression(context):
+def regression(context, d=D):
     """A ridge regression with 24 rows, its minimum, L of its rows and mu."""
-    A, b = context.normal((24, D), "A"), 10.0 * context.normal(24, "b")
+    A, b = context.normal((24, d), "A"), 10.0 * context.normal(24, "b")
     problem = ridge((A / np.linalg.norm(A, axis=1)[:, None], b), l2=0.2)
     return problem, solve(problem).fun, max_lipschitz(problem), strong_convexity(problem)
 
@@ -144,17 +144,15 @@ def _(context):
     mutants={"full precision": Identity, "twice the levels": partial(QSGD, 2 * LEVELS)},
 )
 def _(context):
-    problem, *_ = regression(context)
-    for inner in (50, 2):
-        found = qsvrg(
-            problem, context.subject(), workers=2, epochs=2, inner=inner, step=0.01, seed=context.stream(inner)
-        )
+    for inner, d, dtype in ((50, D, np.float32), (2, D, np.float32), (5, 10, np.float64)):
+        problem, F = regression(context, d)[0], 8 * np.dtype(dtype).itemsize
+        known = {"workers": 2, "epochs": 2, "step": 0.01, "seed": context.stream(inner), "wire_dtype": dtype}
+        found = qsvrg(problem, context.subject(), inner=inner, **known)
         context.used.add("run")
-        sent = certain(found.history["bits_up"][-1] / 2)
-        fixed = 32 + D * bits_for(2 * LEVELS + 1)
-        yield equality(
-            f"bits of a worker in an epoch, levels of 4 bits, T={inner}", sent, bounds.qsvrg_bits(D, inner, fixed)
-        )
+        sent, fixed = certain(found.history["bits_up"][-1] / 2), F + d * bits_for(2 * LEVELS + 1)
+        label = f"bits of a worker in an epoch, levels of 4 bits, T={inner}, d={d}, F={F}"
+        yield equality(label, sent, bounds.qsvrg_bits(d, inner, fixed, F))
+    problem, *_ = regression(context)
     coded = qsvrg(problem, QSGD(LEVELS, code=Elias()), workers=2, epochs=2, inner=50, step=0.01, seed=context.stream())
     bound = bounds.qsvrg_bits(D, 50, bounds.qsgd_elias_length(D, LEVELS))
     yield upper("the same in Elias codes, T=50", certain(coded.history["bits_up"][-1] / 2), float(bound))

@@ -81,12 +81,14 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
     yield upper(f"E f(mean) - f*, hardest problem, d={D}, N={workers}, T={STEPS}", found.funs, bound)
     squared = [np.sum(problem.mean_gradient(x) ** 2) for x in found.last]
     yield assumption("E||g||^2 at x_T", D + np.array(squared), constants["second_moment"])
-    for inverse, distance, L in ((2, 25, 1), (1, 9, 8)):  # so that the roots are rational; omega = 3/2, T = 25
-        v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), 25)
-        known: dict[str, Any] = dict(lipschitz=L, variance=float(v / 4), second_moment=float(v / 2), distance=distance)
-        lemmas = largest_gap(25, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
-        theorem = bounds.quantized_sgd_convex(25, omega=1.5, **known, form=promised)
-        yield identity(f"largest mean gap that the lemmas allow, 1/gamma={inverse}, L={L}", float(lemmas), theorem)
+    for inverse, distance, L, T, W, w in ((2, 25, 3, 25, 2, 1.5), (1, 9, 8, 16, 4, 3.0)):  # the roots are rational
+        v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), T)  # sigma^2 = B/2, sigma^2 + omega B = W v
+        second = W * float(v) / (0.5 + w)
+        known: dict[str, Any] = dict(lipschitz=L, variance=second / 2, second_moment=second, distance=distance)
+        lemmas = largest_gap(T, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
+        theorem = bounds.quantized_sgd_convex(T, omega=w, workers=W, **known, form=promised)
+        label = f"1/gamma={inverse}, L={L}, T={T}, N={W}, omega={w:g}"
+        yield identity(f"largest mean gap that the lemmas allow, {label}", float(lemmas), theorem)
 
 
 @claim(
@@ -136,30 +138,40 @@ def _(context):
     sent = float(found.history["bits_up"][-1] / found.history["rounds"][-1]) * rounds  # one round more was run
     promised = bounds.quantized_sgd_bits(eps * (1 + 1e-9), bits=bounds.qsgd_elias_length(D, 4), **constants)
     yield upper("bits that a worker sent in these rounds", sent, promised)
-    for target in (1e-3, 0.1, 2.0):
-        x = bounds.quantized_sgd_rounds(target, **constants) ** -0.5
-        c = math.sqrt((constants["variance"] + constants["omega"] * constants["second_moment"]) / N)
-        gap = c * x + constants["lipschitz"] / 2.0 * x**2
-        yield identity(f"the theorem after the rounds for eps={target:g}", gap, target, 1e-9)
+    other = {"omega": 2.5, "lipschitz": 5.0, "variance": 3.0, "second_moment": 7.0, "distance": 4.0, "workers": 8}
+    more = {"omega": 0.5, "distance": 9.0}
+    for target, known in ((1e-3, constants), (0.1, constants), (2.0, constants), (0.05, other), (0.2, other | more)):
+        x, R = bounds.quantized_sgd_rounds(target, **known) ** -0.5, math.sqrt(known["distance"])
+        c = R * math.sqrt((known["variance"] + known["omega"] * known["second_moment"]) / known["workers"])
+        gap = c * x + known["lipschitz"] * R**2 / 2.0 * x**2
+        yield identity(f"the theorem after the rounds for eps={target:g}, omega={known['omega']:g}", gap, target, 1e-9)
+        whole = bounds.quantized_sgd_bits(target, bits=50.0, **known)
+        yield identity("bits of as many messages of 50, rounded up", whole, 50.0 * math.ceil(x**-2 * (1 - 1e-12)))
 
 
 @claim(
     "qsgd.nonconvex",
     of=bounds.quantized_sgd_smooth,
-    subject=(1.0, partial(QSGD, 4)),
-    mutants={"steps four times as large": (4.0, partial(QSGD, 4)), "one level": (1.0, partial(QSGD, 1))},
+    subject=(1.0, QSGD),
+    mutants={"steps four times as large": (4.0, QSGD), "one level": (1.0, lambda s: QSGD(1))},
 )
 def _(context):
-    L, eta, steps, (factor, make) = 2.0, 0.2, 100, context.subject
-    for variance, start in ((16.0, 0.0), (16.0, 12.0)):
+    factor, make = context.subject
+    for s, L, eta, steps, variance, start, workers in (
+        (4, 2.0, 0.2, 100, 16.0, 0.0, 2),
+        (4, 2.0, 0.2, 100, 16.0, 12.0, 2),
+        (3, 3.0, 0.15, 60, 9.0, 0.0, 4),
+        (3, 3.0, 0.15, 40, 9.0, 8.0, 4),
+    ):
         problem, x0 = quadratic(np.full(D, L), covariance=variance / D), np.full(D, start / math.sqrt(D))
-        method = ParallelSGD(make(), step=Constant(factor * eta))
-        options = {"workers": N, "steps": steps, "record_every": 1, "replicas": context.samples(300, 80)}
+        method = ParallelSGD(make(s), step=Constant(factor * eta))
+        options = {"workers": workers, "steps": steps, "record_every": 1, "replicas": context.samples(300, 80)}
         found = context.run64(method, problem, str(start), x0=x0, **options)
         squares = 2.0 * L * found.replica_last[:-1].mean(axis=0)  # 2 L f is the squared gradient
-        known = {"omega": QSGD_4[1], "lipschitz": L, "variance": variance, "gap": L * start**2 / 2.0}
-        bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=N, **known)
-        yield upper(f"mean of E||grad f||^2, T={steps}, sigma^2={variance:g}, ||x_0||={start:g}", squares, bound)
+        known = {"omega": bounds.qsgd_variance(D, s), "lipschitz": L, "variance": variance, "gap": L * start**2 / 2.0}
+        bound = bounds.quantized_sgd_smooth(steps, step=eta, workers=workers, **known)
+        label = f"T={steps}, sigma^2={variance:g}, ||x_0||={start:g}, s={s}, L={L:g}, N={workers}"
+        yield upper(f"mean of E||grad f||^2, {label}", squares, bound)
 
 
 @claim(

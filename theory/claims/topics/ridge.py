@@ -51,6 +51,12 @@ def _(context):
     most = 20_000 if weight else 5  # five show that the wrong system is wrong; many more hang on the last digit
     alpha, failed = scipy.sparse.linalg.cg(dual, b, rtol=1e-13, maxiter=most)
     yield identity("f*", float(best.fun), factor * bounds.ridge_minimum(float(b @ alpha), l2=l2), DIGITS)
+    for l2 in (0.3, 2.0):
+        small = ridge((context.normal((20, 5), "rows"), context.normal(20, "targets")), l2=l2)
+        A, b = to_scipy(small.A), small.b
+        alpha = np.linalg.solve(A @ A.T + (weight * small.n * l2 or l2) * np.eye(small.n), b)
+        least = factor * bounds.ridge_minimum(float(b @ alpha), l2=l2)
+        yield identity(f"f*, 20 Gaussian rows, lambda={l2:g}", float(solve(small).fun), least, DIGITS)
     yield f"{problem.name}, n={problem.n}, d={problem.d}; the certificate of the primal minimum is {best.gap:.1e}"
     if failed:
         yield "conjugate gradients stopped early"

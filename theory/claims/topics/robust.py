@@ -185,7 +185,7 @@ def _(context):
     },
 )
 def _(context):
-    for workers, bad in SIZES:
+    for workers, bad in (*SIZES, (9, 2)):
         found = searched(context, context.subject(bad), workers, bad)
         most = bounds.mixed_robustness(workers, bad, bounds.least_robustness(workers, bad))
         yield upper(f"N={workers}, f={bad}", certain(found), most)

@@ -19,61 +19,62 @@ from ..laws import loglog_rate
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 
 
-def isotropic():
+def isotropic(mu=MU):
     """F(x) = (mu/2)||x||^2 with Gaussian noise of variance SIGMA2, spread over all coordinates."""
-    return quadratic(np.full(D, MU), covariance=SIGMA2 / D)
+    return quadratic(np.full(D, mu), covariance=SIGMA2 / D)
 
 
-def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000):
+def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000, mu=MU):
     """T to samples of ||x_T||^2 on the isotropic quadratic, every so many steps."""
     every, steps = records
     known = dict(workers=workers, steps=steps, replicas=replicas, record_every=every)
     method, x0 = ParallelSGD(Identity(), step=step), np.full(D, start / math.sqrt(D))
-    result = context.run64(method, isotropic(), *path, x0=x0, **known)
-    return dict(zip(result.history["step"].tolist(), 2.0 / MU * result.replica_last, strict=True))
+    result = context.run64(method, isotropic(mu), *path, x0=x0, **known)
+    return dict(zip(result.history["step"].tolist(), 2.0 / mu * result.replica_last, strict=True))
 
 
-def filled(context, method, steps, *path, replicas, start=0.0, quiet=0):
-    """x_0, ..., x_T and the average of SGD on x^2/2, with noise that fills E g^2 up to G^2 = 1 at every x_t.
+def filled(context, method, steps, *path, replicas, start=0.0, quiet=0, mu=1.0, second=1.0):
+    """x_0, ..., x_T and the average of SGD on mu x^2/2, with noise that fills E g^2 up to G^2 = ``second``.
 
-    The noise has two values, +-sqrt(1 - x^2), and begins after ``quiet`` steps.  The replicas are the coordinates of
-    one run.  With this noise every recursion a_{t+1} <= (1 - 2 mu eta) a_t + eta^2 G^2 is an equality.
+    The noise has two values, +-sqrt(G^2 - mu^2 x^2), and begins after ``quiet`` steps.  The replicas are the
+    coordinates of one run.  With this noise every recursion a_{t+1} <= (1 - 2 mu eta) a_t + eta^2 G^2 is an equality.
     """
     seen = []
 
     def gradient(x, rng):
         seen.append(x)
-        deviation = np.sqrt(np.maximum(0.0, 1.0 - x * x)) * (len(seen) > quiet)
-        return x + deviation * rng.choice([-1.0, 1.0], x.size)
+        deviation = np.sqrt(np.maximum(0.0, second - mu**2 * x * x)) * (len(seen) > quiet)
+        return mu * x + deviation * rng.choice([-1.0, 1.0], x.size)
 
     problem, x0 = function(lambda x: 0.0, gradient, d=replicas), np.full(replicas, float(start))
     result = context.run64(method, problem, *path, steps=steps, x0=x0)
     return np.array([*seen, result.last]), result.x
 
 
-def fits(path):
+def fits(path, mu=1.0, second=1.0):
     """The condition under which the noise of `filled` exists."""
-    return assumption("largest |mu x_t|/G along the run", float(np.abs(path[:-1]).max()), 1.0 + 1e-12)
+    largest = mu * float(np.abs(path[:-1]).max()) / math.sqrt(second)
+    return assumption("largest |mu x_t|/G along the run", largest, 1.0 + 1e-12)
 
 
 @claim(
     "sgd.inverse-time",
     of=bounds.sgd_inverse_time_exact,
-    subject=lambda workers: (InverseTime(c=1.0, mu=MU, shift=1.0), workers),
+    subject=lambda workers, mu: (InverseTime(c=1.0, mu=mu, shift=1.0), workers),
     mutants={
-        "shift 2: the steps begin one late": lambda workers: (InverseTime(1.0, MU, 2.0), workers),
-        "c = 2: steps twice as large": lambda workers: (InverseTime(2.0, MU, 1.0), workers),
-        "the same noise for all workers": lambda workers: (InverseTime(1.0, MU, 1.0), 1),
+        "shift 2: the steps begin one late": lambda workers, mu: (InverseTime(1.0, mu, 2.0), workers),
+        "c = 2: steps twice as large": lambda workers, mu: (InverseTime(2.0, mu, 1.0), workers),
+        "the same noise for all workers": lambda workers, mu: (InverseTime(1.0, mu, 1.0), 1),
     },
 )
 def _(context):
     replicas = context.samples(1000, 500)
-    for N in (4, 1):
-        step, workers = context.subject(N)
-        found = distances(context, step, (10, 100), N, workers=workers, start=30.0, replicas=replicas)
+    for N, mu in ((4, MU), (1, 0.5)):
+        step, workers = context.subject(N, mu)
+        found = distances(context, step, (10, 100), N, workers=workers, start=30.0, replicas=replicas, mu=mu)
         for T in (100, 10):
-            predicted = bounds.sgd_inverse_time_exact(T, mu=MU, variance=SIGMA2 / N)
-            yield equality(f"E||x_T||^2, T={T}, N={N}", found[T], predicted)
+            predicted = bounds.sgd_inverse_time_exact(T, mu=mu, variance=SIGMA2 / N)
+            yield equality(f"E||x_T||^2, T={T}, N={N}, mu={mu:g}", found[T], predicted)
 
 
 @claim(
@@ -83,14 +84,17 @@ def _(context):
     mutants={"c = 2: steps twice as large": 2.0, "c = 0.25: steps a quarter as large": 0.25},
 )
 def _(context):
-    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
-    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
-    known: dict[str, Any] = {"mu": 1.0, "second_moment": 1.0}
-    for T in (100, 10, 3):
-        yield equality(f"E x_T^2, T={T}", path[T] ** 2, bounds.sgd_inverse_time(T, **known))
-    for form in ("simple", "paper"):
-        yield upper(f"E x_T^2, T=10, {form}", path[10] ** 2, bounds.sgd_inverse_time(10, **known, form=form))
-    yield fits(path)
+    for mu, G2, times in ((0.5, 2.0, (100, 10, 3)), (2.0, 3.0, (20, 10))):
+        method, label = ParallelSGD(Identity(), step=InverseTime(context.subject, mu, 1.0)), f"mu={mu:g}, G^2={G2:g}"
+        samples = context.samples(40_000, 20_000)
+        path, _ = filled(context, method, times[0], label, replicas=samples, mu=mu, second=G2)
+        known: dict[str, Any] = {"mu": mu, "second_moment": G2}
+        for T in times:
+            yield equality(f"E x_T^2, T={T}, {label}", path[T] ** 2, bounds.sgd_inverse_time(T, **known))
+        for form in ("simple", "paper"):
+            bound = bounds.sgd_inverse_time(10, **known, form=form)
+            yield upper(f"E x_T^2, T=10, {label}, {form}", path[10] ** 2, bound)
+        yield fits(path, mu, G2)
 
 
 CONSTANT = {
@@ -106,13 +110,16 @@ CONSTANT = {
     mutants=CONSTANT,
 )
 def _(context):
-    gamma = 0.1
-    step, workers = context.subject(gamma)
-    found = distances(context, step, (5, 80), start=2.0, workers=workers, replicas=context.samples(2000, 1000))
-    for T in (40, 5):
-        predicted = bounds.sgd_constant_step_exact(T, mu=MU, step=gamma, variance=SIGMA2, distance=4.0)
-        yield equality(f"E||x_T||^2, T={T}, gamma mu={gamma * MU:g}", found[T], predicted)
-    yield equality("E||x_T||^2, T=80, the floor", found[80], bounds.sgd_constant_step_floor(MU, gamma, SIGMA2))
+    for gamma, mu, start in ((0.1, MU, 2.0), (0.25, 0.5, 3.0)):
+        step, workers = context.subject(gamma)
+        known: dict[str, Any] = {"start": start, "workers": workers, "replicas": context.samples(2000, 1000), "mu": mu}
+        found, label = distances(context, step, (5, 80), str(mu), **known), f"gamma={gamma:g}, mu={mu:g}"
+        for T in (40, 5):
+            predicted = bounds.sgd_constant_step_exact(T, mu=mu, step=gamma, variance=SIGMA2, distance=start**2)
+            yield equality(f"E||x_T||^2, T={T}, {label}", found[T], predicted)
+        yield equality(
+            f"E||x_T||^2, T=80, the floor, {label}", found[80], bounds.sgd_constant_step_floor(mu, gamma, SIGMA2)
+        )
 
 
 @claim(
@@ -122,18 +129,19 @@ def _(context):
     mutants=CONSTANT,
 )
 def _(context):
-    gamma, start = 0.1, 0.8
-    step, workers = context.subject(gamma)
-    method, replicas = ParallelSGD(Identity(), step=step), context.samples(20_000, 10_000)
-    path, _ = filled(context, method, 40, replicas=replicas, start=start)
-    for T in (40, 5):
-        bound = bounds.sgd_constant_step(T, mu=1.0, step=gamma, second_moment=1.0, distance=start**2)
-        yield equality(f"E x_T^2, noise fills E g^2, T={T}, gamma mu={gamma:g}", path[T] ** 2, bound)
+    for gamma, mu, G2, start in ((0.05, 2.0, 3.0, 0.5), (0.1, 0.5, 2.0, 0.8)):
+        step, workers = context.subject(gamma)
+        method, replicas = ParallelSGD(Identity(), step=step), context.samples(20_000, 10_000)
+        path, _ = filled(context, method, 40, str(mu), replicas=replicas, start=start, mu=mu, second=G2)
+        for T in (40, 5):
+            bound = bounds.sgd_constant_step(T, mu=mu, step=gamma, second_moment=G2, distance=start**2)
+            label = f"E x_T^2, noise fills E g^2, T={T}, gamma={gamma:g}, mu={mu:g}, G^2={G2:g}"
+            yield equality(label, path[T] ** 2, bound)
+        yield fits(path, mu, G2)
     late = distances(context, step, (60, 60), "floor", workers=workers, replicas=context.samples(2000, 1000))[60]
     second = 2.0 * SIGMA2 / (2.0 - gamma * MU)
     floor = bounds.sgd_constant_step_floor(MU, gamma, second, form="bound")
     yield equality(f"stationary E||x||^2, gamma mu={gamma * MU:g}", late, floor)
-    yield fits(path)
 
 
 @claim(
@@ -173,13 +181,15 @@ def _(context):
 )
 def _(context):
     larger, fewer = context.subject
-    for distance, eps in ((1.0, 0.04), (0.25, 0.02)):
-        step, steps = bounds.sgd_steps_for(eps, mu=1.0, second_moment=1.0, distance=distance)
+    for distance, eps, mu, G2, share in ((0.64, 0.08, 0.5, 2.0, 0.5), (0.36, 0.03, 2.0, 3.0, 0.4)):
+        known: dict[str, Any] = {"mu": mu, "second_moment": G2, "distance": distance}
+        step, steps = bounds.sgd_steps_for(eps, floor_share=share, **known)
         method, replicas = ParallelSGD(Identity(), step=Constant(larger * step)), context.samples(20_000, 10_000)
-        path, _ = filled(context, method, round(fewer * steps), replicas=replicas, start=distance**0.5)
+        own: dict[str, Any] = {"replicas": replicas, "start": distance**0.5, "mu": mu, "second": G2}
+        path, _ = filled(context, method, round(fewer * steps), **own)
         yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
-        yield fits(path)
-        after = partial(bounds.sgd_constant_step, mu=1.0, step=step, second_moment=1.0, distance=distance)
+        yield fits(path, mu, G2)
+        after = partial(bounds.sgd_constant_step, step=step, **known)
         yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
         yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
 
@@ -191,16 +201,17 @@ def _(context):
     mutants={"steps a quarter as large": 0.25, "steps twice as large": 2.0},
 )
 def _(context):
-    for c in (2.0, 0.6, 0.75, 1.0, 4.0):
-        method, quiet = ParallelSGD(Identity(), step=InverseTime(context.subject * c, 1.0, 1.0)), int(2.0 * c) - 1
-        path, _ = filled(context, method, 60, str(c), replicas=context.samples(40_000, 20_000), quiet=quiet)
+    for c, mu, G2 in ((2.0, 1.0, 1.0), (0.6, 2.0, 3.0), (0.75, 0.5, 2.0), (1.0, 1.0, 1.0), (4.0, 1.0, 1.0)):
+        method, quiet = ParallelSGD(Identity(), step=InverseTime(context.subject * c, mu, 1.0)), int(2.0 * c) - 1
+        own: dict[str, Any] = {"replicas": context.samples(40_000, 20_000), "quiet": quiet, "mu": mu, "second": G2}
+        path, _ = filled(context, method, 60, str(c), **own)
         for T in (60, quiet + 3, quiet + 1):
-            known: dict[str, Any] = {"c": c, "mu": 1.0, "second_moment": 1.0}
-            squares = certain(path[T] ** 2)  # one number of two signs, if a single step moved x
-            yield equality(f"E x_T^2, c={c:g}, T={T}", squares, bounds.sgd_scaled_inverse_time(T, **known))
-            simple = bounds.sgd_scaled_inverse_time(T, **known, form="simple")
-            yield upper(f"E x_T^2, c={c:g}, T={T}, simple", squares, simple)
-        yield fits(path)
+            known: dict[str, Any] = {"c": c, "mu": mu, "second_moment": G2}
+            squares, label = certain(path[T] ** 2), f"E x_T^2, c={c:g}, mu={mu:g}, G^2={G2:g}, T={T}"
+            # one number of two signs, if a single step moved x
+            yield equality(label, squares, bounds.sgd_scaled_inverse_time(T, **known))
+            yield upper(f"{label}, simple", squares, bounds.sgd_scaled_inverse_time(T, **known, form="simple"))
+        yield fits(path, mu, G2)
 
 
 def _all_paths(c: float, start, steps: int) -> np.ndarray:

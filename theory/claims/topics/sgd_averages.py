@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from ... import bounds
@@ -41,12 +39,14 @@ def telescoped(step, average, gaps, last, mu=1.0):
     return (weights @ gaps + weights[-1] / (2.0 * eta[-1]) * last) / weights.sum()
 
 
-def averaging(context, step, average, steps=100):
-    """`telescoped` on x^2/2 where noise fills E g^2, the gap of the average, and the condition on the noise."""
-    scaled = step._replace(c=context.subject * step.c)
+def averaging(context, step, average, steps=100, second=1.0, start=1.0):
+    """`telescoped` on mu x^2/2 where noise fills E g^2, the gap of the average, and the condition on the noise."""
+    scaled, mu = step._replace(c=context.subject * step.c), step.mu
     method, replicas = ParallelSGD(Identity(), step=scaled, average=average), context.samples(8000, 4000)
-    path, mean = filled(context, method, steps, str(average), replicas=replicas, start=1.0)
-    return telescoped(step, average, path[:-1] ** 2 / 2.0, path[-1] ** 2), mean**2 / 2.0, fits(path)
+    known = {"replicas": replicas, "start": start, "mu": mu, "second": second}
+    path, mean = filled(context, method, steps, str(average), **known)
+    whole = telescoped(step, average, mu * path[:-1] ** 2 / 2.0, path[-1] ** 2)
+    return whole, mu * mean**2 / 2.0, fits(path, mu, second)
 
 
 @claim(
@@ -56,31 +56,46 @@ def averaging(context, step, average, steps=100):
     mutants=SCALED,
 )
 def _(context):
-    for name, (step, average) in {"the last half": HALF, "all alike": PLAIN, "weights t + 1": LINEAR}.items():
-        whole, gap, condition = averaging(context, step, average)
-        known = {"mu": 1.0, "second_moment": 1.0, "distance": 1.0}
+    for name, (step, average), mu, G2, start in (
+        ("the last half", HALF, 2.0, 3.0, 0.5),
+        ("all alike", PLAIN, 1.0, 1.0, 1.0),
+        ("weights t + 1", LINEAR, 0.5, 2.0, 1.5),
+    ):
+        step = step._replace(mu=mu)
+        whole, gap, condition = averaging(context, step, average, second=G2, start=start)
+        known, label = {"mu": mu, "second_moment": G2, "distance": start**2}, f"T=100, {name}, mu={mu:g}, G^2={G2:g}"
         bound = bounds.sgd_average(schedule(step, 100), schedule(average, 100), **known)
-        yield equality(f"mean gap and what x_T leaves, T=100, {name}", whole, bound)
-        yield upper(f"E f(xbar_T) - f*, T=100, {name}", gap, bound)
+        yield equality(f"mean gap and what x_T leaves, {label}", whole, bound)
+        yield upper(f"E f(xbar_T) - f*, {label}", gap, bound)
         yield condition
 
 
-def _named_average(id, of, step, average):
+def _named_average(id, of, *cases):
     """A named theorem on averages: its proof's sum is attained for large T, and the average is below it."""
 
     def measure(context):
-        whole, gap, condition = averaging(context, step, average)
-        promised = of(100, mu=1.0, second_moment=1.0)
-        yield upper("mean gap and what x_T leaves, T=100", whole, promised)
-        yield upper("E f(xbar_T) - f*, T=100", gap, promised)
-        yield condition
+        for (step, average), T, mu, G2, more in cases:
+            whole, gap, condition = averaging(context, step._replace(mu=mu), average, T, G2)
+            promised, label = of(T, mu=mu, second_moment=G2, **more), f"T={T}, mu={mu:g}, G^2={G2:g}"
+            yield upper(f"mean gap and what x_T leaves, {label}", whole, promised)
+            yield upper(f"E f(xbar_T) - f*, {label}", gap, promised)
+            yield condition
 
     claim(id, of=of, subject=1.0, mutants=SCALED, lemmas=("sgd.average",))(measure)
 
 
-_named_average("sgd.weighted-average", bounds.sgd_weighted_average, *LINEAR)
-_named_average("sgd.uniform-average", bounds.sgd_uniform_average, *PLAIN)
-_named_average("sgd.suffix-average", partial(bounds.sgd_suffix_average, alpha=0.5), *HALF)
+for id, of, average in (
+    ("sgd.weighted-average", bounds.sgd_weighted_average, LINEAR),
+    ("sgd.uniform-average", bounds.sgd_uniform_average, PLAIN),
+):
+    _named_average(id, of, (average, 100, 0.5, 2.0, {}), (average, 60, 2.0, 5.0, {}))
+QUARTER = (HALF[0], Suffix(60))  # of 80 steps
+_named_average(
+    "sgd.suffix-average",
+    bounds.sgd_suffix_average,
+    (HALF, 100, 0.5, 2.0, {"alpha": 0.5}),
+    (QUARTER, 80, 2.0, 5.0, {"alpha": 0.25}),
+)
 
 
 # --- at the edge of the constraint ------------------------------------------------------------------------------------
@@ -104,35 +119,36 @@ def on_the_box(context, step, average, records, replicas, start):
 @claim(
     "sgd.uniform-average.lower",
     of=bounds.sgd_uniform_average_lower,
-    subject=PLAIN,
-    mutants={"the last half alone": (PLAIN[0], 0.5), "the last tenth alone": (PLAIN[0], 0.9)},
+    subject=0.0,
+    mutants={"the last half alone": 0.5, "the last tenth alone": 0.9},
     see=("sgd.uniform-average.logarithm",),
 )
 def _(context):
-    step, average = context.subject
-    for T, samples in ((10_000, context.samples(2000, 500)), (2, context.samples(100_000, 40_000))):
-        chosen = Suffix(int(average * T)) if isinstance(average, float) else average
-        found = on_the_box(context, step, chosen, (T,), samples, start=0.0)[0]
-        yield lower(f"E f(xbar_T) - f*, from the minimum, T={T}", found, bounds.sgd_uniform_average_lower(T))
-        paper = bounds.sgd_uniform_average_lower(T, form="paper")
-        yield lower(f"E f(xbar_T) - f*, as printed, T={T}", found, paper)
+    late, many = context.samples(2000, 500), context.samples(100_000, 40_000)
+    for T, c, samples in ((10_000, 1.0, late), (2, 1.0, many), (3, 0.3, many), (2, 0.6, many)):
+        step, average = InverseTime(c, 1.0, 1.0), Suffix(int(context.subject * T))
+        found, label = on_the_box(context, step, average, (T,), samples, start=0.0)[0], f"T={T}, c={c:g}"
+        sharp, paper = (bounds.sgd_uniform_average_lower(T, c, form) for form in ("sharp", "paper"))
+        yield lower(f"E f(xbar_T) - f*, from the minimum, {label}", found, sharp)
+        yield lower(f"E f(xbar_T) - f*, as printed, {label}", found, paper)
 
 
 @claim(
     "sgd.uniform-average.logarithm",
     of=bounds.sgd_uniform_average_logarithm,
-    subject=PLAIN,
+    subject=lambda c: (InverseTime(c, 1.0, 1.0), Uniform()),
     mutants={
-        "steps twice as large": (InverseTime(2.0, 1.0, 1.0), Uniform()),
-        "weights t + 1": (PLAIN[0], Polynomial(1.0, 1.0)),
+        "steps twice as large": lambda c: (InverseTime(2.0 * c, 1.0, 1.0), Uniform()),
+        "weights t + 1": lambda c: (InverseTime(c, 1.0, 1.0), Polynomial(1.0, 1.0)),
     },
 )
 def _(context):
-    window, kappa = (1000, 30_000), bounds.sgd_uniform_average_logarithm()
-    step, average = context.subject
-    early, late = on_the_box(context, step, average, window, context.samples(4000, 1000), start=1.0)
-    growth = (window[1] * late - window[0] * early) / np.log(window[1] / window[0])
-    yield rate("growth of T E[f - f*] per log T", growth, kappa, 0.03)
+    window = (1000, 30_000)
+    for c in (0.7, 1.5):
+        step, average = context.subject(c)
+        early, late = on_the_box(context, step, average, window, context.samples(4000, 1000), start=1.0)
+        growth = (window[1] * late - window[0] * early) / np.log(window[1] / window[0])
+        yield rate(f"growth of T E[f - f*] per log T, c={c:g}", growth, bounds.sgd_uniform_average_logarithm(c), 0.03)
     yield "window 1,000 <= T <= 30,000: before, the square of the mean and the start count"
 
 
@@ -184,9 +200,11 @@ def _(context):
     mutants={"c = 0.25: steps a quarter as large": 0.25, "c = 2: steps twice as large": 2.0},
 )
 def _(context):
-    method = ParallelSGD(Identity(), step=InverseTime(context.subject, 1.0, 1.0))
-    path, _ = filled(context, method, 100, replicas=context.samples(40_000, 20_000))
-    for T in (100, 3):
-        bound = bounds.sgd_smooth_last(T, mu=1.0, lipschitz=1.0, second_moment=1.0)
-        yield equality(f"E f(x_T) - f*, T={T}", path[T] ** 2 / 2.0, bound)
-    yield fits(path)
+    for mu, G2, times in ((0.5, 2.0, (100, 3)), (2.0, 3.0, (20,))):
+        method = ParallelSGD(Identity(), step=InverseTime(context.subject, mu, 1.0))
+        samples = context.samples(40_000, 20_000)
+        path, _ = filled(context, method, times[0], str(mu), replicas=samples, mu=mu, second=G2)
+        for T in times:
+            bound = bounds.sgd_smooth_last(T, mu=mu, lipschitz=mu, second_moment=G2)
+            yield equality(f"E f(x_T) - f*, T={T}, mu=L={mu:g}, G^2={G2:g}", mu * path[T] ** 2 / 2.0, bound)
+        yield fits(path, mu, G2)

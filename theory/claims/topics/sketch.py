@@ -41,7 +41,7 @@ compressor_law(
     at=[
         (gaussian(60), {"width": 10, "rows": 1}),
         (gaussian(60), {"width": 10, "rows": 3}),
-        (gaussian(60, 3), {"width": 30, "rows": 1}),
+        (gaussian(40, 3), {"width": 20, "rows": 2}),
     ],
     formula=lambda v, width, rows: bounds.count_sketch_variance(v.size, width, rows),
     samples=64_000,
@@ -60,15 +60,15 @@ compressor_law(
     partial(CountSketch, hash=BALANCED),
     at=[
         (gaussian(60), {"width": 30}, "equality", "certain"),
-        (gaussian(60, 3), {"width": 10}),
-        (gaussian(50), {"width": 20}),
+        (gaussian(60, 3), {"width": 10, "rows": 2}),
+        (gaussian(50), {"width": 20, "rows": 3}),
     ],
-    formula=lambda v, width: bounds.balanced_sketch_variance(v.size, width),
+    formula=lambda v, width, rows=1: bounds.balanced_sketch_variance(v.size, width, rows),
     samples=64_000,
     quick=24_000,
     mutants={
         "independent buckets": CountSketch,
-        "half the width": lambda width: CountSketch(width // 2, hash=BALANCED),
+        "half the width": lambda width, rows=1: CountSketch(width // 2, rows, BALANCED),
     },
     of=bounds.balanced_sketch_variance,
 )
@@ -79,7 +79,7 @@ compressor_law(
     at=[
         (gaussian(60), {"width": 10, "hash": 0}, "lower"),
         (gaussian(60), {"width": 10, "hash": BALANCED}),
-        (equal_magnitudes(60), {"width": 30, "hash": BALANCED}, "equality", "certain"),
+        (equal_magnitudes(40), {"width": 20, "hash": BALANCED}, "equality", "certain"),
     ],
     formula=lambda v, width, hash: bounds.linear_variance_bound(v.size, width),
     samples=64_000,
@@ -99,15 +99,15 @@ compressor_law(
     },
 )
 def _(context):
-    d, samples = 60, context.samples(32_000, 12_000)
-    for width in (5, 10):
+    samples = context.samples(32_000, 12_000)
+    for width, d in ((5, 40), (10, 60)):
         found = context.moments(context.subject(width), spike(d).make(context), samples, width)
-        yield equality(f"error, one spike, width {width}", found.variance, bounds.median_sketch_spike(d, width))
+        yield equality(f"error, one spike, d={d}, width {width}", found.variance, bounds.median_sketch_spike(d, width))
     for width in (10, 20, 40):
         found = context.moments(context.subject(width), equal_magnitudes(d).make(context), samples, "flat", width)
         bound = bounds.count_sketch_variance(d, width, 3)
         yield lower(f"error, equal magnitudes, counters {3 * width}", found.variance, bound)
-    yield f"d={d}"
+    yield f"d={d} for equal magnitudes"
 
 
 @claim(

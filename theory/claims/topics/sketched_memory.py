@@ -111,9 +111,8 @@ def _(context):
     see=("sketch-memory.whole", "sketch-memory.kept"),
 )
 def _(context):
-    k, rate = 24, 24 / D
-    for width in (10, 6, 3):
-        n = D // width
+    for width, k in ((10, 24), (6, 20), (3, 24)):
+        n, rate = D // width, k / D
         square = float(bounds.kept_square(n, rate, "random-k", D))
         frontier = bounds.linear_sketch_frontier(n, rate, square)
         for beta in (frontier - 0.1, frontier + 0.1):
@@ -126,7 +125,7 @@ def _(context):
         best = float(bounds.linear_sketch_beta(n, rate, square))
         least = bounds.linear_sketch_factor(n, best, rate, square)
         yield identity(f"least factor, n={n}", least, 1.0 - (n * rate) ** 2 / square)
-    yield f"d={D}, k={k}, equally full buckets; beta* -+ 0.1"
+    yield f"d={D}, equally full buckets; beta* -+ 0.1"
 
 
 def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
@@ -145,9 +144,9 @@ def kept_counts(compressor, d: int, places, samples: int, stream) -> np.ndarray:
     },
 )
 def _(context):
-    d, k, samples = 12, 5, context.samples(16_000, 6000)
-    spread, block = context.subject(k)
-    for places in ([0, 1, 2, 3], [0, 4, 8], [2, 3, 11]):
+    samples = context.samples(16_000, 6000)
+    for places, d, k in (([0, 1, 2, 3], 12, 5), ([0, 4, 8], 12, 5), ([2, 3, 11], 15, 7)):
+        spread, block = context.subject(k)
         n, where = len(places), f"bucket {places}, d={d}, k={k}"
         found = kept_counts(block, d, places, samples, context.stream("block", *places)) ** 2
         exact = bounds.block_kept_square(places, d, k)
@@ -174,10 +173,10 @@ def _(context):
 )
 def _(context):
     steps = 12
-    for width, beta, k in ((10, 0.5, 15), (6, 0.7, 24)):
+    for width, beta, k, eta in ((10, 0.5, 15, ETA), (6, 0.7, 24, 0.6 * ETA)):
         n, rate, how = D // width, k / D, {"steps": steps, "replicas": context.samples(8000, 2000), "k": k}
         square = float(bounds.kept_square(n, rate, "random-k", D))
-        found = sizes(repeat(context, context.subject(width, beta), unchanging(ETA), pure_noise(D), width, **how)) / D
-        exact = bounds.linear_sketch_memory(n, beta, rate, ETA**2, square)
+        found = sizes(repeat(context, context.subject(width, beta), unchanging(eta), pure_noise(D), width, **how)) / D
+        exact = bounds.linear_sketch_memory(n, beta, rate, eta**2, square)
         yield equality(f"E S^2, n={n}, beta={beta}, k={k}, t={steps}", found, exact)
     yield f"d={D}, equally full buckets; t={steps} is for ever"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+import numpy as np
+
 from ... import bounds
 from ...compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
 from ...measure import ratio_interval
@@ -19,17 +21,21 @@ from .atomo import COLUMNS, FLAT_MATRIX, GAUSSIAN, ROWS, STEEP_MATRIX, spectrum_
 @claim(
     "best-rank.contraction",
     of=bounds.best_rank_contraction,
-    subject=partial(BestRank, ROWS, COLUMNS),
+    subject=BestRank,
     mutants={
-        "one triplet fewer": lambda rank: BestRank(ROWS, COLUMNS, rank - 1),
-        "triplets at random, as they are": partial(WrongAtomo, ROWS, COLUMNS, fault=UNDIVIDED),
-        "PowerSGD from a cold start": partial(PowerSGD, ROWS, COLUMNS, warm=False),
+        "one triplet fewer": lambda rows, columns, rank: BestRank(rows, columns, rank - 1),
+        "triplets at random, as they are": partial(WrongAtomo, fault=UNDIVIDED),
+        "PowerSGD from a cold start": partial(PowerSGD, warm=False),
     },
 )
 def _(context):
+    for rows, columns, rank in ((4, 7, 3), (9, 5, 2)):
+        found = context.moments(context.subject(rows, columns, rank), np.eye(rows, columns).ravel(), 2)
+        error, delta = float(found.error[0] / found.squared_norm), bounds.best_rank_contraction(rows, columns, rank)
+        yield identity(f"error, equal singular values, {rows} x {columns}, r={rank}", error, 1.0 - delta, 1e-9)
     for vector in (FLAT_MATRIX, GAUSSIAN, STEEP_MATRIX):
         v, bound = vector.make(context), 1.0 - bounds.best_rank_contraction(ROWS, COLUMNS, 2)
-        found = context.moments(context.subject(2), v, 2, vector.label)
+        found = context.moments(context.subject(ROWS, COLUMNS, 2), v, 2, vector.label)
         error, label = float(found.error[0] / found.squared_norm), f"error, {vector.label}, r=2"
         if vector == FLAT_MATRIX:
             yield identity(label, error, bound, 1e-9)

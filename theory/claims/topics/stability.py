@@ -59,16 +59,16 @@ def _(context):
     },
 )
 def _(context):
-    beta, mu, u = 1.0, 0.2, context.normal(2, "u") + 3.0
-    # f_1 and f_2: curvature beta along one axis, mu along the other
-    problem = ridge((np.sqrt(beta - mu) * np.eye(2), np.zeros(2)), mu)
-    diversity = by_definition(rows_of(problem, u + 1.0, np.ones(2)))
-    for batch in (4, 2, 1):
+    u = context.normal(2, "u") + 3.0
+    for batch, beta, mu in ((4, 1.0, 0.2), (2, 2.0, 0.5), (1, 1.5, 0.4)):
+        # f_1 and f_2: curvature beta along one axis, mu along the other
+        problem = ridge((np.sqrt(beta - mu) * np.eye(2), np.zeros(2)), mu)
+        diversity = by_definition(rows_of(problem, u + 1.0, np.ones(2)))
         allowed = bounds.stability_step(beta, batch=batch, batch_bound=diversity, mu=mu)
         step = context.subject(beta, batch=batch, batch_bound=diversity, mu=mu)
         shrunk = float(u @ u) - 2.0 * allowed * (batch * beta * mu / (beta + mu) * float(u @ u))
         found = after(problem, u + 1.0, np.ones(2), step, batch)
-        yield identity(f"E||w+ - w'+||^2, B={batch}", found, shrunk, 1e-10)
+        yield identity(f"E||w+ - w'+||^2, B={batch}, beta={beta:g}, mu={mu:g}", found, shrunk, 1e-10)
     yield "all batches enumerated"
 
 
@@ -98,9 +98,9 @@ def parted(context, problems, method, start, rounds, replicas):
     },
 )
 def _(context):
-    n, L, rng = 10, 1.5, np.random.default_rng(context.stream())
-    parted = 2.0 * L * np.eye(n)[0]  # the difference of the two gradients of each row, which are constant
-    for batch in (4, 10):
+    n, rng = 10, np.random.default_rng(context.stream())
+    for batch, L in ((4, 1.5), (10, 0.8)):
+        parted = 2.0 * L * np.eye(n)[0]  # the difference of the two gradients of each row, which are constant
         step, simulated = context.subject(0.1, batch)
         counts = rng.multinomial(simulated, np.full(n, 1.0 / n), size=(context.samples(8000, 4000), 40 // simulated))
         found = step * counts.sum(axis=1) @ parted
@@ -160,9 +160,13 @@ def _(context):
     yield upper("E||w_T - w'_T||, n=100, B=16, 150 rounds", found, bound)
     yield upper("the same, without beta", found, printed)
     yield assumption("largest gradient of the row at the end", 1.0 + np.abs(w).max(), 1.1)
-    shrinks, grows = step * batch * 50.0 / 51.0, 2.0 * step * 1.1 * batch / 100
-    yield identity("where the recursion of the proof settles", grows / shrinks, bound)
-    yield identity("the same for beta = mu", 2.0 * grows / (step * batch), printed)
+    for n, mu, beta, L in ((100, 1.0, 50.0, 1.1), (80, 2.0, 20.0, 1.5), (60, 0.5, 10.0, 3.0)):
+        given, where = {"n": n, "mu": mu, "lipschitz": L}, f"n={n}, mu={mu:g}, beta={beta:g}, L={L:g}"
+        shrinks, grows = mu * beta / (mu + beta), 2.0 * L / n  # in a round, over step and batch
+        settled = bounds.sgd_stability_strongly_convex(**given, smoothness=beta) / L
+        yield identity(f"where the recursion of the proof settles, {where}", grows / shrinks, settled)
+        printed = bounds.sgd_stability_strongly_convex(**given) / L
+        yield identity(f"the same for beta = mu, {where}", 2.0 * grows / mu, printed)
 
 
 @claim(
@@ -188,6 +192,8 @@ def _(context):
     own = bounds.generalization_gap(0.5 * stability, **given)  # orthogonal rows lose gamma L^2 a draw, not 2 gamma L^2
     yield upper("E f - E f_S, by the stability of orthogonal rows, T=40, n=20", np.array(gaps), own)
     yield upper("the same, by Proposition 7", np.array(gaps), bounds.generalization_gap(stability, **given))
-    alone = bounds.sgd_stability(batch * rounds, n=1, step=step, lipschitz=1.0)  # every gradient may part the runs
-    bound = bounds.generalization_gap(stability, **given, failure=0.3)
-    yield identity("stable data or not, eta=0.3", float(0.7 * stability + 0.3 * alone), bound)
+    for T, step, L, eta in ((40, 2.0, 1.2, 0.3), (60, 0.5, 1.5, 0.2)):
+        stability = bounds.sgd_stability(T, n=n, step=step, lipschitz=L)
+        alone = bounds.sgd_stability(T, n=1, step=step, lipschitz=L)  # every gradient may part the runs
+        bound = bounds.generalization_gap(stability, gradients=T, step=step, lipschitz=L, failure=eta)
+        yield identity(f"stable data or not, T={T}, eta={eta:g}", float((1.0 - eta) * stability + eta * alone), bound)

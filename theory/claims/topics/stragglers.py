@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,15 @@ RATES = (1.0, 2.0, 4.0, 8.0, 8.0)
 TARGETS = np.array([8.0, 2.0, 6.0, 3.0, 4.0])  # f_i = (x - b_i)^2/2, one row for each worker
 
 
-def order_statistics(context, times, ks, mean, variance):
-    """Mean and variance of the k-th of N times; ``context.subject`` says which law and which entry that is."""
+def order_statistics(context, times, n, ks, mean, variance):
+    """Mean and variance of the k-th of n times; ``context.subject`` says which law and which entry that is."""
     context.used.add("run")
     law, place = context.subject(times)
-    waits, _ = race(law, workers=N, fastest=N, rounds=context.samples(100_000, 50_000), seed=context.stream())
+    waits, _ = race(law, workers=n, fastest=n, rounds=context.samples(100_000, 50_000), seed=context.stream(n))
     for k in ks:
-        found = waits[:, place(k)]
-        yield equality(f"E X_({k}), n = {N}", found, mean(k))
-        yield equality(f"Var X_({k}), n = {N}", (found - mean(k)) ** 2, variance(k))
+        found, expected = waits[:, place(k)], mean(n, k)
+        yield equality(f"E X_({k}), n = {n}, {times}", found, expected)
+        yield equality(f"Var X_({k}), n = {n}, {times}", (found - expected) ** 2, variance(n, k))
 
 
 def kth(change=lambda times: times, place=lambda k: k - 1):
@@ -44,14 +45,10 @@ def kth(change=lambda times: times, place=lambda k: k - 1):
     },
 )
 def _(context):
-    s, mu = 1.0, 2.0
-    yield from order_statistics(
-        context,
-        ShiftedExponential(s, mu),
-        (8, 1, 14, 16),
-        lambda k: bounds.exponential_order_mean(N, k, shift=s, rate=mu),
-        lambda k: bounds.exponential_order_variance(N, k, rate=mu),
-    )
+    for n, ks, s, mu in ((N, (8, 1, 14, 16), 1.5, 2.0), (5, (2,), 0.3, 0.5)):
+        mean = partial(bounds.exponential_order_mean, shift=s, rate=mu)
+        variance = partial(bounds.exponential_order_variance, rate=mu)
+        yield from order_statistics(context, ShiftedExponential(s, mu), n, ks, mean, variance)
 
 
 @claim(
@@ -67,14 +64,12 @@ def _(context):
     },
 )
 def _(context):
-    a, scale = 4.0, 0.5  # the k below leave at least 4 workers behind: moments up to the 16th exist
-    yield from order_statistics(
-        context,
-        Pareto(a, scale),
-        (8, 1, 12),
-        lambda k: bounds.pareto_order_mean(N, k, shape=a, scale=scale),
-        lambda k: bounds.pareto_order_variance(N, k, shape=a, scale=scale),
-    )
+    # the k leave at least 4 workers behind: moments up to the 16th exist
+    for n, ks, shape, scale in ((N, (8, 1, 12), 4.0, 0.5), (8, (3,), 5.0, 2.0)):
+        mean, variance = (
+            partial(of, shape=shape, scale=scale) for of in (bounds.pareto_order_mean, bounds.pareto_order_variance)
+        )
+        yield from order_statistics(context, Pareto(shape, scale), n, ks, mean, variance)
 
 
 @claim(
@@ -133,17 +128,20 @@ def _(context):
     measured_by="the package's run",
 )
 def _(context):
-    d, mu, sigma2, step, start, n, k, rounds = 1000, 2.0, 30.0, 0.1, 40.0, 8, 4, 25
-    problem, times = quadratic(np.full(d, mu), covariance=sigma2 / d), ShiftedExponential(0.5, 1.0)
-    known: dict[str, Any] = dict(x0=np.full(d, np.sqrt(start / d)), replicas=context.samples(160, 80))
-    known |= dict(workers=n, rounds=rounds, times=times, record_every=rounds, seed=context.stream())
-    found = run_fastest_k(problem, **known, **context.subject(k, step))
-    distance = bounds.sgd_constant_step_exact(rounds, mu=mu, step=step, variance=sigma2 / k, distance=start)
-    yield equality(f"E||x_t||^2, t = {rounds}, k = {k} of {n}", 2.0 / mu * found.replica_values[-1], distance)
-    seconds = rounds * bounds.exponential_order_mean(n, k, shift=0.5, rate=1.0)
-    yield equality("seconds", found.replica_seconds[-1], seconds)
-    needed = bounds.fastest_rounds(distance, k, mu=mu, step=step, variance=sigma2, distance=start)
-    yield identity("rounds to that distance, by the formula", rounds, needed)
+    for d, mu, sigma2, step, start, n, k, rounds in (
+        (1000, 2.0, 30.0, 0.1, 40.0, 8, 4, 25),
+        (500, 0.8, 50.0, 0.2, 20.0, 6, 3, 10),
+    ):
+        problem, times = quadratic(np.full(d, mu), covariance=sigma2 / d), ShiftedExponential(0.5, 1.5)
+        known: dict[str, Any] = dict(x0=np.full(d, np.sqrt(start / d)), replicas=context.samples(160, 80))
+        known |= dict(workers=n, rounds=rounds, times=times, record_every=rounds, seed=context.stream(n))
+        found, label = run_fastest_k(problem, **known, **context.subject(k, step)), f"t = {rounds}, k = {k} of {n}"
+        distance = bounds.sgd_constant_step_exact(rounds, mu=mu, step=step, variance=sigma2 / k, distance=start)
+        yield equality(f"E||x_t||^2, {label}", 2.0 / mu * found.replica_values[-1], distance)
+        seconds = rounds * bounds.exponential_order_mean(n, k, shift=0.5, rate=1.5)
+        yield equality(f"seconds, {label}", found.replica_seconds[-1], seconds)
+        needed = bounds.fastest_rounds(distance, k, mu=mu, step=step, variance=sigma2, distance=start)
+        yield identity(f"rounds to that distance, by the formula, {label}", rounds, needed)
 
 
 def settled(context, weights, speeds):

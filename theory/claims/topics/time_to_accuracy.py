@@ -20,17 +20,17 @@ OMEGA = bounds.rand_k_variance(D, 5)
 LAW: dict[str, Any] = dict(mu=MU, variance=SIGMA2, omega=float(OMEGA))
 
 
-def distances(context, compressor, *path, batch, step, start, **options):
+def distances(context, compressor, *path, batch, step, start, mu=MU, variance=SIGMA2, **options):
     """||x_T||^2 of independent runs on (mu/2)||x||^2."""
-    method, problem = ParallelSGD(compressor, Constant(step), batch=batch), quadratic(np.full(D, MU), SIGMA2 / D)
-    return 2.0 / MU * context.run64(method, problem, *path, x0=np.full(D, math.sqrt(start / D)), **options).funs
+    method, problem = ParallelSGD(compressor, Constant(step), batch=batch), quadratic(np.full(D, mu), variance / D)
+    return 2.0 / mu * context.run64(method, problem, *path, x0=np.full(D, math.sqrt(start / D)), **options).funs
 
 
 def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
     """The compressor, workers, batch and step; or one of them wrong."""
 
-    def settings(N, B, step):
-        return RandK(5, unbiased=unbiased), N - fewer, B - rows, B * step if summed else step
+    def settings(k, N, B, step):
+        return RandK(k, unbiased=unbiased), N - fewer, B - rows, B * step if summed else step
 
     return settings
 
@@ -47,18 +47,21 @@ def rand_k(unbiased=True, fewer=0, rows=0, summed=False):
     },
 )
 def _(context):
-    steps, start = 12, 20.0
-    for N, B in ((2, 2), (4, 3)):
-        compressor, workers, batch, step = context.subject(N, B, 0.05)
+    for k, N, B, mu, sigma2, eta, steps, start in (
+        (5, 2, 2, MU, SIGMA2, 0.05, 12, 20.0),
+        (8, 4, 3, 0.8, 50.0, 0.1, 8, 30.0),
+    ):
+        compressor, workers, batch, step = context.subject(k, N, B, eta)
         own: dict[str, Any] = dict(workers=workers, batch=batch, step=step, steps=steps, start=start)
-        found = distances(context, compressor, N, B, **own, replicas=context.samples(3000, 1200))
-        law = LAW | dict(step=0.05, distance=start, workers=N, batch=B)
-        value, label = bounds.compressed_distance(steps, **law), f"T = {steps}, N = {N}, B = {B}"
-        yield equality(f"E||x_T||^2, {label}, rand-5 of {D}", found, value)
+        own |= dict(mu=mu, variance=sigma2, replicas=context.samples(3000, 1200))
+        found, omega = distances(context, compressor, N, B, **own), float(bounds.rand_k_variance(D, k))
+        given = dict(mu=mu, variance=sigma2, omega=omega, distance=start, workers=N)
+        law, label = given | dict(step=eta, batch=B), f"T = {steps}, N = {N}, B = {B}, mu = {mu:g}"
+        value = bounds.compressed_distance(steps, **law)
+        yield equality(f"E||x_T||^2, {label}, rand-{k} of {D}", found, value)
         yield identity(f"steps to it, {label}", bounds.iterations_to_accuracy(float(value), **law), steps)
-        longest = bounds.fewest_iterations(1.0, mu=MU, variance=SIGMA2, omega=LAW["omega"], distance=start, workers=N)
+        longest = bounds.fewest_iterations(1.0, **given)
         grid = [longest.step * factor for factor in (0.5, 0.9, 0.99, 1.0, 1.01, 1.1)]
-        given = LAW | dict(distance=start, workers=N)
         fewest = min(bounds.iterations_to_accuracy(1.0, step=gamma, **given) for gamma in grid)
         yield identity(f"fewest steps to 1, over step sizes, N = {N}", fewest, longest.iterations, 1e-6)
 
@@ -71,15 +74,16 @@ def _(context):
     see=("time.iterations",),
 )
 def _(context):
-    N, B, eps, start = 2, 2, 0.25, 1.0
-    moment = bounds.averaged_second_moment(SIGMA2, SIGMA2 + MU**2 * start, workers=N, batch=B, omega=LAW["omega"])
-    enough, step = bounds.sgd_iterations(eps, mu=MU, second_moment=moment, distance=start), eps * MU / moment
-    steps = math.ceil(context.subject * enough)
-    own: dict[str, Any] = dict(workers=N, batch=B, step=step, steps=steps, start=start)
-    found = distances(context, RandK(5, unbiased=True), **own, replicas=context.samples(3000, 1200))
-    yield upper(f"E||x_T||^2, T = {steps}, rand-5 of {D}", found, eps)
-    needed = bounds.iterations_to_accuracy(eps, **LAW, step=step, distance=start, workers=N, batch=B)
-    yield upper("steps that this step size needs, exactly", needed, enough)
+    for N, B, eps, start, mu, sigma2 in ((2, 2, 0.25, 1.5, MU, SIGMA2), (4, 2, 0.5, 2.0, 1.5, 40.0)):
+        given: dict[str, Any] = dict(workers=N, batch=B, omega=LAW["omega"])
+        moment = bounds.averaged_second_moment(sigma2, sigma2 + mu**2 * start, **given)
+        enough, step = bounds.sgd_iterations(eps, mu=mu, second_moment=moment, distance=start), eps * mu / moment
+        steps, known = math.ceil(context.subject * enough), dict(mu=mu, variance=sigma2)
+        own: dict[str, Any] = dict(workers=N, batch=B, step=step, steps=steps, start=start, **known)
+        found = distances(context, RandK(5, unbiased=True), N, **own, replicas=context.samples(3000, 1200))
+        yield upper(f"E||x_T||^2, T = {steps}, N = {N}, mu = {mu:g}, rand-5 of {D}", found, eps)
+        needed = bounds.iterations_to_accuracy(eps, **known, step=step, distance=start, **given)
+        yield upper(f"steps that this step size needs, exactly, N = {N}", needed, enough)
     yield "M^2 at the start, where it is largest"
 
 
@@ -94,8 +98,11 @@ def _(context):
     },
 )
 def _(context):
-    G2, sigma2 = 1.5, 6.0
-    for N, omega, row, rest in ((4, 3.0, 1e-6, 1e-4), (16, 0.5, 1e-5, 5e-3), (2, 9.0, 1e-6, 1e-2)):
+    for N, omega, row, rest, G2, sigma2 in (
+        (4, 3.0, 1e-6, 1e-4, 1.5, 6.0),
+        (16, 0.5, 1e-5, 5e-3, 1.5, 6.0),
+        (2, 9.0, 1e-6, 1e-2, 4.0, 9.0),
+    ):
         B = np.arange(1, 2000)
         of_steps = np.array(
             [bounds.averaged_second_moment(sigma2, sigma2 + G2, workers=N, batch=int(b), omega=omega) for b in B]
@@ -119,11 +126,10 @@ def _(context):
     },
 )
 def _(context):
-    words = 2 * 2 * 2 * 3 * 5 * 7
-    for work, beta in ((0.06, 2e-5), (0.01, 3e-6)):
-        known: dict[str, Any] = dict(work=work, words=words, alpha=1e-4, beta=beta, gamma=beta / 4.0)
+    for work, words, alpha, beta in ((0.06, 840, 1e-4, 2e-5), (0.03, 1680, 2e-4, 1e-6)):
+        known: dict[str, Any] = dict(work=work, words=words, alpha=alpha, beta=beta, gamma=beta / 4.0)
         costs = {p: simulate_allreduce("ring", np.ones((p, words)))[1] for p in range(1, 25)}
-        times = {p: work / p + cost.seconds(1e-4, beta, beta / 4.0) for p, cost in costs.items()}
+        times = {p: work / p + cost.seconds(alpha, beta, beta / 4.0) for p, cost in costs.items()}
         fastest, label = min(times, key=times.__getitem__), f"fastest number of ranks, W = {work:g}, beta = {beta:g}"
         best = context.subject(**known)
         yield lower(label, fastest, best - 1.0)

@@ -55,25 +55,26 @@ SPARSE = partial(RandK, 1, unbiased=True)  # of 4 coordinates: omega = 3
 @claim(
     "diana.rate",
     of=bounds.diana_rate,
-    subject=lambda step: DIANA(SPARSE(), Constant(step), **OWN),
+    subject=lambda c, step, **own: DIANA(c, Constant(step), **own),
     mutants={
-        "no shifts": lambda step: DCGD(SPARSE(), Constant(step), **OWN),
-        "shifts that learn all of a message": lambda step: DIANA(SPARSE(), Constant(step), alpha=1.0, **OWN),
-        "a step twenty times as long": lambda step: DIANA(SPARSE(), Constant(20.0 * step), **OWN),
+        "no shifts": lambda c, step, **own: DCGD(c, Constant(step), **own),
+        "shifts that learn all of a message": lambda c, step, **own: DIANA(c, Constant(step), alpha=1.0, **own),
+        "a step twenty times as long": lambda c, step, **own: DIANA(c, Constant(20.0 * step), **own),
     },
 )
 def _(context):
-    w, alpha, wide = 3.0, 0.25, own_rows(0.5 * context.normal((48, 4), "wide"), context.normal(48, "b"), 1.0)
-    for (problem, known), where, steps in (
-        (regression(context), "from 0", 50),
-        (regression(context), "from 0", 800),
-        (wide, "from x*", 1),
+    wide = {N: own_rows(0.5 * context.normal((N, 4), "wide", N), context.normal(N, "b", N), 1.0) for N in (48, 96)}
+    for (problem, known), where, steps, k in (
+        (regression(context), "from 0", 50, 1),
+        (regression(context), "from 0", 800, 1),
+        (wide[48], "from x*", 2, 1),
+        (wide[96], "from x*", 2, 1),
     ):
-        N, optimum = len(problem.b), solve(problem).x
+        N, optimum, w, alpha = len(problem.b), solve(problem).x, 4.0 / k - 1.0, k / 4.0
         step = bounds.diana_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
         at_optimum, x0 = gradients(problem, optimum), optimum if where == "from x*" else np.zeros(4)
         options = {"workers": N, "steps": steps, "replicas": context.samples(200), "x0": x0}
-        found = context.run64(context.subject(step), problem, where, steps, **options)
+        found = context.run64(context.subject(RandK(k, unbiased=True), step, **OWN), problem, where, steps, **options)
         given = found.state.pieces.get("h, workers here")
         h = found.state.whole("h, workers here") if given else np.zeros((1, N, 4))
         weight = 4.0 * w * step**2 / (N * alpha)
@@ -81,8 +82,18 @@ def _(context):
             np.sum((x - optimum) ** 2, axis=-1) + weight * np.mean(np.sum((g - at_optimum) ** 2, axis=-1), axis=-1)
             for x, g in ((found.last, h), (x0, np.zeros((N, 4))))
         ]
-        bound = bounds.diana_rate(steps, step=step, mu=problem.l2, alpha=alpha, start=1.0, omega=w, workers=N)
-        yield upper(f"V_T/V_0, ridge, rand-1 of 4, N={N}, T={steps}, {where}", V[0] / V[1], bound)
+        rate = {"mu": problem.l2, "alpha": alpha, "start": float(np.mean(V[1])), "omega": w, "workers": N}
+        label = f"V_T, ridge, rand-{k} of 4, N={N}, T={steps}, {where}"
+        yield upper(label, V[0], bounds.diana_rate(steps, step=step, **rate))
+    d = context.samples(60_000)
+    for w, mu, noise, step, N in ((3.0, 0.5, 2.0, 0.1, 4), (1.5, 2.0, 0.5, 0.2, 2)):  # from x* = 0 without a shift
+        alpha, problem, at = 1.0 / (1.0 + w), quadratic(np.full(d, mu), covariance=noise), {"x0": np.zeros(d)}
+        found = context.run64(context.subject(coins(w), step), problem, "noise", N, workers=N, steps=1, **at)
+        h = found.state.whole("h, workers here")[0] if found.state.pieces.get("h, workers here") else np.zeros((N, d))
+        V = found.last**2 + 4.0 * w * step**2 / (N * alpha) * np.mean(h**2, axis=0)
+        rate = {"step": step, "mu": mu, "alpha": alpha, "start": 0.0, "omega": w, "workers": N, "variance": noise}
+        added = min(step * mu, alpha / 2.0) * bounds.diana_rate(10, **rate)  # a geometric sum of what a step adds
+        yield equality(f"V after a step from x*, omega={w:g}, mu={mu:g}, sigma^2={noise:g}, N={N}", V, added)
 
 
 @claim(
@@ -97,19 +108,25 @@ def _(context):
 )
 def _(context):
     (problem, known), w, d = regression(context), 3.0, context.samples(30_000)
-    equal, at = quadratic(np.ones(d), covariance=0.0), {"workers": 4, "steps": 3, "x0": np.ones(d)}
-    for omega, step in ((0.0, 0.5), (3.0, 0.3)):  # all workers have x^2/2
-        found = context.run64(context.subject(coins(omega), Constant(step)), equal, "equal", **at).last ** 2
-        given = {"step": step, "mu": 1.0, "omega": omega, "distance": 1.0, "at_minimum": 0.0, "lipschitz": 1.0}
-        law = bounds.dcgd_rate(3, workers=4, split=1e9, **given)
-        label = f"E x_3^2, x^2/2 for all of 4 workers, omega={omega:g}"
+    for omega, step, mu, noise, start, N, T in (  # all workers have mu x^2/2, and noise of their own
+        (0.0, 0.5, 1.0, 0.0, 1.0, 4, 3),
+        (3.0, 0.3, 0.8, 0.5, 2.0, 4, 3),
+        (1.5, 0.2, 1.5, 2.0, 0.5, 2, 4),
+    ):
+        equal, at = quadratic(np.full(d, mu), covariance=noise), {"workers": N, "steps": T, "x0": np.full(d, start)}
+        found = context.run64(context.subject(coins(omega), Constant(step)), equal, "equal", N, **at).last ** 2
+        given = {"step": step, "mu": mu, "omega": omega, "distance": start**2, "at_minimum": 0.0, "variance": noise}
+        law = bounds.dcgd_rate(T, workers=N, lipschitz=mu, largest=mu, split=1e9, **given)
+        label = f"E x_{T}^2, {mu:g} x^2/2 for all of {N} workers, omega={omega:g}, sigma^2={noise:g}"
         yield equality(label, found, law) if omega else identity(label, found.max(), law, 1e-8)
-    v, step = context.normal(d, "v") / math.sqrt(d), 1e-3
-    apart, _ = own_rows(np.stack([v, v]), np.array([1.0, -1.0]), 0.1)  # x* = 0
-    at = {"workers": 2, "steps": 1, "x0": np.zeros(d)}
-    found = d * context.run64(context.subject(coins(w), Constant(step), **OWN), apart, "apart", **at).last ** 2
-    given = {"step": step, "mu": 0.1, "distance": 0.0, "omega": w, "workers": 2, "at_minimum": float(v @ v)}
-    yield equality("E||x_1 - x*||^2 from x_0 = x*", found, bounds.dcgd_rate(1, lipschitz=1.2, split=1e-3, **given))
+    for b, step, omega, N in ((1.0, 1e-3, 3.0, 2), (1.5, 2e-3, 2.0, 4)):
+        v, signs = context.normal(d, "v") / math.sqrt(d), np.where(np.arange(N) % 2, -1.0, 1.0)
+        apart, _ = own_rows(np.tile(v, (N, 1)), b * signs, 0.1)  # x* = 0
+        at = {"workers": N, "steps": 1, "x0": np.zeros(d)}
+        found = d * context.run64(context.subject(coins(omega), Constant(step), **OWN), apart, N, **at).last ** 2
+        given = {"step": step, "mu": 0.1, "distance": 0.0, "omega": omega, "workers": N}
+        law = bounds.dcgd_rate(1, at_minimum=b**2 * float(v @ v), lipschitz=1.2, split=1e-3, **given)
+        yield equality(f"E||x_1 - x*||^2 from x_0 = x*, N={N}, omega={omega:g}", found, law)
     N, optimum = len(problem.b), solve(problem).x
     mu = float(np.linalg.eigvalsh(problem.A.T @ problem.A)[0]) / N + problem.l2
     step = bounds.dcgd_step(known["lipschitz"], omega=w, workers=N, largest=known["largest"])
@@ -183,21 +200,24 @@ def gradient_law(id, of, make, step_of, bound_of, mutants):
     """A claim about the mean squared gradient of a run with the longest step of the theorem."""
 
     def measure(context):
-        problem, known = regression(context)
-        (N, d), w = problem.A.shape, 3.0
+        for workers, k in ((6, 1), (12, 3)):
+            yield from of_runs(context, *regression(context, workers), k)
+
+    def of_runs(context, problem, known, k):
+        (N, d), w = problem.A.shape, 4.0 / k - 1.0
         step = step_of(known["lipschitz"], omega=w, workers=N, quadratic=known["quadratic"])
         gap = float(value(problem, np.zeros(d)) - solve(problem).fun)
         first = float(np.mean(np.sum(gradients(problem, np.zeros(d)) ** 2, axis=1)))
         for steps in (10, 200):
             mean = []
             for seed in range(context.samples(4, 2)):
-                method = context.subject(SPARSE(), Constant(step), **OWN)
+                method = context.subject(RandK(k, unbiased=True), Constant(step), **OWN)
                 found = context.run64(method, problem, steps, seed, workers=N, steps=steps, record_every=1)
                 norms = np.full(steps, np.inf)
                 norms[: len(found.history) - 1] = found.history["gradient_norm"][:-1]
                 mean.append(np.mean(norms**2))
             bound = bound_of(steps, step=step, gap=gap, omega=w, workers=N, first=first)
-            yield upper(f"mean of ||grad f(x_t)||^2, the largest of some runs, T={steps}", max(mean), bound)
+            yield upper(f"mean of ||grad f(x_t)||^2, the largest of some runs, N={N}, T={steps}", max(mean), bound)
 
     claim(id, of=of, subject=make, mutants=mutants)(measure)
 
@@ -259,8 +279,7 @@ def worst_factor(steps, weight, N):
     },
 )
 def _(context):
-    for step, p, N in ((0.25, 0.5, 2), (0.25, 0.8, 3), (0.1, 0.2, 3), (0.5, 0.3, 2)):
-        mu = 0.4
+    for step, p, N, mu in ((0.25, 0.5, 2, 0.4), (0.25, 0.8, 3, 0.7), (0.1, 0.2, 3, 0.4), (0.5, 0.3, 2, 0.3)):
         among = itertools.product((mu, 0.5 / step, 1.0 / step), repeat=N)
         worst = max(worst_factor(context.subject(step, p, c), (step / p) ** 2, N) for c in among)
         predicted = bounds.prox_skip_rate(step, mu=mu, p=p)

@@ -19,10 +19,10 @@ PRINTED = (120.0, 31.4, 16.6, 1.9)  # GB, by stage
 D, WORKERS, SINGLE = 960, 8, 4.0
 
 
-def _network():
-    """A network whose layers divide evenly: 768 and 192 parameters."""
+def _network(width=16):
+    """A network whose layers divide evenly: 48 and 12 parameters times the width."""
     rng = np.random.default_rng(0)
-    return two_layer((rng.standard_normal((48, 48)), np.arange(48) % 12), width=16)
+    return two_layer((rng.standard_normal((48, 48)), np.arange(48) % 12), width=width)
 
 
 def _exchanged(run, stage):
@@ -99,12 +99,11 @@ def _(context):
     },
 )
 def _(context):
-    network = _network()
-    for share in (1.0, 0.125):
+    for share, workers, network in ((1.0, WORKERS, _network()), (0.125, WORKERS, _network()), (0.25, 4, _network(8))):
         for stage in (0, 1, 2, 3):
-            run = context.subject(network, WORKERS, stage, steps=2, share=share)
-            label = f"numbers that a worker sends, stage {stage}, gradients times {share:g}"
-            yield identity(label, run.sent, bounds.zero_volume(network.d, WORKERS, stage, share))
+            run = context.subject(network, workers, stage, steps=2, share=share)
+            label = f"numbers that a worker sends, N={workers}, stage {stage}, gradients times {share:g}"
+            yield identity(label, run.sent, bounds.zero_volume(network.d, workers, stage, share))
 
 
 @claim(
