@@ -87,7 +87,7 @@ class Options(NamedTuple):
     features: int = 500
     batch: int = 16
     hostile: tuple = (0, 2, 4, 6, 8)
-    seeds: int = 3
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""

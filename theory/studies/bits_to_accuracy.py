@@ -123,7 +123,7 @@ def until(problem, way: Way, step: float, goal: float, *, limit, seed, patience=
 
 
 def costs_of(
-    problem, name: str, *, accuracy=0.02, limit=1500, seeds=3, chosen_by=1, first=0, seed=0, ways=None
+    problem, name: str, *, accuracy=0.02, limit=1500, seeds=6, chosen_by=1, first=0, seed=0, ways=None
 ) -> list[Cost]:
     """Bits that each method sends until f - f* is at most ``accuracy`` times f(0) - f*.
 

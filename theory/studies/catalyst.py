@@ -46,7 +46,7 @@ class Options(NamedTuple):
 
     workers: int = 8
     samples: int = 8192
-    seeds: int = 3
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""

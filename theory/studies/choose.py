@@ -71,7 +71,7 @@ class Options(NamedTuple):
     workers: int = 8
     batches: tuple = (16, 128)
     accuracies: tuple = (0.1, 0.02)
-    seeds: int = 2
+    seeds: int = 6
     limit: int = 800
 
     def domain(self):

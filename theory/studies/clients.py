@@ -67,7 +67,7 @@ class Options(NamedTuple):
     clients: int = 64
     present: int = 8
     local_steps: tuple = (1, 2, 4, 8, 16)
-    seeds: int = 5
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""

@@ -43,7 +43,7 @@ from .shared.problems import digits, topics_file
 from .shared.report import OURS, Study, Table, line
 from .shared.verdicts import HOLDS, Statement, at_most, below, diverges, judged
 
-SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 2
+SWEPT, SWEEP_SEEDS = (EF, fixed(0.6), fixed(0.9)), 6
 LITTLE, FAR = 0.01, 0.05  # an accuracy within one point is "matched"; five points below is "far worse"
 TALK = 0.1  # the share at which the talk compares ConEF that saves 60 and 90 % of the memory
 FAMILIES = {  # in the figure: colour and mark

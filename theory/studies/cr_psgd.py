@@ -55,7 +55,7 @@ class Options(NamedTuple):
     samples: int = 20_000
     condition: float = 20.0
     first: int = 1
-    seeds: int = 3
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""

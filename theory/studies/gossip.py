@@ -96,7 +96,7 @@ class Options(NamedTuple):
 
     rounds: int = 300
     batch: int = 8
-    seeds: int = 3
+    seeds: int = 6
     features: int = 1000
     workers: tuple = (9, 16)
     table: int = 8

@@ -64,7 +64,7 @@ class Options(NamedTuple):
     epochs: int = 3
     long_epochs: int = 10
     points: int = 4
-    seeds: int = 2
+    seeds: int = 6
     rates: tuple = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     rows: int = 0
 

@@ -54,7 +54,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     samples: int = 16_000
-    seeds: int = 5
+    seeds: int = 10
     rho: float = 1.02
     local: tuple = (4, 16)
     width: int = 32

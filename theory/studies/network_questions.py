@@ -81,7 +81,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     steps: int = 400
-    seeds: int = 5
+    seeds: int = 10
     share: float = 0.1
     width: int = 32
     features: int = 2000

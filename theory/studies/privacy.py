@@ -67,7 +67,7 @@ class Options(NamedTuple):
     clients: int = 512
     epsilons: tuple = (1.0, 3.0, 10.0, 30.0)
     clip: float = 0.1
-    seeds: int = 5
+    seeds: int = 10
 
     def domain(self):
         """Reject values outside the domain."""

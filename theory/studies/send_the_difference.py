@@ -107,7 +107,7 @@ class Options(NamedTuple):
     features: int = 1000
     workers: tuple = (8, 32)
     share: float = 0.05
-    seeds: int = 5
+    seeds: int = 10
 
     def domain(self):
         """Reject values outside the domain."""

@@ -66,7 +66,7 @@ class Options(NamedTuple):
     batches: tuple = (8, 32, 128)
     batch: int = 32
     accuracy: float = 0.03
-    seeds: int = 5
+    seeds: int = 6
     limit: int = 400
 
     def domain(self):

@@ -63,7 +63,7 @@ class Options(NamedTuple):
     workers: int = 16
     batch: int = 8
     steps: int = 300
-    seeds: int = 5
+    seeds: int = 10
     momenta: tuple = MOMENTA
     grid: tuple = (0.25, 1.0, 4.0, 16.0)
     sweep: tuple = ()
