@@ -2,9 +2,9 @@
 
 The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
 sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (`.betting`) for
-a known range hold for every number of samples; `mean_interval`, for everything else, is as wide as skewed samples need
-it, and states a lower level where there are too few of them.  `student_interval` is the textbook's, for samples that
-are nearly normal.
+a known range, and `median_interval` for medians, hold for every number of samples; `mean_interval`, for everything
+else, is as wide as skewed samples need it, and states a lower level where there are too few of them.
+`student_interval` is the textbook's, for samples that are nearly normal.
 `tests/measure/test_coverage.py` measures how often each of them misses.
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "Interval",
     "bernstein_interval",
     "mean_interval",
-    "paired_interval",
+    "median_interval",
     "ratio_interval",
     "share_interval",
     "student_interval",
@@ -203,6 +203,55 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
     return Interval(plain.estimate, min(plain.low, float(low)), max(plain.high, float(high)), stated, n)
 
 
+def sign_chance(successes: int, n: int) -> float:
+    """The probability of at least so many heads in n throws of a fair coin: the level of the one-sided sign test.
+
+    Examples
+    --------
+    >>> sign_chance(6, 6), sign_chance(9, 10)  # 1/64 and 11/1024
+    (0.0156, 0.0107)
+    """
+    return sum(math.comb(n, k) for k in range(successes, n + 1)) / 2.0**n
+
+
+def median_interval(samples: Any, level: float = LEVEL) -> Interval:
+    """Interval for the median of independent samples, between two of them, valid for every distribution and every n.
+
+    Parameters
+    ----------
+    samples : array_like, shape (n,)
+        Independent samples; infinite ones count, and one that is not a number may be anything.
+    level : float
+        Probability that the interval holds the median.
+
+    Returns
+    -------
+    Interval
+        Its ``level`` is the exact one, which is at least what was asked; from -inf to inf with too few samples: five or
+        fewer at 0.95.
+
+    Notes
+    -----
+    The ends are those of the sign test: W. R. Thompson, "On confidence ranges for the median", Annals of Mathematical
+    Statistics 7, 1936.
+
+    Examples
+    --------
+    >>> median_interval([3.0, 1.0, 2.0, 9.0, 4.0, 5.0], level=0.95)  # 1 - 2/64
+    Interval(estimate=3.5, low=1.0, high=9.0, level=0.969, samples=6)
+    """
+    samples = _checked(samples, level, 1)
+    n, unknown = samples.size, np.isnan(samples)
+    lows, highs = (np.sort(np.where(unknown, end, samples)) for end in (-math.inf, math.inf))
+    known = samples[~unknown]
+    estimate = float(np.median(known)) if known.size else math.nan
+    cut = max((k for k in range(1, n // 2 + 1) if 2.0 * sign_chance(n - k + 1, n) <= 1.0 - level), default=0)
+    if cut == 0:
+        return Interval(estimate, -math.inf, math.inf, 1.0, n)
+    exact = 1.0 - 2.0 * sign_chance(n - cut + 1, n)
+    return Interval(estimate, float(lows[cut - 1]), float(highs[n - cut]), exact, n)
+
+
 def share_interval(outcomes: Any, level: float = LEVEL) -> Interval:
     """Interval for a probability, from independent outcomes, valid for every n.
 
@@ -312,29 +361,3 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     ratio = float(top.mean() / mean)
     centred = mean_interval((top - ratio * bottom) / mean, level)
     return Interval(ratio, ratio + centred.low, ratio + centred.high, centred.level, top.size)
-
-
-def paired_interval(first: Any, second: Any, level: float = LEVEL) -> Interval:
-    """Student's interval for the mean of first - second over pairs, such as two methods on the same random numbers.
-
-    A difference of two numbers of the same kind is less skewed than either.
-
-    Parameters
-    ----------
-    first, second : array_like, shape (n,)
-        Two samples of the same length, pair by pair.
-    level : float
-        Probability that the interval holds the mean.
-
-    Returns
-    -------
-    Interval
-
-    Examples
-    --------
-    >>> paired_interval([1.0, 3.0, 5.0], [0.0, 1.0, 2.0], level=0.95)[:3]  # 2 +- 4.303 / sqrt(3)
-    (2.0, -0.484, 4.484)
-    """
-    first, second = _checked(first, level), _checked(second, level)
-    require(first.size == second.size, "second", second.size, f"as many as first, {first.size}")
-    return student_interval(first - second, level)

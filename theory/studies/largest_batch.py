@@ -19,7 +19,7 @@ from ..cluster import run
 from ..compressors import Identity
 from ..core import require, setting
 from ..data import Dataset, load_data, make_dataset
-from ..measure import Interval, paired_interval
+from ..measure import Interval, median_interval
 from ..methods import ParallelSGD
 from ..methods.schedules import Constant
 from ..problems import (
@@ -132,7 +132,8 @@ class Threshold(NamedTuple):
     at_bound : Point
         The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
-        The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
+        The largest of the powers of two up to which no batch loses, by the estimates and, surely, by the intervals; the
+        largest that does not surely lose.
     serial : ndarray, shape (seeds,)
         f - f* of serial SGD.
     """
@@ -158,7 +159,7 @@ class Threshold(NamedTuple):
     @property
     def ends(self) -> Interval:
         """The largest batch without loss, with what the intervals leave open."""
-        return Interval(self.measured, self.surely, self.at_most)
+        return Interval(self.measured, self.surely, self.at_most, self.at_bound.ratio.level)
 
     @property
     def told(self) -> str:
@@ -264,18 +265,16 @@ def best_exponent(loss, first: int = -2) -> int:
     return best
 
 
-def geometric_ratio(gaps, serial) -> Interval:
-    """The ratio of two geometric means of equally many positive numbers.
+def typical_ratio(gaps, serial) -> Interval:
+    """The ratio of equally many positive numbers for the typical seed.
 
     Examples
     --------
-    >>> geometric_ratio([2.0, 8.0, 4.0], [1.0, 4.0, 2.0])[:3]
-    (2.0, 2.0, 2.0)
+    >>> typical_ratio([2.0, 8.0, 4.0, 6.0, 3.0, 10.0], [1.0, 4.0, 2.0, 2.0, 1.0, 4.0])[:3]
+    (2.25, 2.0, 3.0)
     """
     low = np.finfo(float).tiny
-    found = paired_interval(np.log(np.maximum(gaps, low)), np.log(np.maximum(serial, low)), LEVEL)
-    estimate, smallest, largest = np.exp(np.array(found[:3])).tolist()
-    return Interval(estimate, smallest, largest, LEVEL, found.samples)
+    return median_interval(np.maximum(gaps, low) / np.maximum(serial, low), LEVEL)
 
 
 def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, float]:
@@ -317,7 +316,7 @@ def measure(
         if batch == 1:
             serial.extend(gaps)
         finite = bool(np.isfinite(gaps).all())
-        ratio = geometric_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
+        ratio = typical_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
         right = np.array([accuracy(held, x) if finite else math.nan for x in result.last])
         return Point(task.name, passes, batch, gaps, ratio, right)
 
@@ -328,10 +327,10 @@ def measure(
         if points[-1].ratio.low > 10.0 * options.factor:
             break  # larger ones lose more
     limit = point(int(min(bounds.largest_batch(lowest), top)))
-    measured, at_most, surely = (
-        _until(points, lambda p, end=end: getattr(p.ratio, end) <= options.factor)
-        for end in ("estimate", "low", "high")
+    measured, surely = (
+        _until(points, lambda p, end=end: getattr(p.ratio, end) <= options.factor) for end in ("estimate", "high")
     )
+    at_most = max(p.batch for p in points if p.ratio.low <= options.factor)  # all larger ones surely lose
     stable = bounds.divergent_batch(step, curvature)
     case = (task.name, task.train.n, passes, 2.0**e, lowest, mean, stable, limit)
     return Threshold(*case, measured, surely, at_most, points[0].gap), points

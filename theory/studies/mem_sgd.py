@@ -21,6 +21,7 @@ from ..core import require, setting
 from ..data import load_data, make_dataset
 from ..data.epsilon import Correlated, generate
 from ..data.twin_shards import full_size
+from ..measure.crossings import reached
 from ..methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ..methods.schedules import InverseTime
 from ..problems import logistic, ridge, solve
@@ -138,17 +139,14 @@ class Curve(NamedTuple):
         """Mean f - f* after ``epochs`` epochs."""
         return float(self.mean[np.abs(self.epochs - epochs).argmin()])
 
-    def bits_until(self, goal: float, which: str = "sent") -> float:
-        """Bits sent, or counted, until mean f - f* is at most ``goal`` for the first time; infinite if never.
+    def bits_until(self, goals, which: str = "sent") -> np.ndarray:
+        """By seed the bits sent, or counted, until f - f* is at most its goal for the first time; infinite if never.
 
         Between two records log(f - f*) is interpolated linearly.
         """
-        there = np.flatnonzero(self.mean <= goal)
-        if there.size == 0 or there[0] == 0:
-            return 0.0 if there.size else math.inf
-        pair = slice(there[0] - 1, there[0] + 1)
-        epochs = np.interp(-math.log(goal), -np.log(self.mean[pair]), self.epochs[pair])
-        return float(epochs * self.steps * getattr(self, which))
+        pairs = zip(self.gap, np.broadcast_to(goals, len(self.gap)), strict=True)
+        epochs = [reached(self.epochs, gap, goal) for gap, goal in pairs]
+        return np.array(epochs) * self.steps * getattr(self, which)
 
 
 # --- the methods ------------------------------------------------------------------------------------------------------

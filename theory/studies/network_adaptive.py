@@ -82,7 +82,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     steps: int = 400
-    seeds: int = 10
+    seeds: int = 6
     width: int = 32
     features: int = 2000
     l2: float = 1e-4

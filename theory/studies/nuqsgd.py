@@ -28,7 +28,7 @@ from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, 
 from ..reporting.progress import track
 from .shared.panels import canvas
 from .shared.problems import digits, iterates, rcv1
-from .shared.report import OURS, Study, Table, line
+from .shared.report import OURS, Study, Table, interval, line
 from .shared.verdicts import Compare, Statement, below, within
 
 BITS, BUCKET = 4, 8192
@@ -426,8 +426,8 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
     runs = [
         line(
             f"{row.problem} | {row.workers} x {row.batch} | {row.method} | {number(row.bits)} | "
-            f"{number(row.variance.mean())} | {number(row.loss.mean())} ± {number(row.loss.std())} | "
-            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %"
+            f"{number(row.variance.mean())} | {interval(row.loss)} | "
+            f"{interval(100.0 * row.accuracy, '{:.1f}'.format)} %"
         )
         for row in trained
     ]
@@ -447,7 +447,7 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
         "independent mini-batches), or of 32 on each of 8, as in its comparison under small mini-batches; momentum "
         f"{MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one step size for all, {1 - MOMENTUM:.1g}/L on logistic "
         f"and {LONGER * (1 - MOMENTUM):.1g}/L on softmax regression, {rounds} rounds, 80 % of the rows, means over "
-        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
+        f"{seeds} seeds with ± 95 % intervals; f - f* is the mean over the last quarter of the run."
     )
     title = "NUQSGD, QSGD and QSGDinf at equal bits"
     said = [*variance_statements(rows, sweep), *training_statements(trained)]

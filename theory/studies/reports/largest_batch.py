@@ -15,7 +15,7 @@ from ..largest_batch import LEVEL, LOOKS, Options
 from ..shared.entry_keys import slug
 from ..shared.panels import canvas, looks
 from ..shared.report import OURS, Study, Table, line
-from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within, word
+from ..shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, count, within, word
 
 APART, NEAR, CLEAR = 4.0, 2.0, 2.0  # factors: measured over predicted; of two speed-ups; between two predictions
 POINTS = 0.005  # relevant difference of held-out accuracy
@@ -99,16 +99,16 @@ def _named(found) -> str:
 
 def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     """Verdicts on the lecture's statements, and on ours about held-out accuracy and the speed-up."""
-    count, slide, said = len(thresholds), "lecture/slide-", []
+    cases, slide, said = len(thresholds), "lecture/slide-", []
 
     def say(id, text, trials, numbers, about, values, source=""):
-        told = numbers.format(sum(word(trial) == HOLDS for trial in trials))
+        told = numbers.format(count(trials))
         said.append(Statement(id, text, trials, told, source, (slide + about,), values))
 
     text = f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}."
     trials = [at_most(t.at_bound.ratio, factor) for t in thresholds]
     short = [t.where for t in thresholds if t.at_bound.ratio.low > factor]
-    numbers = f"Surely so in {{}} of {count} cases, surely not in {len(short)}. Not: {_named(short)}."
+    numbers = f"Surely so in {{}} of {cases} cases, surely not in {len(short)}. Not: {_named(short)}."
     about, values = "theorem-mini-batch-sgd-is-as-accurate", {"surely not": len(short)}
     say("reaches-serial", text, trials, numbers, about, values)
 
@@ -123,7 +123,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     batches = {t.where: {"measured": t.measured, "predicted": t.predicted} for t in thresholds}
     above = [t for t in thresholds if t.surely > APART * t.predicted]
     far = [f"{t.where} ({t.measured} against {number(t.predicted)})" for t in above]
-    numbers = f"Surely so in {{}} of {count} cases. Larger batches do no harm on: {_named(far)}."
+    numbers = f"Surely so in {{}} of {cases} cases. Larger batches do no harm on: {_named(far)}."
     say("larger-lose", text, trials, numbers, "main-contribution-a-batch-size", batches)
 
     at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
@@ -145,9 +145,9 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     lost = [100 * float(serial.mean() - at_largest.mean()) for at_largest, serial in pairs]
     falls = {t.where: fall for t, fall in zip(thresholds, lost, strict=True)}
     by_case = zip(trials, falls.items(), strict=True)
-    fallen = _named([f"{where} ({fall:.1f} points)" for how, (where, fall) in by_case if how != HOLDS])
+    fallen = _named([f"{where} ({fall:.1f} points)" for how, (where, fall) in by_case if word(how) != HOLDS])
     numbers = (
-        f"At the largest batch without loss, against serial SGD: surely so in {{}} of {count} cases. Not surely:"
+        f"At the largest batch without loss, against serial SGD: surely so in {{}} of {cases} cases. Not surely:"
         f" {fallen}."
     )
     say("held-out", text, trials, numbers, "large-batches-generalise-worse", falls, OURS)
@@ -243,8 +243,9 @@ def report(thresholds, points, speeds, mechanisms, options: Options, left) -> St
         "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
         "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
         f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
-        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
-        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
+        f"at most {options.factor:g} times that of serial SGD for the typical seed (medians of the ratios); measured "
+        f"is the largest power of two up to which all are, with what the {100 * LEVEL:g} % intervals of medians leave "
+        "open in brackets. "
         f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
         "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
         "largest curvature that f can have. "

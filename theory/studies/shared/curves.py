@@ -13,7 +13,7 @@ from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
 from .panels import band, canvas, legend_below
-from .report import Table, line
+from .report import Table, interval, line
 
 
 class Curve(NamedTuple):
@@ -46,12 +46,6 @@ class Curve(NamedTuple):
     def end(self) -> float:
         """The mean over the seeds at the end."""
         return float(self.mean[-1])
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation over the seeds at the end, of their mean; 0 for one seed."""
-        last = self.height[:, -1]
-        return float(last.std(ddof=1, dtype=float) / np.sqrt(last.size)) if last.size > 1 else 0.0
 
     @property
     def total(self) -> int:
@@ -101,11 +95,10 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     cells = []
     for curve in curves:
         order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
-        end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
         cells.append(
             line(
                 f"{curve.label} | {curve.samples[-1]:,.0f} | {curve.total:,} | "
-                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {end}"
+                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {interval(curve.ends)}"
             )
         )
     return Table(title, head, cells)
