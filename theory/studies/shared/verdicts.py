@@ -28,7 +28,7 @@ from ...reporting.files import nearest
 
 ERROR = 0.025  # how often a rule may say "holds", or "fails", where the truth is at the margin
 LEVEL = 1.0 - 2.0 * ERROR  # of the intervals of medians beside verdicts, and of means in tables
-FAR_OFF = 3.0  # quartile distances beyond the quartiles: Tukey's "far out"
+FAR_OFF = 3.0  # quartile distances beyond the quartiles: Tukey's "far out"; and by a quarter of the median
 SHARP = 1.25  # a bound so many times smaller would have been noticed
 FEW = 6  # so many trials are shown with their medians
 HOLDS, LOOSELY, VACUOUS, PART, OPEN, FAILS = "holds", "holds loosely", "vacuous", "in part", "undecided", "fails"
@@ -213,7 +213,8 @@ def within(mine, theirs, factor: float) -> Trial:
     >>> within(ten, 1.5 * ten, 2.0).verdict, within(ten, 4.0 * ten, 2.0).verdict
     ('holds', 'fails')
     """
-    return both(at_most_times(mine, theirs, factor), at_most_times(theirs, mine, factor))
+    above = at_most_times(mine, theirs, factor)
+    return both(above, at_most_times(theirs, mine, factor))._replace(seeds=above.seeds)
 
 
 def between(found: Interval, low: float, high: float) -> Trial:
@@ -266,9 +267,10 @@ def faster(mine, theirs) -> Trial:
 def _pairs(mine, theirs) -> tuple[np.ndarray, np.ndarray]:
     """Both as values by seed."""
     first, second = (np.atleast_1d(np.asarray(values, float)) for values in (mine, theirs))
-    good = first.shape == second.shape or np.ndim(theirs) == 0
+    good = first.shape == second.shape or 0 in (np.ndim(mine), np.ndim(theirs))
     require(good, "theirs", second.shape, f"as many seeds as mine, {first.shape}")
-    return first, np.broadcast_to(second, first.shape)
+    first, second = np.broadcast_arrays(first, second)
+    return first, second
 
 
 def _by_signs(over: np.ndarray, shown: np.ndarray, name: str) -> Trial:
@@ -278,8 +280,9 @@ def _by_signs(over: np.ndarray, shown: np.ndarray, name: str) -> Trial:
     chance = sign_chance(max(less, more), n)
     verdict = OPEN if chance > ERROR else HOLDS if less > more else FAILS
     ended = shown[np.isfinite(shown)]
-    low, high = np.quantile(ended, (0.25, 0.75)) if ended.size else (0.0, 0.0)
-    far = int((np.maximum(low - ended, ended - high) > FAR_OFF * (high - low)).sum())
+    low, middle, high = np.quantile(ended, (0.25, 0.5, 0.75)) if ended.size else (0.0, 0.0, 0.0)
+    away = max(FAR_OFF * (high - low), (SHARP - 1.0) * abs(middle))
+    far = int((np.maximum(low - ended, ended - high) > away).sum())
     counts = (f"{count} {what}" for count, what in ((n - ended.size, "diverged"), (far, "far off")) if count)
     told = ", ".join((f"{ended.size - far} of {n} seeds", *counts))
     if name and ended.size:
@@ -347,7 +350,7 @@ class Statement(NamedTuple):
         found = [as_trial(one) for one in self.trials]
         if self.said:
             told = "; ".join(one.seeds for one in found if one.seeds) if len(found) <= FEW else ""
-            return f"{self.said} By seed: {told}." if told else self.said
+            return f"{self.said} Typical seed: {told}." if told else self.said
         shown = (f"{one.shown} ({'; '.join(filter(None, (one.verdict, one.seeds)))})" for one in found if one.shown)
         return "; ".join(shown) + "." if any(one.shown for one in found) else "It was not measured."
 
