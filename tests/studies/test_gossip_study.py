@@ -90,7 +90,7 @@ def test_a_run_that_ends_above_the_start_diverges(problem):
     assert math.isinf(rising._replace(gap=2.0 - rows / 20, apart=2.0**rows).loss)  # the mean stays, the models do not
 
 
-SEEDS = np.array([0.99, 1.0, 1.01])
+SEEDS = 1.0 + 0.001 * np.arange(10)
 
 
 def outcome(method, compressor, loss, problem="p", graph="ring", workers=8, shards=study.SHUFFLED, **more):
@@ -109,9 +109,9 @@ def sweep(dcd, ecd, choco):
 @pytest.mark.parametrize(
     ("losses", "verdicts"),
     [
-        ((1.0, 1.0, 1.0), "holds fails fails fails holds fails holds fails holds"),
+        ((1.0, 1.0, 1.0), "holds fails fails fails holds fails holds undecided holds"),
         ((math.inf, math.inf, 1.0), "fails fails holds holds fails holds fails holds fails"),
-        ((1.0, 3.0, 1.0), "fails holds fails fails holds fails holds fails holds"),
+        ((1.0, 3.0, 1.0), "fails holds fails fails holds fails holds undecided holds"),
         ((2.5, math.inf, 1.0), "fails fails holds holds fails fails fails holds fails"),
     ],
 )
@@ -150,17 +150,17 @@ def test_dcd_is_held_to_the_threshold_of_its_graph():
 
 
 def test_one_seed_that_diverges_is_not_yet_divergence():
-    some = np.array([1.0, math.inf, 1.0])
+    some = np.where(np.arange(10) < 3, math.inf, SEEDS)
     row, good = (
         outcome(study.DCD, "rand 10 %", math.inf, omega=9.0, losses=some),
         outcome(study.CHOCO, "rand 10 %", 1.0),
     )
-    assert study.limit_statement([row]).verdict == "undecided"
+    assert study.limit_statement([row]).verdict == "undecided"  # three of ten diverge
     swept = [one._replace(losses=some) if one.method == study.ECD else one for one in sweep(1.0, math.inf, 1.0)]
     said = {one.id: one.verdict for one in study.table_statements(swept)}
     assert said["ecd-diverges"] == "undecided"
-    assert study.far(row, good) == study.alike(row, good) == study.alike(good, row) == "undecided"
-    assert study.far(good, row) == "fails"  # whatever the third seed does, the first is not far worse
+    assert {study.far(row, good).verdict, study.alike(row, good).verdict} == {"undecided"}
+    assert study.far(good, row).verdict == "fails"  # whatever three seeds do, the first is not far worse
 
 
 def test_a_row_that_diverges_is_shown_as_such():

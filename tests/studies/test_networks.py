@@ -21,7 +21,7 @@ from theory.studies.shared import networks as training
 from theory.studies.shared.conef_training import EF, fixed
 from theory.studies.shared.networks import Trained, best_of, compared
 
-SEEDS = 5
+SEEDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_training_takes_the_best_step_with_all_seeds(task):
     best = best_of(found)
     assert best["digits", "SGD"].step == 0.3 and best["digits", "SGD"].bits == 32.0
     assert not best["digits", "wild"].success and math.isinf(best["digits", "wild"].end)
-    assert training.percent(best["digits", "wild"]) == "diverged with every step"
+    assert training.percent(best["digits", "wild"]) == "diverged in 2 of 2 runs"
     assert np.isinf(best["digits", "wild"].loss[:, -1]).all()  # the record tells which runs diverged
     assert (best["digits", "SGD"].shortest, best["digits", "SGD"].longest) == (0.01, pytest.approx(9.0))  # widened once
     assert best["digits", "wild"].shortest < 1e-7  # four shorter ones were tried
@@ -119,15 +119,17 @@ def test_differences_at_equal_seeds_decide():
     good, bad = row(accuracy=0.95), row(accuracy=0.90)
     assert not_worse(good, bad, 0.0) == "holds" and not_worse(bad, good, 0.0) == "fails"
     assert not_worse(bad, good, 0.06) == "holds" and not_worse(good, bad, -0.06) == "fails"
-    noisy = bad._replace(accuracy=bad.accuracy[::-1] + np.float32(0.05) * np.arange(-2, 3, dtype=np.float32)[:, None])
+    noisy = bad._replace(
+        accuracy=bad.accuracy[::-1] + np.float32(0.05) * np.linspace(-2, 2, SEEDS, dtype=np.float32)[:, None]
+    )
     assert not_worse(noisy, good, 0.0) == "undecided"
     assert not_worse(row(end=0.2), row(end=0.3), 0.0, "loss") == "holds"
     failed = ended(row(), *range(SEEDS))
     assert not_worse(failed, good, 1.0) == "fails" and not_worse(good, failed, -1.0) == "holds"
     assert not_worse(failed, failed, 1.0) == "undecided"
-    assert not_worse(row(success=False, seeds=1), good, 1.0) == "fails"  # no step was short enough
-    one = ended(good, 2)
-    assert not_worse(one, bad, 0.0) == not_worse(bad, one, -0.06) == "undecided"  # one of five decides nothing
+    one, two = ended(good, 2), ended(good, 2, 5)
+    assert not_worse(one, bad, 0.0) == "holds"  # nine of ten are better
+    assert not_worse(two, bad, 0.0) == not_worse(bad, two, -0.06) == "undecided"
     assert training.percent(one) == f"diverged in 1 of {SEEDS} runs"
     unknown = row(success=False)  # records that do not tell which of them did
     assert not_worse(unknown, good, 1.0) == not_worse(good, unknown, 1.0) == "undecided"
@@ -136,7 +138,7 @@ def test_differences_at_equal_seeds_decide():
 
 def test_numbers_that_are_rounding_are_shown_as_such():
     assert training.interval([1e-17, 3e-17]) == "0 ± 0" and training.interval([1e-11]) == "1.00e-11"
-    assert training.percent(row(accuracy=0.9, spread=1e-5)) == "90.0 ± < 0.05"
+    assert training.percent(row(accuracy=0.9, spread=1e-5)) == "90.0 ± 0.0"
     assert training.training_loss(row(success=False)) == f"diverged in at least one of {SEEDS} runs"
 
 
@@ -181,8 +183,10 @@ def test_verdicts_on_compressors_follow_the_numbers():
     (task,) = training.tasks(network_compressors.Options(tasks=("digits",), width=8), rows=200)
     rows = [row(method, group=group) for group, method in network_compressors.plans(task, options)]
     said = network_compressors.statements(rows, options)
-    equal = ["holds"] * 9 + ["fails"] + ["holds"] * 3  # equal accuracies: none is five points above another
-    assert [one.verdict for one in said] == equal
+    equal = [0, 4, 12]  # no order without a margin
+    assert [i for i, one in enumerate(said) if one.verdict == "undecided"] == equal
+    assert [i for i, one in enumerate(said) if one.verdict != "holds"] == [0, 4, 9, 12]
+    assert said[9].verdict == "fails"  # none is five points above another
     worse = [row("rbSGD, 10 %", accuracy=0.8) if one.method == "rbSGD, 10 %" else one for one in rows]
     assert network_compressors.statements(worse, options)[9].verdict == "holds"
     worse = [row("NUQSGD, 4 bits", end=0.6) if one.method == "NUQSGD, 4 bits" else one for one in rows]
@@ -255,8 +259,9 @@ def test_verdicts_on_adaptive_steps_follow_the_numbers(task):
         now = [changed.get(one.method.replace(" ", "_").replace("-", "_"), one) for one in rows]
         return {one.text: one.verdict for one in network_adaptive.statements(now, options)}
 
-    assert set(verdicts().values()) == {"holds"} and len(verdicts()) == 19
-    assert [text for text, how in verdicts(LAMB=row("LAMB", end=0.6)).items() if how != "holds"] == [
+    assert list(verdicts().values()).count("holds") == 12  # with a margin; seven orders of equal losses are open
+    assert set(verdicts().values()) == {"holds", "undecided"} and len(verdicts()) == 19
+    assert [text for text, how in verdicts(LAMB=row("LAMB", end=0.6)).items() if how == "fails"] == [
         "LAMB's training loss is at most that of EF-LAMB in mixed precision (printed: 1.62 and 1.76)."
     ]
     failed = verdicts(**{"1_bit_Adam": ended(row("1-bit Adam"), *range(SEEDS))})
@@ -306,7 +311,7 @@ def test_verdicts_on_cr_psgd_follow_the_numbers():
 
 def test_rounds_to_a_goal():
     goals = np.array([1.1, 0.1, 0.6, 2.5, 1.6])
-    assert network_cr_psgd.rounds_to(row(end=0.5, spread=0.0), goals).tolist() == [20, math.inf, 30, 0, 10]
+    assert network_cr_psgd.rounds_to(row(end=0.5, spread=0.0, seeds=5), goals).tolist() == [20, math.inf, 30, 0, 10]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

@@ -51,8 +51,9 @@ def test_errors_are_those_of_the_buckets(sent):
 
 def test_only_a_memory_costs_passes(sent):
     for name, row in sent[1].items():
-        assert (row.memory > 0.0) == name.startswith("EF-sign")
-        assert row.encode > 0.0 and row.decode > 0.0
+        assert name.startswith("EF-sign") or 0.0 <= row.memory.min() < 0.1 * row.encode.min()
+        assert row.encode.min() > 0.0 and row.decode.min() > 0.0
+        assert not name.startswith("EF-sign") or row.memory.min() > 0.0
 
 
 def test_rounds_cross_where_they_are_said_to():
@@ -73,8 +74,9 @@ def test_a_goal_that_is_never_reached_takes_for_ever():
 def _made_up(sign_is_slow: bool):
     """Two methods on one problem: the signs are slow and bad, or fast and good."""
     slow, far = (50.0, 0.5) if sign_is_slow else (0.1, 0.001)
+    turns = 1.0 + 1e-3 * np.arange(10)
     rows = [
-        one.Message("p", name, 10**6, form, bits, error, 1.0, 1.0, 0.0)
+        one.Message("p", name, 10**6, form, bits, error, turns, turns, 0.0 * turns)
         for name, form, bits, error in (
             (study.FOUR, 4e6, 4_000_000, 0.12),
             (study.CODED, math.nan, 400_000, 0.12),
@@ -82,9 +84,9 @@ def _made_up(sign_is_slow: bool):
             (study.BEST_RATIO, 8e6, 8_000_000, 1e-4),
         )
     ]
-    rows.insert(0, one.Message("p", study.SIGN, 10**6, 1.5e6, 1_500_000, 0.4, slow, slow, 0.0))
+    rows.insert(0, one.Message("p", study.SIGN, 10**6, 1.5e6, 1_500_000, 0.4, slow * turns, slow * turns, 0.0 * turns))
     rows.append(rows[0]._replace(method=study.TWO_SCALES, form=2e6, bits=2_000_000))
-    apart = 1.0 + 1e-3 * np.arange(3)  # the seeds
+    apart = 1.0 + 1e-3 * np.arange(10)  # the seeds
     trained = [
         study.Training("p", row.method, step, row.bits / 10**6, 0.01 * apart, 0.9 * apart, 10.0 * apart, 1.0, 1.0, 1.0)
         for row in rows
@@ -112,7 +114,7 @@ def test_verdicts_follow_the_numbers():
         assert [v for v in of if v != verdict] == []
         assert [v for text, v in said.items() if "packed, takes fewer bits" in text] == [verdict] * 2
         (pays,) = (v for text, v in said.items() if "with two scales than with one" in text)
-        assert pays == "fails"  # as many rounds
+        assert pays == "fails"  # as many rounds of more bits
         (here,) = (v for text, v in said.items() if "128 bits" in text)
         assert here == "holds"
         (eight,) = (v for text, v in said.items() if text.startswith("8 bits"))
