@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.repetitions import spread
 from ...plots.figure_style import COLUMN
 from ...plots.text import bits as bits_text
 from ...plots.text import number
@@ -67,8 +68,9 @@ def _times(ratio: float) -> str:
 
 
 def _ends(curves) -> dict[str, dict[str, float]]:
-    """Mean of f - f* at the end, by method."""
-    return {curve.label: {"mean": curve.mean[-1]} for curve in curves}
+    """Mean of f - f* at the end, and half of its 95 % interval, by method."""
+    ends = {curve.label: spread(curve.gap[:, -1]) for curve in curves}
+    return {name: {"mean": end.mean, "half": end.half} for name, end in ends.items()}
 
 
 def _with_intervals(curves) -> str:
