@@ -191,7 +191,7 @@ def piece(key: str, records: Records) -> Piece:
         return Piece(key, OF_CLAIM.get(word, word), result.title)
     if kind == "study" and part:
         said = statement(records.study(name), part)
-        return Piece(key, "loose" if said.verdict == LOOSELY else said.verdict, said.text)
+        return Piece(key, "slack" if said.verdict == LOOSELY else said.verdict, said.text)
     file, _, test = rest.partition("::")
     path = records.figures.parent / file
     if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):
