@@ -33,6 +33,7 @@ __all__ = [
 LEVEL = 1.0 - 1e-6
 SKEWED = 8.0  # squared skewness of chi-square with one degree of freedom, for which the levels below were measured
 STATED = ((24, 1e-2), (100, 1e-4), (400, 1e-5), (1600, 1e-6))  # with fewer samples: how often an interval may miss
+FEW = ((4, 0.3), (8, 1e-2))  # the same by how many samples make up the distances from the median, of more than 6
 CONSTANT = 1e-9  # samples that differ by less than this, relative to the largest, are one number and rounding
 
 
@@ -170,8 +171,10 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
     Interval
         Its ``level`` is lower where there are too few samples for what was asked: 0.99 below 24 of them, 1 - 10^-4
         below 100, 1 - 10^-5 below 400 and 1 - 10^-6 below 1,600; more are needed, in proportion to its square, if the
-        skewness is above that of a squared normal number, 2.8.  If all samples are the same number, and that is not
-        ``certain``, it reaches from -inf to inf: what was not seen may have any size; only a known range helps.
+        skewness is above that of a squared normal number, 2.8.  If fewer than 8 samples make up most distances from
+        the median, as of 24 numbers from Beta(0.05, 1), it is at most 0.99, and 0.7 for fewer than 4.  If all samples
+        are the same number, and that is not ``certain``, it reaches from -inf to inf: what was not seen may have any
+        size; only a known range helps.
 
     Notes
     -----
@@ -194,7 +197,10 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
         centred = samples - plain.estimate
         skewness = float(np.mean(centred**3) / np.mean(centred**2) ** 1.5) * math.sqrt(n * (n - 1)) / (n - 2)
     enough = n * min(1.0, SKEWED / skewness**2) if skewness else n
-    stated = min([level, *(1.0 - misses for below, misses in STATED if enough < below)])
+    apart = np.abs(samples - np.median(samples))
+    count = float(apart.sum() ** 2 / (apart @ apart)) if n > 6 else math.inf
+    stated = [misses for below, misses in STATED if enough < below] + [m for below, m in FEW if count < below]
+    stated = min([level, *(1.0 - misses for misses in stated)])
     a = skewness / (3.0 * math.sqrt(n))
     if abs(a) < 1e-9:
         return plain._replace(level=stated)
@@ -330,7 +336,7 @@ def bernstein_interval(samples: Any, low: float, high: float, level: float = LEV
 
 
 def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float = LEVEL) -> Interval:
-    """Interval for a ratio of two means, from pairs of samples (delta method).
+    """Interval for a ratio of two means, from pairs of samples: all r for which top - r bottom may have mean 0.
 
     Parameters
     ----------
@@ -342,22 +348,48 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     Returns
     -------
     Interval
+        With the lower ``level`` of `mean_interval` at its two ends.
 
     Raises
     ------
     ValueError
         If the mean of the denominators is not clearly away from 0.
 
+    Notes
+    -----
+    E. C. Fieller, "Some problems in interval estimation", JRSS B 16, 1954, with `mean_interval` in place of Student's.
+
     Examples
     --------
     >>> ratio_interval([19.0, 22.0, 25.0], [10.0, 11.0, 12.0], level=0.9)[:3]
-    (2.0, 1.85, 2.15)
+    (2.0, 1.82, 2.13)
     """
     top, bottom = _checked(numerators, level), _checked(denominators, level)
     require(top.size == bottom.size, "denominators", bottom.size, f"as many as numerators, {top.size}")
     mean = bottom.mean()
     noise = bottom.std(ddof=1) / math.sqrt(bottom.size)
     require(abs(mean) > 4.0 * noise, "denominators", f"mean {mean:.3g} +- {noise:.3g}", "a mean away from 0")
-    ratio = float(top.mean() / mean)
-    centred = mean_interval((top - ratio * bottom) / mean, level)
-    return Interval(ratio, ratio + centred.low, ratio + centred.high, centred.level, top.size)
+    ratio, mean = float(top.mean() / mean), float(mean)
+
+    def may_be(r: float) -> bool:
+        return 0.0 in mean_interval(top - r * bottom, level)
+
+    unit = max(float(np.std(top - ratio * bottom)) / abs(mean), 1e-12 * abs(ratio))
+    ends = [_last(may_be, ratio, sign * unit / math.sqrt(top.size)) for sign in (-1.0, 1.0)]
+    levels = [mean_interval(top - r * bottom, level).level for r in ends if math.isfinite(r)]
+    return Interval(ratio, *ends, min([level, *levels]), top.size)
+
+
+def _last(good, start: float, step: float) -> float:
+    """The last number from ``start`` on, in the direction of ``step``, that is good; infinite if it is too far."""
+    for _ in range(40):
+        if not good(start + step):
+            break
+        step *= 2.0
+    else:
+        return math.copysign(math.inf, step)
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if good(start + middle * step) else (low, middle)
+    return start + high * step
