@@ -216,7 +216,7 @@ def test_a_statement_is_judged_by_its_trials():
     assert said.numbers == "a: 1 against 2 (holds); b: 3 against 2 (fails)."
     assert said._replace(said="Numbers.").numbers == "Numbers."
     by_seed = said._replace(said="Numbers.", trials=[at_most(SIX, SIX + 1.0)])
-    assert by_seed.numbers == "Numbers. Typical seed: difference -1 [-1, -1], 6 of 6 seeds."
+    assert by_seed.numbers == "Numbers. Typically: difference -1 [-1, -1], 6 of 6 seeds."
     assert Statement("id", "It is so.", []).numbers == "It was not measured."
     with pytest.raises(AttributeError):
         said.verdict = "holds"

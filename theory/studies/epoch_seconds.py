@@ -33,7 +33,7 @@ from .shared.verdicts import Statement, faster, within
 
 WORKERS, BATCH, BUCKET, SIGNS = 2, 128, 8192, 64
 CLOSE = 1.25  # the factor within which two times are about the same, as in `sign_and_nuqsgd`
-TURNS = 6  # epochs of all methods, in turn
+TURNS = 24  # epochs of all methods, in turn: of a fifth of a second each
 FULL, SIGN, TWO_SCALES = "float32, reduced", f"EF-sign, {SIGNS}", f"EF-sign, two scales, {SIGNS}"
 PAPER = "the NUQSGD paper, of networks on ImageNet"
 FOUR, EIGHT = "NUQSGD 4 bits", "NUQSGD 8 bits"

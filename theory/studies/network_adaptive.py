@@ -288,7 +288,7 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
-    """Verdicts on orderings; each trial is a paired interval over the seeds."""
+    """Verdicts on orderings; each trial is about the typical seed."""
     lamb, one_bit, adam = sketched("ConEF-LAMB", SAVING), eps_of(SIGNS, options.eps), eps_of(ADAM, options.eps)
     part, bert, steps = (
         f"{100 * options.share:g} %",

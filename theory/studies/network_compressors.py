@@ -187,7 +187,7 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
-    """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
+    """Verdicts on orderings of the talks and papers; each trial is about the typical seed."""
     said = []
 
     def order(id, text, mine, theirs=(), margin=LITTLE, of="accuracy", source=OURS, bears_on=()):

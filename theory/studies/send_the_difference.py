@@ -422,7 +422,7 @@ def statements(rows: list[Outcome], shards: list[Shards]) -> list[Statement]:
 
 
 def network_statements(rows: list[networks.Trained]) -> list[Statement]:
-    """Verdicts on a network by paired intervals over the seeds, each for both orders of the rows."""
+    """Verdicts on a network for the typical seed, each for both orders of the rows."""
     said = [
         Statement(f"network-{id}", f"On a network {text}", networks.compared(rows, [pair], of="loss"), source=OURS)
         for id, *pair, text in NETWORK_PAIRS

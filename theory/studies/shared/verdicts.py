@@ -261,7 +261,8 @@ def diverges(values) -> Trial:
 
 def faster(mine, theirs) -> Trial:
     """Whether a time is shorter than another, both measured as often, in turn: `at_most_times` with factor 1."""
-    return at_most_times(mine, theirs, 1.0)
+    found = at_most_times(mine, theirs, 1.0)
+    return found._replace(seeds=found.seeds.replace("seeds", "turns"))
 
 
 def _pairs(mine, theirs) -> tuple[np.ndarray, np.ndarray]:
@@ -350,7 +351,7 @@ class Statement(NamedTuple):
         found = [as_trial(one) for one in self.trials]
         if self.said:
             told = "; ".join(one.seeds for one in found if one.seeds) if len(found) <= FEW else ""
-            return f"{self.said} Typical seed: {told}." if told else self.said
+            return f"{self.said} Typically: {told}." if told else self.said
         shown = (f"{one.shown} ({'; '.join(filter(None, (one.verdict, one.seeds)))})" for one in found if one.shown)
         return "; ".join(shown) + "." if any(one.shown for one in found) else "It was not measured."
 
