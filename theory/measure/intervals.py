@@ -11,6 +11,7 @@ else, is as wide as skewed samples need it, and states a lower level where there
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -199,8 +200,8 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
     enough = n * min(1.0, SKEWED / skewness**2) if skewness else n
     apart = np.abs(samples - np.median(samples))
     count = float(apart.sum() ** 2 / (apart @ apart)) if n > 6 else math.inf
-    stated = [misses for below, misses in STATED if enough < below] + [m for below, m in FEW if count < below]
-    stated = min([level, *(1.0 - misses for misses in stated)])
+    told = [misses for below, misses in STATED if enough < below] + [m for below, m in FEW if count < below]
+    stated = min([level, *(1.0 - misses for misses in told)])
     a = skewness / (3.0 * math.sqrt(n))
     if abs(a) < 1e-9:
         return plain._replace(level=stated)
@@ -375,12 +376,13 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
         return 0.0 in mean_interval(top - r * bottom, level)
 
     unit = max(float(np.std(top - ratio * bottom)) / abs(mean), 1e-12 * abs(ratio))
-    ends = [_last(may_be, ratio, sign * unit / math.sqrt(top.size)) for sign in (-1.0, 1.0)]
-    levels = [mean_interval(top - r * bottom, level).level for r in ends if math.isfinite(r)]
-    return Interval(ratio, *ends, min([level, *levels]), top.size)
+    step = unit / math.sqrt(top.size)
+    low, high = _last(may_be, ratio, -step), _last(may_be, ratio, step)
+    levels = [mean_interval(top - r * bottom, level).level for r in (low, high) if math.isfinite(r)]
+    return Interval(ratio, low, high, min([level, *levels]), top.size)
 
 
-def _last(good, start: float, step: float) -> float:
+def _last(good: Callable[[float], bool], start: float, step: float) -> float:
     """The last number from ``start`` on, in the direction of ``step``, that is good; infinite if it is too far."""
     for _ in range(40):
         if not good(start + step):

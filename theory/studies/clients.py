@@ -180,7 +180,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
 
     two = (SAMPLED, ALL)
     more = {m: min((v[m] for H, v in long.items() if H > 1), key=lambda r: np.mean(r.gap)) for m in two}
-    table = (
+    table: Any = (
         ("law", "With all clients the run ends where the law says, to 1 %.", exact,
          f"In {count(exact)} of {len(exact)} settings; the largest difference is {max(apart):.2g}."),
         ("law-sampled", f"With {options.present} of {options.clients} a typical run ends within a factor 2 of the law.",

@@ -29,6 +29,7 @@ from ..plots.text import number
 from ..problems import lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .shared.conef_training import most_frequent
+from .shared.curves import short
 from .shared.logistic_rows import mean_gradient, row_slopes, squared_norms
 from .shared.panels import band, canvas, looks
 from .shared.problems import rcv1, real_or_twin
@@ -353,7 +354,7 @@ def train(cell: Cell, method: str, name: str, compressor, seed: int) -> tuple[Ou
     curves = np.full((2, len(runs), longest.rounds.size), np.nan, np.float32)
     for r, one in enumerate(runs):
         curves[:, r, : one.rounds.size] = one.gap, one.apart
-    return row, Curve(*cell[:4], method, name, longest.rounds.astype(float), longest.bits, *curves)
+    return row, Curve(*cell[:4], method, name, longest.rounds.astype(float), longest.bits, *map(short, curves))
 
 
 def _short(value):

@@ -145,8 +145,8 @@ def measure(problem, name: str, k: int, options: Options, seed: int = 0) -> list
                 seen[threads].append(_once(problem, way, threads, total, options, seed + r, least, goal))
         for threads, runs in seen.items():
             until, samples, _, _, f = (float(v) for v in np.median(runs, axis=0))
-            clocks = np.transpose(runs)[2:4].tolist()
-            found.append(Speed(name, method, threads, until, samples, *clocks, f - least))
+            seconds, processor = np.transpose(runs)[2:4].tolist()
+            found.append(Speed(name, method, threads, until, samples, seconds, processor, f - least))
     return found
 
 

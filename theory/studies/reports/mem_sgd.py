@@ -303,7 +303,7 @@ def _losses(curve, least: float, published: dict) -> tuple[str, ...]:
     return (number(curve.after(1)), interval(curve.gap[:, -1]), f"{least + mean:.5g}", shown)
 
 
-def _bits(curve, goal: float) -> tuple[str, ...]:
+def _bits(curve, goal) -> tuple[str, ...]:
     until = (curve.bits_until(goal, which).mean() for which in ("counted", "sent"))
     every = (bits_text(bits) if math.isfinite(bits) else "never" for bits in until)
     return (f"{curve.counted:,.0f}", f"{curve.sent:,.0f}", *every)

@@ -67,6 +67,11 @@ class Curve(NamedTuple):
         return np.where(there.any(axis=1), self.rounds[there.argmax(axis=1)].astype(float), np.inf)
 
 
+def short(values: np.ndarray) -> np.ndarray:
+    """The same with five digits, so that records stay small."""
+    return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
+
+
 def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve]:
     """A curve for each of ``ways``: (label, order, ``call(seed)`` that returns a history and its heights)."""
     curves = []
@@ -74,7 +79,7 @@ def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve
         for label, order, call in track(ways, problem):
             runs = list(pool.map(call, range(seed, seed + seeds)))
             history = runs[0][0]
-            height = np.array([found for _, found in runs], np.float32)
+            height = short(np.array([found for _, found in runs], np.float32))
             curves.append(Curve(problem, label, order, history["samples"] / workers, history["rounds"], height))
     return curves
 

@@ -98,7 +98,9 @@ def memory_passes(v) -> Callable[[], None]:
 
 def measure_messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TURNS) -> list[Message]:
     """The message of each method for the vector v, and its times on one core, the methods in turn."""
-    v, rows, works, remember = np.asarray(v, np.float32), [], [], memory_passes(np.asarray(v, np.float32))
+    v, rows = np.asarray(v, np.float32), []
+    works: list[Callable[[], Any]] = []
+    remember = memory_passes(v)
     stream = int(key(seed, "messages", name))
     for way in ways.values():
         c = way.compressor

@@ -22,6 +22,7 @@ from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from . import report
 from .conef_training import most_frequent
+from .curves import short
 from .panels import band, canvas, legend_below
 from .problems import digits, topics_file
 from .report import Table, line
@@ -252,13 +253,9 @@ def best_of(rows: Iterable[Trained]) -> dict[tuple[str, str], Trained]:
 
 def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
     """The best rows, for a record, with five digits: these curves, and the last numbers of the others."""
-
-    def cut(values):
-        return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
-
     found = []
     for row in best_of(rows).values():
-        parts = {name: cut(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
+        parts = {name: short(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
         found.append(row._replace(samples=row.samples if "samples" in curves else row.samples[-1:], **parts))
     return found
 

@@ -284,7 +284,9 @@ def _by_signs(over: np.ndarray, shown: np.ndarray, name: str) -> Trial:
     low, middle, high = np.quantile(ended, (0.25, 0.5, 0.75)) if ended.size else (0.0, 0.0, 0.0)
     away = max(FAR_OFF * (high - low), (SHARP - 1.0) * abs(middle))
     far = int((np.maximum(low - ended, ended - high) > away).sum())
-    counts = (f"{count} {what}" for count, what in ((n - ended.size, "diverged or never there"), (far, "far off")) if count)
+    counts = (
+        f"{count} {what}" for count, what in ((n - ended.size, "diverged or never there"), (far, "far off")) if count
+    )
     told = ", ".join((f"{ended.size - far} of {n} seeds", *counts))
     if name and ended.size:
         found = median_interval(shown, LEVEL)
