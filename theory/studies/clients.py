@@ -193,7 +193,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
         ("absent", "Absent clients cost FedAvg accuracy.", [versus(best[ALL], best[SAMPLED])],
          f"{shown(best[ALL])}; of {options.present}: {shown(best[SAMPLED])}."),
     )  # fmt: skip
-    said = [Statement(*one, OURS) for one in table]
+    said = [Statement(id, text, trials, shown, OURS) for id, text, trials, shown in table]
     for id, text, a, b, where in (
         ("scaffold", f"With {last} local steps SCAFFOLD ends lower than FedAvg.", "SCAFFOLD", SAMPLED, long[last]),
         ("scaffold-best", "So it does with the best setting of each.", "SCAFFOLD", SAMPLED, best),

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -255,7 +255,7 @@ def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
     """The best rows, for a record, with five digits: these curves, and the last numbers of the others."""
     found = []
     for row in best_of(rows).values():
-        parts = {name: short(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
+        parts: dict[str, Any] = {name: short(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
         found.append(row._replace(samples=row.samples if "samples" in curves else row.samples[-1:], **parts))
     return found
 
