@@ -18,14 +18,14 @@ SIZE = {"name": "data", "n": 1000, "d": 100, "entries": 5000}
 
 
 def made_up(ends, seconds, held, shared=False):
-    """The report on runs that end there, straight lines in log(f - f*), after so many seconds."""
+    """The report on eight runs that end between two values, straight lines in log(f - f*), after so many seconds."""
     names = study.methods(100, study.Sizes(rows=1000))
     rows = []
     for name in names:
-        heights = np.geomspace(1.0, np.array(ends.get(name, [1e-3, 1e-3])), 5).T
-        clock = np.linspace(0.0, np.array(seconds.get(name, [1.0, 1.0])), 5).T
+        heights = np.geomspace(1.0, np.linspace(*ends.get(name, [1e-3, 1e-3]), 8), 5).T
+        clock = np.linspace(0.0, np.linspace(*seconds.get(name, [1.0, 1.0]), 8), 5).T
         rows.append(study.Trained(name, 1.0, 1, 4, heights, clock, np.arange(5.0)))
-    times, sizes = {"loaded": 1.0, "solved": 1.0}, study.Sizes(rows=1000, seeds=2)._asdict()
+    times, sizes = {"loaded": 1.0, "solved": 1.0}, study.Sizes(rows=1000, seeds=8)._asdict()
     told = study.report(rows, held, SIZE, {"f": 0.1, "gap": 0.0}, times, shared, sizes)
     return {said.id: said.verdict for said in told.statements}
 
