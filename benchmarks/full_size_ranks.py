@@ -75,7 +75,7 @@ class Sizes(NamedTuple):
     plain_passes: float = 0.5
     steps: int = 64
     points: int = 64
-    seeds: int = 3
+    seeds: int = 6
     rates: tuple = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
 
 

@@ -31,10 +31,10 @@ from theory.plots.figure_style import COLUMN, colours
 from theory.plots.text import number
 from theory.problems import logistic
 from theory.reporting.progress import track
-from theory.studies.shared.messages import TURNS, least
+from theory.studies.shared.messages import TURNS, seconds_in_turn
 from theory.studies.shared.panels import canvas, legend_below
 from theory.studies.shared.report import OURS, Study, Table
-from theory.studies.shared.verdicts import HOLDS, Statement, faster, opposite
+from theory.studies.shared.verdicts import FAILS, HOLDS, OPEN, Statement, opposite
 
 from .ranks import job
 
@@ -89,7 +89,8 @@ def coding_of(name: str, turns: int) -> Coded:
     c, stream = compressor_of(name, LONG), int(key(0, "scale", name))
     message = encode(c, v, stream)
     decode(message, dtype=np.float32)  # compiled before timing
-    taken = (least(lambda: encode(c, v, stream), turns), least(lambda: decode(message, dtype=np.float32), turns))
+    works = (lambda: encode(c, v, stream), lambda: decode(message, dtype=np.float32))
+    taken = seconds_in_turn(works, turns).min(axis=0).tolist()
     own, all_ = (0.0, 0.0) if name == FULL else (taken[0] / LONG, taken[1] / LONG)
     return Coded(own, all_, len(message) / LONG)
 
@@ -203,7 +204,11 @@ def misjudged(model: RoundModel, rounds: list[Round], method: str) -> float:
 def shortens(rows: list[Modelled], network: str, d: int, method: str, factor: float) -> dict[int, str]:
     """For each number of ranks whether a round of the method is shorter than one of full precision, by a factor."""
     at = {(one.method, one.ranks): one.total for one in rows if (one.network, one.d) == (network, d)}
-    return {n: faster(at[method, n], at[FULL, n], factor) for name, n in at if name == method}
+
+    def shorter(mine: float, full: float) -> str:  # of a model: by more than it errs
+        return HOLDS if mine * factor < full else FAILS if mine > factor * full else OPEN
+
+    return {n: shorter(at[method, n], at[FULL, n]) for name, n in at if name == method}
 
 
 def stretches(some: list[int], every: tuple) -> str:
@@ -235,7 +240,7 @@ def report(rounds: list, coding: dict, times: Any, oversubscribed: bool) -> Stud
         for network, d, name in product(NETWORKS, ds, sent)
     }  # fmt: skip
 
-    def trials(networks: Iterable[str], ranks: Iterable[int], which: Callable[[str], str] = str) -> list[str]:
+    def trials(networks: Iterable[str], ranks: Iterable[int], which: Callable[[str], Any] = str) -> list[Any]:
         found = [which(verdicts[n, d, name][at]) for n in networks for d in ds for name in sent for at in ranks]
         return [] if oversubscribed else found
 

@@ -220,7 +220,8 @@ def test_two_ranks_are_calibrated(run_mpi, tmp_path):
 
 
 def steps_row(method, workers, batch, steps, size=400.0):
-    return study.Steps(method, workers, batch, 1.0, steps, steps, steps, steps * workers * batch / 1000, 1e-6, size)
+    taken = steps * np.ones(8)
+    return study.Steps(method, workers, batch, 1.0, taken, steps * workers * batch / 1000, [1e-6] * 8, size)
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ def measured():
     rows, ways = [], study.methods(100)
     for name in ways:
         rows += [steps_row(name, n, b, 10 + 960 / (n * b)) for n, b in ((1, 32), (4, 32), (4, 4))]
-    coding = {name: study.Coding(1e-5, 2e-6) for name in ways}
+    coding = {name: study.Coding(np.full(8, 1e-5), np.full(8, 2e-6)) for name in ways}
     return options, rows, ways, coding
 
 

@@ -22,6 +22,7 @@ from theory.measure import (
     betting_interval,
     loglog_slope,
     mean_interval,
+    median_interval,
     ratio_interval,
     share_interval,
     student_interval,
@@ -150,3 +151,47 @@ def test_outcomes_are_counted_and_all_attempts_share_the_level():
     assert check.interval == share_interval(np.zeros(500, bool), 1.0 - (1.0 - LEVEL) / len(EFFORTS))
     two = Measurement([upper("", np.zeros(500, bool), 0.1), upper("", np.arange(1000.0), 1e3)]).checks
     assert all(1.0 - check.interval.level == pytest.approx((1.0 - LEVEL) / 6) for check in two[:1])
+
+
+@pytest.mark.parametrize("n", [8, 24, 50, 80])
+def test_where_a_few_samples_are_nearly_all_the_stated_level_is_true(n):
+    """Of Beta(0.05, 1), most of whose mean is in values that few samples have, 4 to 70 times as many used to miss."""
+    rng, found = np.random.default_rng(n), {}
+    for _ in range(TRIALS):
+        interval = mean_interval(rng.beta(0.05, 1.0, n))
+        found.setdefault(interval.level, []).append(0.05 / 1.05 not in interval)
+    for level, missed in found.items():
+        allowed = TRIALS * (1.0 - level)
+        assert sum(missed) <= allowed + 3.0 * math.sqrt(allowed) + 1.0, level
+
+
+@pytest.mark.parametrize("n", [24, 100, 400])
+def test_numbers_that_are_0_or_1_miss_no_more_often_than_stated(n):
+    """Exactly, by summing over all counts."""
+    found = [mean_interval(1.0 * (np.arange(n) < count)) for count in range(n + 1)]
+    for p in np.geomspace(0.001, 0.5, 30):
+        for level in {one.level for one in found}:
+            missed = [count for count, one in enumerate(found) if one.level == level and p not in one]
+            assert binom.pmf(missed, n, p).sum() <= 1.0 - level
+
+
+@pytest.mark.parametrize("n", [24, 48, 80])
+def test_ratios_with_skewed_denominators_miss_about_as_often_as_they_say(n):
+    """Of two squares, at 0.99: by the delta method 4 in 100 of 24 pairs missed."""
+    rng, found = np.random.default_rng(n), []
+    while len(found) < 600:
+        top, bottom = rng.standard_normal((2, n)) ** 2
+        if bottom.mean() > 4.0 * bottom.std(ddof=1) / math.sqrt(n):  # otherwise it is refused
+            found.append(1.0 not in ratio_interval(top, bottom, 0.99))
+    assert np.mean(found) <= 0.01 + 3.0 * math.sqrt(0.01 / 600)
+
+
+def test_medians_miss_as_often_as_the_binomial_law_says():
+    rng = np.random.default_rng(0)
+    for n, exact in ((6, 2 / 64), (10, 22 / 1024)):
+        found = median_interval(rng.exponential(size=n), 0.95)
+        assert found.level == 1.0 - exact
+        missed = [math.log(2.0) not in median_interval(rng.exponential(size=n), 0.95) for _ in range(TRIALS)]
+        assert abs(np.mean(missed) - exact) < 3.0 * math.sqrt(exact / TRIALS)
+    assert median_interval(np.arange(5.0), 0.95)[1:3] == (-math.inf, math.inf)
+    assert median_interval([math.nan, 1.0, 2.0, 3.0, 4.0, 5.0], 0.95)[1:3] == (-math.inf, math.inf)

@@ -14,7 +14,6 @@ from theory.measure import (
     loglog_slope,
     mean_interval,
     moments,
-    paired_interval,
     ratio_interval,
     student_interval,
 )
@@ -54,13 +53,6 @@ def test_ratio_interval_covers_and_uses_the_pairing():
     assert np.mean([interval.half for interval in intervals]) < 0.01
     with pytest.raises(ValueError, match="^denominators: "):
         ratio_interval([1.0, 2.0, 3.0], [-1.0, 0.0, 1.0])
-
-
-def test_paired_interval_is_narrower_than_two_intervals():
-    rng = np.random.default_rng(3)
-    first = rng.standard_normal(100)
-    paired = paired_interval(first + 0.5, first + 0.01 * rng.standard_normal(100))
-    assert 0.5 in paired and paired.half < 0.1 * mean_interval(first).half
 
 
 def test_interval_arithmetic():

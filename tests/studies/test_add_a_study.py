@@ -116,18 +116,18 @@ def test_the_page_of_the_documentation_can_be_followed(write, tmp_path, capsys, 
     assert said in measured and said in drawn and "record:" in measured and "record:" not in drawn
     assert "**holds** (our comparison)" in (tmp_path / "page.md").read_text(encoding="utf-8")
     record = read_record(record_path("figures", "study-memory-helps"))
-    assert [len(loss) for _, _, loss in record.found["rows"]] == [5] * 4
+    assert [len(loss) for _, _, loss in record.found["rows"]] == [10] * 4
     exec(again, {})
     assert capsys.readouterr().out.split() == ["holds"]
 
     (tmp_path / "two_entries.toml").write_text(toml, encoding="utf-8")
     measured, drawn, both = run(second)
-    assert "two_entries: Two entries of each message, three seeds" in measured and "Top-2 on four workers" in measured
+    assert "two_entries: Two entries of each message, six seeds" in measured and "Top-2 on four workers" in measured
     assert "study-two_entries.png" in drawn and "study-memory-helps" not in drawn
     assert "study-two_entries.png" in both and "study-memory-helps.png" in both
     record = read_record(record_path("figures", "study-two_entries"))
-    assert record.how["options"] == {"k": 2, "seeds": 3} and record.how["seed"] == 1 and record.found["k"] == 2
-    assert [len(loss) for _, _, loss in record.found["rows"]] == [3] * 4
+    assert record.how["options"] == {"k": 2, "seeds": 6} and record.how["seed"] == 1 and record.found["k"] == 2
+    assert [len(loss) for _, _, loss in record.found["rows"]] == [6] * 4
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", th.LongStepWarning)

@@ -67,7 +67,7 @@ def outcome(method, accuracy=0.95, step=1.0, loss=0.3, success=True, memory=4000
         d,
         momentum,
         step,
-        accuracy + apart * np.array([-1.0, 0.0, 1.0]) if success else np.full(3, math.nan),
+        accuracy + apart * np.linspace(-1.0, 1.0, 10) if success else np.full(10, math.nan),
         loss if success else math.nan,
         10,
         1.0,

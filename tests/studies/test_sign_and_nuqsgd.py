@@ -51,8 +51,9 @@ def test_errors_are_those_of_the_buckets(sent):
 
 def test_only_a_memory_costs_passes(sent):
     for name, row in sent[1].items():
-        assert (row.memory > 0.0) == name.startswith("EF-sign")
-        assert row.encode > 0.0 and row.decode > 0.0
+        assert name.startswith("EF-sign") or 0.0 <= row.memory.min() < 0.1 * row.encode.min()
+        assert row.encode.min() > 0.0 and row.decode.min() > 0.0
+        assert not name.startswith("EF-sign") or row.memory.min() > 0.0
 
 
 def test_rounds_cross_where_they_are_said_to():

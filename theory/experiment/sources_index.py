@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..claims.judgement import judge
 from ..reporting.files import ConfigurationError
 from ..studies.shared.entry_keys import entry_key
+from ..studies.shared.verdicts import LOOSELY
 from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
@@ -190,7 +191,7 @@ def piece(key: str, records: Records) -> Piece:
         return Piece(key, OF_CLAIM.get(word, word), result.title)
     if kind == "study" and part:
         said = statement(records.study(name), part)
-        return Piece(key, said.verdict, said.text)
+        return Piece(key, "slack" if said.verdict == LOOSELY else said.verdict, said.text)
     file, _, test = rest.partition("::")
     path = records.figures.parent / file
     if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):

@@ -19,7 +19,7 @@ from .intervals import (
     bernstein_interval,
     exactly,
     mean_interval,
-    paired_interval,
+    median_interval,
     ratio_interval,
     share_interval,
     student_interval,

@@ -40,7 +40,7 @@ from .shared.conef_training import most_frequent
 from .shared.panels import canvas
 from .shared.problems import digits, rcv1, real_or_twin
 from .shared.report import OURS, Study, Table
-from .shared.verdicts import Compare, Statement, below
+from .shared.verdicts import Compare, Statement, Trial, below, counted
 
 WORKERS = 20
 L2 = 1e-3
@@ -87,7 +87,7 @@ class Options(NamedTuple):
     features: int = 500
     batch: int = 16
     hostile: tuple = (0, 2, 4, 6, 8)
-    seeds: int = 3
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""
@@ -175,13 +175,13 @@ def statements(rows: list[Outcome]) -> list[Statement]:
         key = row._replace(**changed)
         return by[key.task, key.spread, key.messages, key.method, key.hostile]
 
-    def trials(mine: Any, second: Any, rule: Any, where: Any) -> list[str]:
+    def trials(mine: Any, second: Any, rule: Any, where: Any) -> list[Trial]:
         return [rule(mine(row), second(row)) for row in rows if where(row)]
 
-    def keeps(a: Any, b: Any) -> str:  # loses less than the margin
+    def keeps(a: Any, b: Any) -> Trial:  # loses less than the margin
         return below(a, b + MARGIN)
 
-    def loses(a: Any, b: Any) -> str:
+    def loses(a: Any, b: Any) -> Trial:
         return below(b, a, by=MARGIN)
 
     def calm(row: Outcome) -> np.ndarray:
@@ -214,8 +214,7 @@ def statements(rows: list[Outcome]) -> list[Statement]:
     said = []
     for id, text, mine, second, rule, where in table:
         found = trials(mine, second, rule, where)
-        counted = ", ".join(f"{found.count(v)} {v}" for v in dict.fromkeys(found))
-        said.append(Statement(id, text, found, f"Of {len(found)} cases: {counted}.", OURS))
+        said.append(Statement(id, text, found, counted(found), OURS))
     compare = Compare(errors, [("mixed trimmed mean", "trimmed mean")], below, ("task", "messages"),
                       {"spread": "differ", "hostile": most})  # fmt: skip
     text = f"Where the data differ and {most} are hostile, mixing neighbours first leaves fewer wrong answers."

@@ -54,7 +54,7 @@ class Options(NamedTuple):
     workers: int = 4
     batch: int = 8
     steps: int = 500
-    seeds: int = 5
+    seeds: int = 10
     parts: int = 160
     grid: tuple = (1.0, 4.0)
     decrease: float = 0.95

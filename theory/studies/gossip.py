@@ -29,11 +29,12 @@ from ..plots.text import number
 from ..problems import gradient_variance, lipschitz, logistic, solve, value
 from ..reporting.progress import track
 from .shared.conef_training import most_frequent
+from .shared.curves import short
 from .shared.panels import band, canvas, legend_below, looks
 from .shared.problems import rcv1, real_or_twin
-from .shared.report import OURS, Study, Table
+from .shared.report import OURS, Study, Table, interval
 from .shared.step_search import best_step
-from .shared.verdicts import OPEN, Statement, Trial, at_most_times, below, both, diverges, judged, opposite, within
+from .shared.verdicts import OPEN, Statement, Trial, at_most_times, below, both, diverges, opposite, within
 
 FULL, DCD, ECD, CHOCO = "D-PSGD", "DCD", "ECD", "CHOCO"
 METHODS: dict[str, Any] = {FULL: DPSGD, DCD: DCDPSGD, ECD: ECDPSGD, CHOCO: ChocoSGD}
@@ -95,7 +96,7 @@ class Options(NamedTuple):
 
     rounds: int = 300
     batch: int = 8
-    seeds: int = 3
+    seeds: int = 6
     features: int = 1000
     workers: tuple = (9, 16)
     table: int = 8
@@ -351,7 +352,7 @@ def train(cell: Cell, method: str, name: str, compressor, seed: int) -> tuple[Ou
     curves = np.full((2, len(runs), longest.rounds.size), np.nan, np.float32)
     for r, one in enumerate(runs):
         curves[:, r, : one.rounds.size] = one.gap, one.apart
-    return row, Curve(*cell[:4], method, name, longest.rounds.astype(float), longest.bits, *curves)
+    return row, Curve(*cell[:4], method, name, longest.rounds.astype(float), longest.bits, *map(short, curves))
 
 
 def _short(value):
@@ -389,28 +390,28 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
 # --- statements -------------------------------------------------------------------------------------------------------
 
 
-def alike(*rows: Outcome) -> str:
+def alike(*rows: Outcome) -> Trial:
     """Whether all converge, and to about the same."""
     least, most = min(rows, key=lambda row: row.loss), max(rows, key=lambda row: row.loss)
     return both(opposite(diverges(most.losses)), at_most_times(most.losses, least.losses, CLOSE))
 
 
-def far(bad: Outcome, good: Outcome) -> str:
+def far(bad: Outcome, good: Outcome) -> Trial:
     """Whether the second trains, and the first is far worse or diverges."""
     return both(opposite(diverges(good.losses)), opposite(at_most_times(bad.losses, good.losses, WORSE)))
 
 
-def ecd_far(dcd: Outcome, choco: Outcome, ecd: Outcome) -> str:
+def ecd_far(dcd: Outcome, choco: Outcome, ecd: Outcome) -> Trial:
     """Whether the first two end alike, and ECD is far worse than both."""
     return both(alike(dcd, choco), far(ecd, max(dcd, choco, key=lambda row: row.loss)))
 
 
-def gone(row: Outcome, other: Outcome | None = None) -> str:
+def gone(row: Outcome, other: Outcome | None = None) -> Trial:
     """Whether the first diverges, and the other, if there is one, does not."""
     return both(diverges(row.losses), other is None or opposite(diverges(other.losses)))
 
 
-def lower(one: Outcome, other: Outcome) -> str:
+def lower(one: Outcome, other: Outcome) -> Trial:
     """Whether the second ends lower."""
     return below(other.losses, one.losses)
 
@@ -446,7 +447,7 @@ def table_statements(swept) -> list[Statement]:
             rows = [at[problem, c, method] for method in methods if (problem, c, method) in at]
             if len(rows) == len(methods):
                 case = ", ".join(f"{row.method} {row.told}" for row in rows)
-                trials.append(Trial(judged([good(*rows)]), f"{problem}, {c}: {case}"))
+                trials.append(good(*rows)._replace(shown=f"{problem}, {c}: {case}"))
         said.append(Statement(id, text, trials, source=TABLE_1))
     return said
 
@@ -521,8 +522,7 @@ def cells_table(name: str, shards: str, rows, ends: tuple[float, float]) -> Tabl
     lines = []
     for method, c in dict.fromkeys((row.method, row.compressor) for row in here):
         cells = [at[*place, method, c] for place in places]
-        alone = [row.diverged or len(set(row.losses)) == 1 for row in cells]  # without a spread
-        told = [r.told + ("" if a else f" ± {number(np.std(r.losses))}") for r, a in zip(cells, alone, strict=True)]
+        told = [row.told if row.diverged else interval(row.losses) for row in cells]
         row = at[ring, width, method, c]
         kbit = "-" if math.isinf(row.bits) else f"{row.bits / 1e3:,.0f}"
         step = f"{number(row.step)}{'' if ends[0] < row.step < ends[1] else '*'}"
@@ -589,8 +589,9 @@ def report(rows, curves, swept, sizes, graphs, options: Options) -> Study:
         f" {', '.join(f'{g:g}' for g in GAMMAS)}, its theorem's value and the best for random sparsification. CHOCO"
         " gets unbiased quantizers divided by 1 + omega; DCD and ECD get rand-k without bias; the theorems of DCD and"
         " ECD do not cover signs and top-k. f - f* is that of the mean model, the mean over the last quarter of the"
-        " rounds. ± is the standard deviation over the seeds, and with it a verdict on losses is by the interval of the"
-        " difference at equal seeds. A cell is called divergent if every step that was tried diverges with the first"
+        " rounds. ± is the 95 % interval of the mean over the seeds; a verdict is on the typical seed, by the median of"
+        " the differences, or ratios, at equal seeds. A cell is called divergent if every step that was tried diverges"
+        " with the first"
         f" seed, or any of the {options.seeds} seeds diverges at the chosen step: f exceeds ten times f(0), or ends"
         " above f(0), or the models drift apart (the square distances end above 100 times their median). Bits exclude"
         " message headers; a message goes to every neighbour. kbit: what a worker receives until f - f* is at most"

@@ -19,7 +19,7 @@ from ..cluster import run
 from ..compressors import Identity
 from ..core import require, setting
 from ..data import Dataset, load_data, make_dataset
-from ..measure import Interval, paired_interval
+from ..measure import Interval, median_interval
 from ..methods import ParallelSGD
 from ..methods.schedules import Constant
 from ..plots.figure_style import COLUMN
@@ -45,7 +45,7 @@ from .shared.panels import canvas, looks
 from .shared.problems import data_file, real_or_twin
 from .shared.report import OURS, Study, Table, line
 from .shared.step_search import reached
-from .shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, within, word
+from .shared.verdicts import HOLDS, Statement, at_most, at_most_times, below, count, within, word
 
 LEVEL = 0.95
 RECORDS = 40  # evaluations of f in a run to the goal
@@ -139,7 +139,8 @@ class Threshold(NamedTuple):
     at_bound : Point
         The result of B = B_D + 1, with the least B_D.
     measured, surely, at_most : int
-        The largest of the powers of two up to which no batch loses, by the estimates and by the ends of the intervals.
+        The largest of the powers of two up to which no batch loses, by the estimates and, surely, by the intervals; the
+        largest that does not surely lose.
     serial : ndarray, shape (seeds,)
         f - f* of serial SGD.
     """
@@ -165,7 +166,7 @@ class Threshold(NamedTuple):
     @property
     def ends(self) -> Interval:
         """The largest batch without loss, with what the intervals leave open."""
-        return Interval(self.measured, self.surely, self.at_most)
+        return Interval(self.measured, self.surely, self.at_most, self.at_bound.ratio.level)
 
     @property
     def told(self) -> str:
@@ -271,18 +272,16 @@ def best_exponent(loss, first: int = -2) -> int:
     return best
 
 
-def geometric_ratio(gaps, serial) -> Interval:
-    """The ratio of two geometric means of equally many positive numbers.
+def typical_ratio(gaps, serial) -> Interval:
+    """The ratio of equally many positive numbers for the typical seed.
 
     Examples
     --------
-    >>> geometric_ratio([2.0, 8.0, 4.0], [1.0, 4.0, 2.0])[:3]
-    (2.0, 2.0, 2.0)
+    >>> typical_ratio([2.0, 8.0, 4.0, 6.0, 3.0, 10.0], [1.0, 4.0, 2.0, 2.0, 1.0, 4.0])[:3]
+    (2.25, 2.0, 3.0)
     """
     low = np.finfo(float).tiny
-    found = paired_interval(np.log(np.maximum(gaps, low)), np.log(np.maximum(serial, low)), LEVEL)
-    estimate, smallest, largest = np.exp(np.array(found[:3])).tolist()
-    return Interval(estimate, smallest, largest, LEVEL, found.samples)
+    return median_interval(np.maximum(gaps, low) / np.maximum(serial, low), LEVEL)
 
 
 def on_the_way(problem, step: float, gradients: int, seed: int) -> tuple[float, float]:
@@ -324,7 +323,7 @@ def measure(
         if batch == 1:
             serial.extend(gaps)
         finite = bool(np.isfinite(gaps).all())
-        ratio = geometric_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
+        ratio = typical_ratio(gaps, serial) if finite else Interval(math.inf, math.inf, math.inf, LEVEL)
         right = np.array([accuracy(held, x) if finite else math.nan for x in result.last])
         return Point(task.name, passes, batch, gaps, ratio, right)
 
@@ -335,10 +334,10 @@ def measure(
         if points[-1].ratio.low > 10.0 * options.factor:
             break  # larger ones lose more
     limit = point(int(min(bounds.largest_batch(lowest), top)))
-    measured, at_most, surely = (
-        _until(points, lambda p, end=end: getattr(p.ratio, end) <= options.factor)
-        for end in ("estimate", "low", "high")
+    measured, surely = (
+        _until(points, lambda p, end=end: getattr(p.ratio, end) <= options.factor) for end in ("estimate", "high")
     )
+    at_most = max(p.batch for p in points if p.ratio.low <= options.factor)  # all larger ones surely lose
     stable = bounds.divergent_batch(step, curvature)
     case = (task.name, task.train.n, passes, 2.0**e, lowest, mean, stable, limit)
     return Threshold(*case, measured, surely, at_most, points[0].gap), points
@@ -497,16 +496,16 @@ def _named(found) -> str:
 
 def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     """Verdicts on the lecture's statements, and on ours about held-out accuracy and the speed-up."""
-    count, slide, said = len(thresholds), "lecture/slide-", []
+    cases, slide, said = len(thresholds), "lecture/slide-", []
 
     def say(id, text, trials, numbers, about, values, source=""):
-        told = numbers.format(sum(word(trial) == HOLDS for trial in trials))
+        told = numbers.format(count(trials))
         said.append(Statement(id, text, trials, told, source, (slide + about,), values))
 
     text = f"a batch of B_D + 1 reaches what serial SGD does with as many gradients, up to a factor of {factor:g}."
     trials = [at_most(t.at_bound.ratio, factor) for t in thresholds]
     short = [t.where for t in thresholds if t.at_bound.ratio.low > factor]
-    numbers = f"Surely so in {{}} of {count} cases, surely not in {len(short)}. Not: {_named(short)}."
+    numbers = f"Surely so in {{}} of {cases} cases, surely not in {len(short)}. Not: {_named(short)}."
     about, values = "theorem-mini-batch-sgd-is-as-accurate", {"surely not": len(short)}
     say("reaches-serial", text, trials, numbers, about, values)
 
@@ -521,7 +520,7 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     batches = {t.where: {"measured": t.measured, "predicted": t.predicted} for t in thresholds}
     above = [t for t in thresholds if t.surely > APART * t.predicted]
     far = [f"{t.where} ({t.measured} against {number(t.predicted)})" for t in above]
-    numbers = f"Surely so in {{}} of {count} cases. Larger batches do no harm on: {_named(far)}."
+    numbers = f"Surely so in {{}} of {cases} cases. Larger batches do no harm on: {_named(far)}."
     say("larger-lose", text, trials, numbers, "main-contribution-a-batch-size", batches)
 
     at_one_time = ((a, b) for a, b in itertools.combinations(thresholds, 2) if a.passes == b.passes)
@@ -543,9 +542,9 @@ def statements(thresholds, points, speeds, factor: float) -> list[Statement]:
     lost = [100 * float(serial.mean() - at_largest.mean()) for at_largest, serial in pairs]
     falls = {t.where: fall for t, fall in zip(thresholds, lost, strict=True)}
     by_case = zip(trials, falls.items(), strict=True)
-    fallen = _named([f"{where} ({fall:.1f} points)" for how, (where, fall) in by_case if how != HOLDS])
+    fallen = _named([f"{where} ({fall:.1f} points)" for how, (where, fall) in by_case if word(how) != HOLDS])
     numbers = (
-        f"At the largest batch without loss, against serial SGD: surely so in {{}} of {count} cases. Not surely:"
+        f"At the largest batch without loss, against serial SGD: surely so in {{}} of {cases} cases. Not surely:"
         f" {fallen}."
     )
     say("held-out", text, trials, numbers, "large-batches-generalise-worse", falls, OURS)
@@ -641,8 +640,9 @@ def report(thresholds, points, speeds, mechanisms, options: Options, left) -> St
         "in the package's terms, where a batch is averaged, is the step size B gamma; all evaluate T gradients, drawn "
         "with replacement. r copies of a part of the rows: drawn with replacement, they differ from the part alone "
         f"in l2 and T, which count all n rows. Means over {options.seeds} runs. A batch is without loss if f - f* is "
-        f"at most {options.factor:g} times that of serial SGD (geometric means of the runs); measured is the largest "
-        f"power of two up to which all are, with what {100 * LEVEL:g} % intervals of the ratio leave open in brackets. "
+        f"at most {options.factor:g} times that of serial SGD for the typical seed (medians of the ratios); measured "
+        f"is the largest power of two up to which all are, with what the {100 * LEVEL:g} % intervals of medians leave "
+        "open in brackets. "
         f"Predicted is B_D + 1 (delta = 1), B_D the least at {LOOKS + 1} places on the way of serial SGD; beside it, "
         "with sum M^2 over sum ||grad f||^2 at these places, and 2/(gamma L), beyond which a step is too long for the "
         "largest curvature that f can have. "

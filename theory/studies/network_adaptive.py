@@ -82,7 +82,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     steps: int = 400
-    seeds: int = 5
+    seeds: int = 6
     width: int = 32
     features: int = 2000
     l2: float = 1e-4
@@ -288,7 +288,7 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
-    """Verdicts on orderings; each trial is a paired interval over the seeds."""
+    """Verdicts on orderings; each trial is about the typical seed."""
     lamb, one_bit, adam = sketched("ConEF-LAMB", SAVING), eps_of(SIGNS, options.eps), eps_of(ADAM, options.eps)
     part, bert, steps = (
         f"{100 * options.share:g} %",

@@ -65,7 +65,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     steps: int = 400
-    seeds: int = 5
+    seeds: int = 6
     width: int = 32
     features: int = 2000
     l2: float = 1e-4
@@ -187,7 +187,7 @@ def spectra(task: Task, ends: dict[str, np.ndarray], batch: int, draws: int, see
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:
-    """Verdicts on orderings of the talks and papers; each trial is a paired interval over the seeds."""
+    """Verdicts on orderings of the talks and papers; each trial is about the typical seed."""
     said = []
 
     def order(id, text, mine, theirs=(), margin=LITTLE, of="accuracy", source=OURS, bears_on=()):

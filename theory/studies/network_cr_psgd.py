@@ -54,7 +54,7 @@ class Options(NamedTuple):
     workers: int = 8
     batch: int = 8
     samples: int = 16_000
-    seeds: int = 5
+    seeds: int = 10
     rho: float = 1.02
     local: tuple = (4, 16)
     width: int = 32
@@ -115,16 +115,15 @@ def rounds_to(row: Trained, goals) -> np.ndarray:
 def _sooner(one: Trained, other: Trained, name: str) -> Trial:
     """Whether a method takes fewer rounds to the loss that both reach, seed by seed."""
     if not (one.success and other.success):
-        return Trial(at_most(costs(one, "loss"), costs(other, "loss")), f"{name}: a run diverged")
+        return at_most(costs(one, "loss"), costs(other, "loss"))._replace(shown=f"{name}: a run diverged")
     goals = np.maximum(one.loss[:, -1], other.loss[:, -1])
     mine, theirs = (rounds_to(row, goals) for row in (one, other))
-    how = below(mine, theirs)
     values = {"growing": float(mine.mean()), "local": float(theirs.mean())}
     shown = (
         f"{values['growing']:,.0f} against {values['local']:,.0f} rounds to the loss {number(goals.mean())}, which both"
         " reach"
     )
-    return Trial(how, f"{name}: {shown}", {name: values})
+    return below(mine, theirs)._replace(shown=f"{name}: {shown}", values={name: values})
 
 
 def statements(rows: list[Trained], options: Options) -> list[Statement]:

@@ -28,7 +28,7 @@ from ..problems import accuracy, batch_gradient, gradient, lipschitz, logistic, 
 from ..reporting.progress import track
 from .shared.panels import canvas
 from .shared.problems import digits, iterates, rcv1
-from .shared.report import OURS, Study, Table, line
+from .shared.report import OURS, Study, Table, interval, line
 from .shared.verdicts import Compare, Statement, below, within
 
 BITS, BUCKET = 4, 8192
@@ -37,7 +37,7 @@ SWEEP_BITS, SWEEP_BUCKETS = (2, 3, 4, 5, 6), (128, 1024, 8192)
 THREE = ("QSGD", "QSGDinf", "NUQSGD")
 RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
-SEEDS = 5
+SEEDS = 10
 COMPARABLE = 2.0  # the factor for "comparable" variances
 KEPT = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
@@ -426,8 +426,8 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
     runs = [
         line(
             f"{row.problem} | {row.workers} x {row.batch} | {row.method} | {number(row.bits)} | "
-            f"{number(row.variance.mean())} | {number(row.loss.mean())} ± {number(row.loss.std())} | "
-            f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %"
+            f"{number(row.variance.mean())} | {interval(row.loss)} | "
+            f"{interval(100.0 * row.accuracy, '{:.1f}'.format)} %"
         )
         for row in trained
     ]
@@ -447,7 +447,7 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
         "independent mini-batches), or of 32 on each of 8, as in its comparison under small mini-batches; momentum "
         f"{MOMENTUM:g}, l2 = {L2:g} as part of what is sent, one step size for all, {1 - MOMENTUM:.1g}/L on logistic "
         f"and {LONGER * (1 - MOMENTUM):.1g}/L on softmax regression, {rounds} rounds, 80 % of the rows, means over "
-        f"{seeds} seeds; f - f* is the mean over the last quarter of the run."
+        f"{seeds} seeds with ± 95 % intervals; f - f* is the mean over the last quarter of the run."
     )
     title = "NUQSGD, QSGD and QSGDinf at equal bits"
     said = [*variance_statements(rows, sweep), *training_statements(trained)]

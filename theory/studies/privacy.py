@@ -28,7 +28,7 @@ from .shared.conef_training import most_frequent
 from .shared.panels import canvas
 from .shared.problems import rcv1, real_or_twin
 from .shared.report import OURS, Study, Table
-from .shared.verdicts import Statement, below
+from .shared.verdicts import Statement, below, counted
 
 L2 = 1e-3
 HELD_OUT = 0.25  # of the rows, for the accuracy
@@ -67,7 +67,7 @@ class Options(NamedTuple):
     clients: int = 512
     epsilons: tuple = (1.0, 3.0, 10.0, 30.0)
     clip: float = 0.1
-    seeds: int = 5
+    seeds: int = 10
 
     def domain(self):
         """Reject values outside the domain."""
@@ -141,9 +141,6 @@ def report(rows: list, source: str, options: Any) -> Study:
     rounds, levels = (sorted({getattr(row, name) for row in rows}) for name in ("rounds", "epsilon"))
     private = [epsilon for epsilon in levels if math.isfinite(epsilon)]
 
-    def count(found: list[str]) -> str:
-        return f"Of {len(found)} cases: " + ", ".join(f"{found.count(v)} {v}" for v in dict.fromkeys(found)) + "."
-
     table = [
         ("costs", f"Privacy with epsilon = {private[0]:g} costs more than {MARGIN:g} of the accuracy.",
          [below(by[m, T, math.inf], by[m, T, private[0]], MARGIN) for m in MESSAGES for T in rounds]),
@@ -157,7 +154,7 @@ def report(rows: list, source: str, options: Any) -> Study:
         table.append(
             (id, f"Private messages lose at most {MARGIN:g} of the accuracy if {kind} then codes them.", found)
         )
-    said = [Statement(id, text, found, count(found), OURS) for id, text, found in table]
+    said = [Statement(id, text, found, counted(found), OURS) for id, text, found in table]
     cells = [
         (r.messages, str(r.rounds), "no noise" if math.isinf(r.epsilon) else f"{r.epsilon:g}", number(r.noise),
          f"{r.step:g}", f"{np.mean(r.accuracy):.3f} ({min(r.accuracy):.3f} to {max(r.accuracy):.3f})", f"{r.bits:,.0f}")

@@ -60,7 +60,7 @@ from .shared.entry_keys import slug
 from .shared.panels import canvas, legend_below
 from .shared.problems import digits, topics_file
 from .shared.report import OURS, Study, Table, line
-from .shared.verdicts import HOLDS, OPEN, Compare, Statement, Trial, below, word
+from .shared.verdicts import OPEN, Compare, Statement, Trial, below, count, word
 
 PAGE = "choose.md"  # its page in the documentation
 TIMES = (1.0, 4.0, 16.0, 64.0)  # the theorem's step
@@ -107,7 +107,7 @@ class Options(NamedTuple):
     features: int = 1000
     workers: tuple = (8, 32)
     share: float = 0.05
-    seeds: int = 5
+    seeds: int = 6
 
     def domain(self):
         """Reject values outside the domain."""
@@ -422,7 +422,7 @@ def statements(rows: list[Outcome], shards: list[Shards]) -> list[Statement]:
 
 
 def network_statements(rows: list[networks.Trained]) -> list[Statement]:
-    """Verdicts on a network by paired intervals over the seeds, each for both orders of the rows."""
+    """Verdicts on a network for the typical seed, each for both orders of the rows."""
     said = [
         Statement(f"network-{id}", f"On a network {text}", networks.compared(rows, [pair], of="loss"), source=OURS)
         for id, *pair, text in NETWORK_PAIRS
@@ -442,8 +442,8 @@ def orders(rows: list[Outcome]) -> list[Statement]:
     pairs = [(a.method, b.method, below(a.up, b.up)) for a, b in both]
     found = []
     for name in ("", *dict.fromkeys(row.method for case in cases.values() for row in case)):
-        mine = [verdict for a, b, verdict in pairs if not name or name in (a, b)]
-        numbers = f"In {mine.count(HOLDS)} of {len(mine)} pairs; undecided in {mine.count(OPEN)}."
+        mine = [trial for a, b, trial in pairs if not name or name in (a, b)]
+        numbers = f"In {count(mine)} of {len(mine)} pairs; undecided in {count(mine, OPEN)}."
         who = f"{name} or another method" if name else "one method or another"
         text = f"The theorems' rates say who sends fewer bits, {who}, each with its best step."
         found.append(Statement(slug(f"order {name}"), text, mine, numbers, OURS))

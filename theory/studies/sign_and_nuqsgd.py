@@ -31,9 +31,9 @@ from .nuqsgd import L2, MOMENTUM
 from .shared.messages import TURNS, Message, measure_messages, round_seconds
 from .shared.panels import canvas, legend_below
 from .shared.problems import digits, rcv1, real_or_twin, topics_file
-from .shared.report import OURS, Study, Table, line
+from .shared.report import OURS, Study, Table, interval, line
 from .shared.step_search import Way, reached
-from .shared.verdicts import Compare, Statement, below, faster
+from .shared.verdicts import Compare, Statement, below, faster, within
 
 SMALL, LARGE = 64, 8192
 LEVELS = {4: 6, 8: 119}  # s: all levels of 4 bits; of 8 bits 241 of 256, since levels below 1e-36 are not allowed
@@ -42,7 +42,7 @@ TWO_SCALES = f"EF-sign, two scales, {SMALL}"  # as the paper counts
 CODED, BEST_RATIO = f"{FOUR}, coded", f"{EIGHT}, best ratio"
 WORKERS, BATCH = 8, 32
 STEPS = (16.0, 4.0, 1.0, 0.25, 0.0625)  # in units of (1 - momentum)/L: the best one of each method is used
-SEEDS = 5
+SEEDS = 6
 SHARE, QUICK_SHARE = 0.02, 0.2  # fraction of f(0) - f*: the target loss
 COMMON = 1.0  # the step size at which methods are compared with one for all
 BANDWIDTHS = (1e9, 1e10, 1e11)  # bits per second
@@ -231,10 +231,13 @@ def collect(quick: bool, seed: int, data: str | None, topics: str | None) -> dic
 
 
 def seconds_to_goal(sent, trained) -> dict[tuple[str, str, float], np.ndarray]:
-    """Rounds until the goal, seed by seed, times coding and exchange of one, by problem, method and bandwidth."""
+    """Rounds until the goal, seed by seed, times coding and exchange of one, by problem, method and bandwidth.
+
+    The first seed has the times of the first turn, and so on.
+    """
     message = {(row.input, row.method): row for row in sent}
     return {
-        (*place, b): row.rounds * round_seconds(message[place], WORKERS, b)
+        (*place, b): row.rounds * np.resize(round_seconds(message[place], WORKERS, b), row.rounds.shape)
         for place, row in best(trained, "rounds").items()
         for b in BANDWIDTHS
     }
@@ -251,7 +254,7 @@ def _over(ratios: dict[str, float]) -> str:
 
 def crossing(a: Message, b: Message, workers: int) -> float:
     """The bandwidth from which a round of ``a``, which sends fewer bits, takes longer than one of ``b``."""
-    slower = round_seconds(a, workers, math.inf) - round_seconds(b, workers, math.inf)
+    slower = float(np.median(round_seconds(a, workers, math.inf)) - np.median(round_seconds(b, workers, math.inf)))
     return (workers - 1) * (b.bits - a.bits) / slower if slower > 0 else math.inf
 
 
@@ -289,13 +292,13 @@ def message_statements(sent) -> list[Statement]:
     for (id, other, text, rule), (sign, (end, scales)) in product(rounds, SIGNS.items()):
         pairs = {b: [round_seconds(first[name], WORKERS, b) for name in (sign, other)] for b in BANDWIDTHS}
         at = crossing(first[sign], first[other], WORKERS)
-        ratios = {f"{_giga(b)} Gbit/s": mine / theirs for b, (mine, theirs) in pairs.items()}
+        ratios = {f"{_giga(b)} Gbit/s": float(np.median(mine / theirs)) for b, (mine, theirs) in pairs.items()}
         on = f". It takes longer from {_giga(float(f'{at:.2g}'))} Gbit/s on." if at < math.inf else "."
         said.append(
             Statement(
                 id + end,
                 f"With {WORKERS} workers a round of EF-SignSGD{scales} {text}{rule}.",
-                [1 / CLOSE <= a / b <= CLOSE if rule else faster(b, a) for a, b in pairs.values()],
+                [within(a, b, CLOSE) if rule else faster(b, a) for a, b in pairs.values()],
                 f"Time over time, {sign} and {other}, d = {sent[0].d:,}: {_over(ratios)}{on}",
                 bears_on=("nuqsgd/figure-18-time-of-an-epoch",),
                 values=ratios | {"longer from": at / 1e9},
@@ -402,7 +405,7 @@ def draw(sent, curves):
         axes, bandwidth = grid[0, -1], np.geomspace(1e8, 1e12, 41)
         for row in (row for row in sent if row.input == sent[0].input and row.method in shown):
             colour, dashes, _ = shown[row.method]
-            seconds = [1e3 * round_seconds(row, WORKERS, b) for b in bandwidth]
+            seconds = [1e3 * np.median(round_seconds(row, WORKERS, b)) for b in bandwidth]
             axes.plot(bandwidth / 1e9, seconds, color=colour, linestyle=dashes, marker="", label=row.method)
         axes.set(xscale="log", yscale="log", xlabel="Gbit/s", ylabel="coding and exchange, ms")
         axes.set_title(f"a round, d = {sent[0].d:,}")
@@ -415,21 +418,21 @@ def _tables(sent, trained) -> list[Table]:
         line(
             f"{row.input}: {row.method} | {number(row.bits / row.d)} | "
             f"{'-' if math.isnan(row.form) else number(row.form / row.d)} | {number(row.error)} | "
-            f"{number(row.encode)} | {number(row.decode)} | {number(row.memory)}"
+            f"{' | '.join(number(float(np.median(taken))) for taken in (row.encode, row.decode, row.memory))}"
         )
         for row in sent
     ]
     rounds = [
-        (f"{row.input}: {row.method}", *(number(1e3 * round_seconds(row, WORKERS, b)) for b in BANDWIDTHS))
+        (f"{row.input}: {row.method}", *(interval(1e3 * round_seconds(row, WORKERS, b)) for b in BANDWIDTHS))
         for row in sent
     ]
     fastest, by_step = best(trained, "rounds"), {(r.problem, r.method, r.step): r for r in trained}
     d, runs, spent = {row.input: row.d for row in sent}, [], []
     for (problem, method), row in best(trained).items():
-        losses = [_with_deviation(by_step[problem, method, s].loss) for s in STEPS]
+        losses = [interval(by_step[problem, method, s].loss) for s in STEPS]
         taken, width = fastest[problem, method].rounds.mean(), fastest[problem, method].bits
         there = (f"{taken:.0f}", bits_text(taken * width * d[problem])) if taken < math.inf else ("never", "-")
-        held, name = f"{100 * row.accuracy.mean():.1f} ± {100 * row.accuracy.std():.1f} %", f"{problem}: {method}"
+        held, name = f"{interval(100.0 * row.accuracy, '{:.1f}'.format)} %", f"{problem}: {method}"
         runs.append((name, number(row.bits), *losses, held, *there))
         if not method.endswith("coded"):
             spent.append((name, *map(number, (row.gradient, row.coding, row.whole))))
@@ -443,12 +446,6 @@ def _tables(sent, trained) -> list[Table]:
         Table("Training, by step size", ("problem: method", "bits", *steps, "held out", "rounds", "payload"), runs),
         Table("A round of all workers in the simulator, milliseconds", simulator, spent),
     ]
-
-
-def _with_deviation(values) -> str:
-    """Mean and standard deviation over the seeds, without a warning where a run diverged."""
-    with np.errstate(invalid="ignore"):
-        return f"{number(values.mean())} ± {number(values.std())}"
 
 
 def _edges(trained) -> str:
@@ -467,7 +464,8 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         f"1/2, 1 of a bucket's 2-norm, s = {LEVELS[4]} with 4 bits and {LEVELS[8]} with 8, without feedback. The "
         f"number behind a name is the size of a bucket. Vectors: Gaussian (d = {d['Gaussian']:,}) and the mini-batch "
         f"gradient where float32 ends ({', '.join(f'{name}: d = {d[name]:,}' for name in curves)}); float32, one core, "
-        f"the least of some turns, a checksum included, the memory in NumPy. A round with {WORKERS} workers is one "
+        f"the median of {np.size(sent[0].encode)} turns of all methods, a checksum included, the memory in NumPy. A "
+        f"round with {WORKERS} workers is one "
         f"encoding, {WORKERS} decodings, the passes of the memory, and {WORKERS - 1} messages received one after the "
         f"other; gradients are left out. Training: {WORKERS} workers, batches of {BATCH}, momentum {MOMENTUM:g}, "
         f"l2 = {L2:g} as part of what is sent, {rounds} rounds, 80 % of the rows, "
@@ -475,7 +473,7 @@ def report(sent, trained, curves, lengths: dict, share: float, rounds: int, seed
         f"is an edge of the grid {_edges(trained)}; one for all is {number(COMMON * (1 - MOMENTUM))}/L. f - f* is the "
         "mean over the last quarter, held-out accuracy that of the step size with the lowest one. Rounds "
         f"and a worker's payload are those until f - f* is {share:g} (f(0) - f*), means over the seeds with the "
-        "fastest step size. The "
+        "fastest step size; ± is the 95 % interval of a mean. The "
         "simulator counts bits without packing them; its times are the least between two records. Coded messages "
         "restore the same vectors; their bits are measured at mini-batch gradients along the run."
     )

@@ -66,7 +66,7 @@ class Options(NamedTuple):
     batches: tuple = (8, 32, 128)
     batch: int = 32
     accuracy: float = 0.03
-    seeds: int = 5
+    seeds: int = 6
     limit: int = 400
 
     def domain(self):
@@ -92,12 +92,12 @@ class Steps(NamedTuple):
     workers, batch : int
     step : float
         Step size times L; NaN if it never reached the accuracy.
-    steps, fewest, most : float
-        Mean, least and most over the seeds; infinite if one never reached the accuracy.
+    taken : list of float
+        Steps by seed; infinite where a run never reached the accuracy.
     passes : float
-        Passes over the data, of all workers together.
-    row : float
-        Seconds of a row's gradient, the least between evaluations of f.
+        Passes over the data, of all workers together; the mean.
+    row : list of float
+        Seconds of a row's gradient by run, the least between evaluations of f.
     message_bytes : float
         Bytes of a worker's message.
     """
@@ -106,25 +106,33 @@ class Steps(NamedTuple):
     workers: int
     batch: int
     step: float
-    steps: float
-    fewest: float
-    most: float
+    taken: list[float]
     passes: float
-    row: float
+    row: list[float]
     message_bytes: float
+
+    @property
+    def steps(self) -> float:
+        """The mean over the seeds."""
+        return float(np.mean(self.taken))
 
 
 class Time(NamedTuple):
-    """Seconds of a step: measured gradient and coding, modelled exchange; and of all steps to the accuracy."""
+    """Seconds of a step: measured gradient, coding by turn, modelled exchange; and steps by seed to the accuracy."""
 
     network: str
     method: str
     workers: int
     batch: int
     gradient: float
-    coding: float
+    coded: np.ndarray
     exchange: float
-    steps: float
+    taken: list[float]
+
+    @property
+    def coding(self) -> float:
+        """Seconds of coding, the median."""
+        return float(np.median(self.coded))
 
     @property
     def step(self) -> float:
@@ -132,9 +140,20 @@ class Time(NamedTuple):
         return self.gradient + self.coding + self.exchange
 
     @property
+    def steps(self) -> float:
+        """The mean over the seeds."""
+        return float(np.mean(self.taken))
+
+    @property
     def total(self) -> float:
         """Seconds to the accuracy."""
         return self.steps * self.step
+
+    @property
+    def totals(self) -> np.ndarray:
+        """The same by seed, each with one turn of coding."""
+        coded = np.resize(self.coded, len(self.taken))
+        return np.multiply(self.taken, self.gradient + coded + self.exchange)
 
 
 def methods(d: int) -> dict[str, Way]:
@@ -169,18 +188,16 @@ def measure_steps(problem, name: str, way: Way, workers: int, batch: int, option
     else:
         runs = [taken(e, 2 * options.limit, r) for r in range(options.seeds)]
     steps, _, size, spent = np.array(runs).T
-    mean = float(steps.mean())
-    length, passes = math.nan if e is None else 2.0**e, mean * workers * batch / problem.n
-    ends = float(steps.min()), float(steps.max())
-    row = Steps(name, workers, batch, length, mean, *ends, passes, float(spent.min()), float(size[0]))
+    length, passes = math.nan if e is None else 2.0**e, float(steps.mean()) * workers * batch / problem.n
+    row = Steps(name, workers, batch, length, steps.tolist(), passes, spent.tolist(), float(size[0]))
     return row, first if e is None else e
 
 
 class Coding(NamedTuple):
-    """Measured seconds to encode a vector and to decode a message."""
+    """Measured seconds to encode a vector and to decode a message, turn by turn."""
 
-    encode: float
-    decode: float
+    encode: np.ndarray
+    decode: np.ndarray
 
 
 def coding_of(problem, ways, seed: int, turns: int) -> dict[str, Coding]:
@@ -195,16 +212,17 @@ def coding_of(problem, ways, seed: int, turns: int) -> dict[str, Coding]:
 
 def step_times(rows, ways, coding, d: int, networks: dict[str, Network]) -> list[Time]:
     """The time of a step for every row and network; one worker codes and sends nothing."""
-    gradient = min(row.row for row in rows if math.isfinite(row.row))  # the same kernel for all methods
+    gradient = min(min(row.row) for row in rows)  # the same kernel for all methods
     found = []
     for network, numbers in networks.items():
         for row in rows:
             plan = ParallelSGD(ways[row.method].compressor, step=Constant(1.0))
             exchange = round_seconds(numbers, plan, d, ranks=row.workers, message_bytes=row.message_bytes)
             code = coding[row.method]
-            spent = code.encode + row.workers * code.decode if row.workers > 1 and row.method != FULL else 0.0
+            sends = row.workers > 1 and row.method != FULL
+            spent = (code.encode + row.workers * code.decode) * sends
             case = (network, row.method, row.workers, row.batch)
-            found.append(Time(*case, gradient * row.batch, spent, exchange, row.steps))
+            found.append(Time(*case, gradient * row.batch, spent, exchange, row.taken))
     return found
 
 
@@ -243,7 +261,7 @@ def curves(rows, times, ways, coding, d: int, networks, batch: int) -> list[Curv
             plan, code = ParallelSGD(way.compressor, step=Constant(1.0)), coding[method]
             n, gain = [t.workers for t in mine], [one.total / t.total for t in mine]
             for more in (p for p in MANY if p > most):
-                spent = 0.0 if method == FULL else code.encode + more * code.decode
+                spent = 0.0 if method == FULL else float(np.median(code.encode + more * code.decode))
                 step = mine[0].gradient + spent + round_seconds(numbers, plan, d, ranks=more, message_bytes=size)
                 n.append(more)
                 gain.append(one.total / ((a + b / (more * batch)) * step))
@@ -302,7 +320,9 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
         f"Share of a step in the exchange (model): {in_exchange} with batches of {options.batch}. The lecture quotes "
         '"on more than 8 machines".'
     )
-    slow, more = [faster(t.gradient, t.exchange) for t in share.values()], (f"{lecture}why-so-slow-more-than-8",)
+    full = next(row for row in rows if (row.method, row.workers, row.batch) == (FULL, most, options.batch))
+    spent = np.multiply(full.row, options.batch)
+    slow, more = [faster(spent, t.exchange) for t in share.values()], (f"{lecture}why-so-slow-more-than-8",)
     said = [Statement("network-takes-most", text, slow, numbers, bears_on=more, values=shares)]
     text = "a bigger batch means less communication, hence a shorter pass."
     trials = [all(x > y for x, y in itertools.pairwise(t.values())) for t in pass_times.values()]
@@ -317,7 +337,7 @@ def statements(rows, times, speed, n: int, options: Options) -> list[Statement]:
     def sooner(id, text, mine, theirs, show, source, about):
         pairs = {name: [at[name, m, most, options.batch].total for m in (mine, theirs)] for name in networks}
         ratios = {name: b / a for name, (a, b) in pairs.items()}
-        trials = [faster(*pair) for pair in pairs.values()]
+        trials = [faster(*(at[name, m, most, options.batch].totals for m in (mine, theirs))) for name in networks]
         said.append(Statement(id, text, trials, show(pairs, ratios), source, about, ratios))
 
     def gains(pairs, ratios):
@@ -371,7 +391,7 @@ def draw(times, speed, rows, options: Options):
             finite = [t for t in mine if math.isfinite(t.total)]
             at, ends = [t.batch for t in finite], [(seen[name, most, t.batch], t.step) for t in finite]
             batch.plot(at, [t.total for t in finite], **look)
-            low, high = ([getattr(row, end) * step for row, step in ends] for end in ("fewest", "most"))
+            low, high = ([end(row.taken) * step for row, step in ends] for end in (min, max))
             batch.fill_between(at, low, high, color=colours()[i], alpha=0.2, linewidth=0)
         for axes in (use, batch):
             axes.set_xscale("log", base=2)
@@ -399,9 +419,9 @@ def _draw_bars(axes, times, seen, options: Options) -> None:
             axes.bar(x, high, 0.85 * width, bottom=bottom, **look)
             bottom += high
         row = seen[name, p, options.batch]
-        ends = [[(t.steps - row.fewest) * t.step], [(row.most - t.steps) * t.step]]
+        ends = [[(t.steps - min(row.taken)) * t.step], [(max(row.taken) - t.steps) * t.step]]
         axes.errorbar(x, bottom, yerr=ends, color="black", linestyle="", marker="", elinewidth=0.7, capsize=1.5)
-        top = row.most * t.step
+        top = max(row.taken) * t.step
         highest = max(highest, top)
         if j == len(options.workers) - 1:
             above = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center", "va": "bottom"}
@@ -448,7 +468,9 @@ def report(rows, coding: dict, options: Options, name: str, n: int, d: int) -> S
     seen = {(t.method, t.workers, t.batch): t for t in times if t.network == next(iter(NETWORKS))}
     for row in rows:
         t = seen[row.method, row.workers, row.batch]
-        spread = f"{row.steps:.0f} ({row.fewest:.0f} to {row.most:.0f})" if math.isfinite(row.steps) else "never"
+        spread = (
+            f"{row.steps:.0f} ({min(row.taken):.0f} to {max(row.taken):.0f})" if math.isfinite(row.steps) else "never"
+        )
         cells.append(
             line(
                 f"{row.method} | {row.workers} | {row.batch} | {number(row.step)} | {spread} | "

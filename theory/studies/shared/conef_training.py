@@ -63,7 +63,7 @@ class Options(NamedTuple):
     workers: int = 16
     batch: int = 8
     steps: int = 300
-    seeds: int = 5
+    seeds: int = 10
     momenta: tuple = MOMENTA
     grid: tuple = (0.25, 1.0, 4.0, 16.0)
     sweep: tuple = ()
@@ -254,9 +254,8 @@ def train(data: Dataset, chosen: dict[str, Way], options: Options, seed: int = 0
             widened(runs, lambda step: [once(step)], lambda runs: math.inf if _failed(runs) else runs[0].fun)
             first = {step: row(step, runs[step]) for step in sorted(runs)}
             best = best_outcomes(first.values())[name]
-            if best.success:
-                more = [once(best.step, r) for r in range(1, options.seeds)]
-                first[best.step] = row(best.step, runs[best.step] + more)
+            more = [once(best.step, r) for r in range(1, options.seeds)]
+            first[best.step] = row(best.step, runs[best.step] + more)
             found += first.values()
     return found
 
@@ -303,12 +302,12 @@ def _outcome(name: str, momentum: float, step: float, problem, test, runs) -> Ou
 
 
 def best_outcomes(rows) -> dict[str, Outcome]:
-    """For each method the row with the least training loss; if all diverged, that of the shortest step."""
+    """For each method the row with all seeds; of several the one with the least training loss."""
     found: dict[str, list[Outcome]] = {}
     for row in rows:
         found.setdefault(row.method, []).append(row)
 
-    def rank(row: Outcome) -> tuple[bool, float]:
-        return not row.success, row.loss if row.success else row.step
+    def rank(row: Outcome) -> tuple[int, bool, float]:
+        return -row.accuracy.size, not row.success, row.loss if row.success else row.step
 
     return {name: min(tried, key=rank) for name, tried in found.items()}

@@ -13,7 +13,7 @@ from ...data import Dataset, make_dataset
 from ...plots.text import number
 from ...reporting.progress import track
 from .panels import band, canvas, legend_below
-from .report import Table, line
+from .report import Table, interval, line
 
 
 class Curve(NamedTuple):
@@ -48,12 +48,6 @@ class Curve(NamedTuple):
         return float(self.mean[-1])
 
     @property
-    def spread(self) -> float:
-        """The standard deviation over the seeds at the end, of their mean; 0 for one seed."""
-        last = self.height[:, -1]
-        return float(last.std(ddof=1, dtype=float) / np.sqrt(last.size)) if last.size > 1 else 0.0
-
-    @property
     def total(self) -> int:
         """Total number of rounds."""
         return int(self.rounds[-1])
@@ -73,6 +67,11 @@ class Curve(NamedTuple):
         return np.where(there.any(axis=1), self.rounds[there.argmax(axis=1)].astype(float), np.inf)
 
 
+def short(values: np.ndarray) -> np.ndarray:
+    """The same with five digits, so that records stay small."""
+    return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
+
+
 def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve]:
     """A curve for each of ``ways``: (label, order, ``call(seed)`` that returns a history and its heights)."""
     curves = []
@@ -80,7 +79,7 @@ def trace(problem: str, ways, workers: int, seeds: int, seed: int) -> list[Curve
         for label, order, call in track(ways, problem):
             runs = list(pool.map(call, range(seed, seed + seeds)))
             history = runs[0][0]
-            height = np.array([found for _, found in runs], np.float32)
+            height = short(np.array([found for _, found in runs], np.float32))
             curves.append(Curve(problem, label, order, history["samples"] / workers, history["rounds"], height))
     return curves
 
@@ -101,11 +100,10 @@ def cost_table(title: str, curves, samples: int, workers: int, what: str) -> Tab
     cells = []
     for curve in curves:
         order = number(rounds_order(curve.order, samples, workers)) if curve.order in ROUNDS else "-"
-        end = number(curve.end) + (f" ± {number(curve.spread)}" if curve.spread else "")
         cells.append(
             line(
                 f"{curve.label} | {curve.samples[-1]:,.0f} | {curve.total:,} | "
-                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {end}"
+                f"{ROUNDS[curve.order][0] if curve.order in ROUNDS else '-'} | {order} | {interval(curve.ends)}"
             )
         )
     return Table(title, head, cells)

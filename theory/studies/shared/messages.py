@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +34,9 @@ class Message(NamedTuple):
         Bits of the payload of an encoded message.
     error : float
         E||C(v) - v||^2 / ||v||^2, exactly.
-    encode, decode, memory : float
-        Nanoseconds per coordinate on one core: vector to message, message to vector, and the passes of a memory.
+    encode, decode, memory : ndarray of float32, shape (turns,)
+        Nanoseconds per coordinate on one core, turn by turn: vector to message, message to vector, and the passes of a
+        memory.
     """
 
     input: str
@@ -42,9 +45,9 @@ class Message(NamedTuple):
     form: float
     bits: int
     error: float
-    encode: float
-    decode: float
-    memory: float
+    encode: np.ndarray
+    decode: np.ndarray
+    memory: np.ndarray
 
 
 def payload_form(compressor, d: int) -> float:
@@ -70,18 +73,19 @@ def error_of(compressor, v) -> float:
     return float(np.sum((compress(compressor, v, 0) - v) ** 2) / (v @ v))
 
 
-def least(work, turns: int = TURNS) -> float:
-    """Best-of-k CPU time of ``work()`` on this thread, in seconds; NaN without turns."""
-    taken = []
-    for _ in range(turns):
-        begin = time.thread_time()
-        work()
-        taken.append(time.thread_time() - begin)
-    return min(taken, default=math.nan)
+def seconds_in_turn(works: Sequence[Callable[[], Any]], turns: int = TURNS) -> np.ndarray:
+    """CPU seconds of each on this thread, a row for each turn of all, so that other load affects all of them."""
+    found = np.zeros((turns, len(works)))
+    for taken in found:
+        for k, work in enumerate(works):
+            begin = time.thread_time()
+            work()
+            taken[k] = time.thread_time() - begin
+    return found
 
 
-def memory_seconds(v, turns: int = TURNS) -> float:
-    """Seconds of the passes p = eta g + e and e = p - C(p) in NumPy, without allocation."""
+def memory_passes(v) -> Callable[[], None]:
+    """The passes p = eta g + e and e = p - C(p) in NumPy, without allocation."""
     p, e, restored = np.empty_like(v), np.zeros_like(v), v.copy()
 
     def remember():
@@ -89,42 +93,37 @@ def memory_seconds(v, turns: int = TURNS) -> float:
         np.add(p, e, out=p)
         np.subtract(p, restored, out=e)
 
-    return least(remember, turns)
+    return remember
 
 
 def measure_messages(name: str, v, ways: dict[str, Way], seed: int = 0, turns: int = TURNS) -> list[Message]:
-    """The message of each method for the vector v, and its time on one core."""
+    """The message of each method for the vector v, and its times on one core, the methods in turn."""
     v, rows = np.asarray(v, np.float32), []
-    stream, scale = int(key(seed, "messages", name)), 1e9 / v.size
-    for method, way in ways.items():
+    works: list[Callable[[], Any]] = []
+    remember = memory_passes(v)
+    stream = int(key(seed, "messages", name))
+    for way in ways.values():
         c = way.compressor
         message = encode(c, v, stream)
         decode(message, dtype=np.float32)  # compiled before timing
-        memory = memory_seconds(v, turns) if isinstance(way.feedback, ErrorFeedback) else 0.0
-        rows.append(
-            Message(
-                name,
-                method,
-                v.size,
-                payload_form(c, v.size),
-                open_frame(message).payload_bits,
-                error_of(c, v),
-                scale * least(lambda c=c: encode(c, v, stream), turns),
-                scale * least(lambda message=message: decode(message, dtype=np.float32), turns),
-                scale * memory,
-            )
-        )
-    return rows
+        keep = remember if isinstance(way.feedback, ErrorFeedback) else lambda: None
+        works += [partial(encode, c, v, stream), partial(decode, message, dtype=np.float32), keep]
+        rows.append((v.size, payload_form(c, v.size), open_frame(message).payload_bits, error_of(c, v)))
+    taken = (1e9 / v.size * seconds_in_turn(works, turns)).astype(np.float32).T.reshape(len(rows), 3, turns)
+    return [Message(name, method, *row, *times) for method, row, times in zip(ways, rows, taken, strict=True)]
 
 
-def round_seconds(row: Message, workers: int, bandwidth: float) -> float:
-    """Coding and exchange of a round: a worker encodes once, receives the others' messages and decodes all of them.
+def round_seconds(row: Message, workers: int, bandwidth: float) -> np.ndarray:
+    """Coding and exchange of a round, turn by turn.
+
+    A worker encodes once, receives the others' messages and decodes all of them.
 
     Examples
     --------
-    >>> row = Message("v", "m", d=1000, form=4e3, bits=4000, error=0.1, encode=1.0, decode=0.5, memory=0.0)
+    >>> once = np.ones(1)
+    >>> row = Message("v", "m", d=1000, form=4e3, bits=4000, error=0.1, encode=once, decode=0.5 * once, memory=0 * once)
     >>> round_seconds(row, workers=2, bandwidth=1e6)  # 1000 (1 + 2 0.5) ns, and 4000 bits at a million a second
-    0.004002
+    array([0.004])
     """
     coding = row.d * 1e-9 * (row.encode + row.memory + workers * row.decode)
     return coding + (workers - 1) * row.bits / bandwidth

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +15,19 @@ from ...cluster.run import DIVERGED, run
 from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
-from ...measure import student_interval
 from ...methods import LinearSketchFeedback
 from ...plots.text import bits as bits_text
 from ...plots.text import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
+from . import report
 from .conef_training import most_frequent
+from .curves import short
 from .panels import band, canvas, legend_below
 from .problems import digits, topics_file
 from .report import Table, line
 from .step_search import widened
-from .verdicts import LEVEL, Compare, Spread, Trial, at_most
+from .verdicts import LEVEL, Compare, Trial, at_most
 
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
@@ -176,7 +177,7 @@ def train(task: Task, plans: dict, grid, seeds, *, workers: int, records: int, *
             widened(tried, first, _end)
             rows = {step: row(step, [done]) for step, done in tried.items()}
             best = min(rows.values(), key=lambda row: (row.end, row.step))
-            if best.success and len(seeds) > 1:
+            if len(seeds) > 1:
                 more = list(pool.map(functools.partial(once, best.step), seeds[1:]))
                 rows[best.step] = row(best.step, [tried[best.step], *more])
             found += [row._replace(shortest=float(min(rows)), longest=float(max(rows))) for row in rows.values()]
@@ -252,13 +253,9 @@ def best_of(rows: Iterable[Trained]) -> dict[tuple[str, str], Trained]:
 
 def recorded(rows: Iterable[Trained], curves: tuple[str, ...]) -> list[Trained]:
     """The best rows, for a record, with five digits: these curves, and the last numbers of the others."""
-
-    def cut(values):
-        return np.array([float(f"{value:.5g}") for value in values.ravel()], values.dtype).reshape(values.shape)
-
     found = []
     for row in best_of(rows).values():
-        parts = {name: cut(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
+        parts: dict[str, Any] = {name: short(getattr(row, name)[:, 0 if name in curves else -1 :]) for name in CURVES}
         found.append(row._replace(samples=row.samples if "samples" in curves else row.samples[-1:], **parts))
     return found
 
@@ -330,9 +327,9 @@ def rule_text(options, about: str = "a verdict") -> str:
     return (
         f"chosen with the first of the {options.seeds} seeds, which determine the first weights, the batches and the "
         "messages; the split is the same for all, so the intervals leave out its randomness (on digits one point is "
-        f"under four held-out rows); ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and {about} is by "
-        "that interval of the difference at equal seeds: undecided if the interval contains the margin. * is the "
-        "shortest or longest step that was tried: another might be better, and a verdict on that row is provisional."
+        f"under four held-out rows); ± is the {100 * LEVEL:g} % interval of the mean over the seeds, and {about} is on "
+        "the typical seed, by the median of the differences at equal seeds. * is the shortest or longest step that was "
+        "tried: another might be better, and a verdict on that row is provisional."
     )
 
 
@@ -341,11 +338,7 @@ def rule_text(options, about: str = "a verdict") -> str:
 
 def interval(samples) -> str:
     """Mean and half-width of the interval of the mean over the seeds."""
-    samples = np.asarray(samples, float)
-    if samples.size < 2:
-        return _number(float(samples.mean()))
-    found = student_interval(samples, LEVEL)
-    return f"{_number(found.estimate)} ± {_number(found.half)}"
+    return report.interval(samples, _number)
 
 
 def _number(value: float) -> str:
@@ -356,11 +349,7 @@ def percent(row: Trained) -> str:
     """The held-out accuracy at the end, in per cent, with its interval."""
     if not row.success:
         return _diverged(row)
-    last = 100.0 * row.accuracy[:, -1].astype(float)
-    if last.size < 2:
-        return f"{last.mean():.1f}"
-    half = f"{student_interval(last, LEVEL).half:.1f}"
-    return f"{last.mean():.1f} ± {'< 0.05' if half == '0.0' else half}"
+    return report.interval(100.0 * row.accuracy[:, -1].astype(float), "{:.1f}".format)
 
 
 def training_loss(row: Trained) -> str:
@@ -390,14 +379,14 @@ def step_text(row: Trained, scale: float = 1.0) -> str:
     return f"{scale * row.step:g}{end_mark(row.step, (row.shortest, row.longest))}"
 
 
-def costs(row: Trained, of: str = "accuracy") -> np.ndarray | Spread:
+def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
     """The values by seed at the end, where less is better: "loss", or the negative "accuracy"; infinite if diverged.
 
-    A `Spread` without a mean if the record does not tell which of several runs diverged.
+    NaN, which decides nothing, if the record does not tell which of several runs diverged.
     """
     found = (1.0 if of == "loss" else -1.0) * getattr(row, of)[:, -1].astype(float)
     lost = np.isinf(row.loss[:, -1]) | (not row.success and len(found) == 1)
-    return np.where(lost, np.inf, found) if row.success or lost.any() else Spread(np.nan, np.nan, len(found))
+    return np.where(lost, np.inf, found) if row.success or lost.any() else np.full(len(found), np.nan)
 
 
 def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True) -> list[Trial]:

@@ -6,6 +6,7 @@ import itertools
 from contextlib import contextmanager
 from typing import Any
 
+from ...core.repetitions import spread
 from ...plots.figure_style import PAGE, new_figure, style
 
 
@@ -33,9 +34,17 @@ def looks(names) -> dict:
 
 
 def bars(axes, x, samples, **look) -> None:
-    """The mean of each of ``samples``, with its standard deviation over the seeds as a bar."""
-    means, spreads = [one.mean() for one in samples], [one.std() for one in samples]
-    axes.errorbar(x, means, spreads, markerfacecolor="none", linewidth=0.8, elinewidth=0.7, **look)
+    """The mean of each of ``samples``, with its 95 % interval as a bar."""
+    found = [spread(one) for one in samples]
+    axes.errorbar(
+        x,
+        [one.mean for one in found],
+        [one.half for one in found],
+        markerfacecolor="none",
+        linewidth=0.8,
+        elinewidth=0.7,
+        **look,
+    )
 
 
 def guide(axes, x, y, label: str | None = None, dashes: Any = (0, (1, 1)), color: str = "0.4", **look):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...plots.text import text_table
+from ...core.repetitions import spread
+from ...plots.text import number, text_table
 from ...reporting.files import ConfigurationError
 from ...reporting.terminal import WIDTH
 from .verdicts import Statement
@@ -62,6 +64,18 @@ def line(cells: str) -> tuple[str, ...]:
     ('top-k', '25%', '± 0.001')
     """
     return tuple(cells.split(" | "))
+
+
+def interval(samples, form: Callable[[float], str] = number) -> str:
+    """The mean over the seeds, and ± half of its 95 % interval where there are several and none diverged.
+
+    Examples
+    --------
+    >>> interval([1.0, 2.0, 3.0]), interval([1.0])  # 4.303 / sqrt(3)
+    ('2 ± 2.48', '1')
+    """
+    found = spread(samples)
+    return form(found.mean) + ("" if math.isnan(found.half) else f" ± {form(found.half)}")
 
 
 def checked(study: Any) -> Study:

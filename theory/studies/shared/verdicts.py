@@ -1,11 +1,15 @@
 """How studies decide: the one home of rules and verdicts.
 
-A statement has trials, one for each case.  What was computed or counted needs no interval: its trial is True or False.
-What depends on a seed is decided by the interval of a difference at equal seeds, at the level ``LEVEL``: "undecided" if
-the interval contains the margin, or if there is one seed only.  Where a run diverged all pairs of seeds must agree:
-a pair of which one run diverged is decided by that, one of which both did is open.  Times that were measured once are
-told apart from a factor of ``TIMES`` on.  The verdict on the statement is that of its trials, and nothing else can set
-it.
+A statement has trials, one for each case, and each has one of the words below.  What was computed or counted needs no
+interval: its trial is True or False.  What depends on a seed is decided for the *typical* seed: by the exact sign test
+of the median of the differences at equal seeds, which errs in at most `ERROR` of all cases on either side, whatever the
+distribution.  A difference equal to the margin counts for neither side, as does a pair of which both runs diverged; a
+run that diverged alone is the worse one.  Six seeds are the fewest that can decide.  Times are measured so often, in
+turn, and follow the same rule.
+
+The verdict on a statement is that of its trials, and nothing else can set it.  "holds" and "fails" need all of them,
+and no correction; where one trial suffices ("fails" beside undecided ones, "in part") its chance of an error is
+corrected for the number of trials (Holm's first step).
 """
 
 from __future__ import annotations
@@ -17,26 +21,46 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import require
-from ...measure import Interval, student_interval
-from ...measure.intervals import exactly, quantile
+from ...measure import Interval, median_interval
+from ...measure.intervals import exactly, sign_chance
+from ...plots.text import number
 from ...reporting.files import nearest
 
-LEVEL = 0.95  # of intervals over the seeds
-TIMES = 1.1  # times of one measurement differ by so much from one to the next
-HOLDS, FAILS, PART, OPEN = "holds", "fails", "in part", "undecided"
-ORDER = (FAILS, OPEN, HOLDS)  # of trials that must all hold
+ERROR = 0.025  # how often a rule may say "holds", or "fails", where the truth is at the margin
+LEVEL = 1.0 - 2.0 * ERROR  # of the intervals of medians beside verdicts, and of means in tables
+FAR_OFF = 3.0  # quartile distances beyond the quartiles: Tukey's "far out"; and by a quarter of the median
+SHARP = 1.25  # a bound so many times smaller would have been noticed
+FEW = 6  # so many trials are shown with their medians
+HOLDS, LOOSELY, VACUOUS, PART, OPEN, FAILS = "holds", "holds loosely", "vacuous", "in part", "undecided", "fails"
+ORDER = (FAILS, OPEN, VACUOUS, LOOSELY, HOLDS)  # of trials, from weak to strong
+AGREE = ORDER[2:]
 
 
 class Trial(NamedTuple):
-    """The verdict on one case, its numbers for the page, which adds the verdict, and these by name."""
+    """The verdict on one case.
+
+    Attributes
+    ----------
+    verdict : str
+    shown : str
+        Its numbers, for the page, which adds the verdict.
+    values : dict
+        Its numbers by name.
+    chance : float
+        How often the rule says this, or more, where the truth is at the margin; 0 for what was computed.
+    seeds : str
+        The typical difference with its interval, and how many seeds are near it.
+    """
 
     verdict: str
     shown: str = ""
     values: Mapping[str, Any] = {}
+    chance: float = 0.0
+    seeds: str = ""
 
 
-def word(trial) -> str:
-    """The verdict of a trial: a bool, a verdict, or a `Trial`.
+def as_trial(trial) -> Trial:
+    """A trial of a bool, a verdict, or a `Trial`.
 
     Raises
     ------
@@ -44,17 +68,23 @@ def word(trial) -> str:
         For anything else: a misspelt verdict would be one of its own.
     """
     if isinstance(trial, (bool, np.bool_)):
-        return HOLDS if trial else FAILS
-    found = trial.verdict if isinstance(trial, Trial) else trial
-    require(isinstance(found, str) and found in ORDER, "trial", trial, f"a bool, a Trial, or one of {sorted(ORDER)}")
+        return Trial(HOLDS if trial else FAILS)
+    found = trial if isinstance(trial, Trial) else Trial(trial)
+    known = isinstance(found.verdict, str) and found.verdict in ORDER
+    require(known, "trial", trial, f"a bool, a Trial, or one of {sorted(ORDER)}")
     return found
+
+
+def word(trial) -> str:
+    """The verdict of a trial."""
+    return as_trial(trial).verdict
 
 
 def judged(trials: Iterable[Any]) -> str:
     """The verdict on a statement from its trials: bools, verdicts, or trials.
 
-    One word if all agree; if any fails "in part" if any holds, and "fails" if none does; otherwise "undecided", also
-    without trials.
+    The weakest if none fails, or all do; "undecided" without trials.  If some fail, for sure among so many, "in part"
+    if others agree, for sure, and else "fails".
 
     Examples
     --------
@@ -62,73 +92,67 @@ def judged(trials: Iterable[Any]) -> str:
     ('holds', 'in part', 'undecided')
     >>> judged(["fails", "undecided"]), judged(["fails", "undecided", "holds"]), judged([])
     ('fails', 'in part', 'undecided')
+    >>> judged([Trial("fails", chance=1 / 64), "undecided"]), judged([Trial("fails", chance=1 / 128), "undecided"])
+    ('undecided', 'fails')
     """
-    seen = {word(trial) for trial in trials}
-    if len(seen) == 1:
-        return seen.pop()
-    if FAILS in seen:
-        return PART if HOLDS in seen else FAILS
-    return OPEN
+    found = [as_trial(trial) for trial in trials]
+    words = {one.verdict for one in found}
+    if not words or FAILS not in words or len(words) == 1:
+        return min(words, key=ORDER.index, default=OPEN)
+    sampled = sum(one.chance > 0.0 or one.verdict == OPEN for one in found)
+    sure = {one.verdict for one in found if one.chance * sampled <= ERROR}
+    if FAILS not in sure:
+        return OPEN
+    return PART if sure.intersection(AGREE) else FAILS
 
 
-def both(*trials) -> str:
-    """The verdict on one case that asks for several things: the weakest.
+def both(*trials) -> Trial:
+    """The verdict on one case that asks for several things: the weakest; corrected where one of them fails.
 
     Examples
     --------
-    >>> both(True, "undecided"), both("undecided", False), both(True, "holds")
+    >>> both(True, "undecided").verdict, both("undecided", False).verdict, both(True, "holds").verdict
     ('undecided', 'fails', 'holds')
     """
-    return min(map(word, trials), key=ORDER.index)
+    found = [as_trial(trial) for trial in trials]
+    sampled = [one for one in found if one.chance > 0.0 or one.verdict == OPEN]
+    weakest = min(found, key=lambda one: (ORDER.index(one.verdict), one.chance))
+    if weakest.verdict != FAILS:
+        return weakest._replace(chance=max(one.chance for one in found))
+    chance = weakest.chance * len(sampled)
+    return weakest._replace(verdict=FAILS if chance <= ERROR else OPEN, chance=chance)
 
 
-def opposite(trial) -> str:
+def opposite(trial) -> Trial:
     """The verdict on the contrary: what holds fails.
 
     Examples
     --------
-    >>> opposite("holds"), opposite("undecided")
+    >>> opposite("holds").verdict, opposite("undecided").verdict
     ('fails', 'undecided')
     """
-    return ORDER[-1 - ORDER.index(word(trial))]
+    found = as_trial(trial)
+    return found._replace(verdict={HOLDS: FAILS, FAILS: HOLDS}.get(found.verdict, found.verdict))
 
 
 # --- rules for values by seed -----------------------------------------------------------------------------------------
 
 
-class Spread(NamedTuple):
-    """What a record has in place of values by seed: mean, standard deviation of the values, and number of seeds.
-
-    The mean is not finite where a run diverged.
-    """
-
-    mean: float
-    deviation: float
-    seeds: int
-
-    def scaled(self, factor: float) -> Spread:
-        """The same of the values times a factor."""
-        return Spread(factor * self.mean, factor * self.deviation, self.seeds)
-
-
-def at_most(mine, theirs, margin: float = 0.0, level: float = LEVEL) -> str:
-    """Whether a mean is at most ``margin`` above another, by the interval of the difference at equal seeds.
+def at_most(mine, theirs, margin: float = 0.0) -> Trial:
+    """Whether a value is, for the typical seed, at most ``margin`` above another at the same seed.
 
     Parameters
     ----------
-    mine, theirs : array_like of shape (seeds,), `Spread`, or Interval
-        Values seed by seed, where less is better; what is not finite diverged, or never got there.  Two `Spread` are
-        taken as independent.  With an `Interval`, or values, ``theirs`` may be a number; two intervals must not
-        overlap.
-    margin, level : float
+    mine, theirs : array_like of shape (seeds,), or Interval
+        Values seed by seed, where less is better; infinite where a run diverged, or never got there.  ``theirs`` may be
+        a number.  Two intervals must not overlap.
+    margin : float
+        A stated number.
 
     Returns
     -------
-    str
-        "undecided" with a single seed.  Where values are not finite, a verdict that all pairs of seeds share: the
-        worse one of a pair is the one that diverged, "undecided" if both did, and the other pairs by their interval.
-        A side that diverged at every seed loses against one that did at none, also if it has another number of seeds.
-        A `Spread` does not say how many diverged, and decides nothing then.
+    Trial
+        "undecided" with fewer than six seeds, since one difference in 32 has the same sign at five seeds by chance.
 
     Raises
     ------
@@ -137,126 +161,144 @@ def at_most(mine, theirs, margin: float = 0.0, level: float = LEVEL) -> str:
 
     Examples
     --------
-    >>> at_most([1.0, 1.1, 0.9], [1.2, 1.3, 1.1]), at_most([1.0, 1.4, 0.6], [1.0, 0.9, 1.1]), at_most([1.0], [2.0])
-    ('holds', 'undecided', 'undecided')
-    >>> at_most([1.0, 1.1, math.inf], [2.0, 2.1, 2.2]), at_most([1.0, 1.1, 0.9], [1.2, 1.3, math.inf])
-    ('undecided', 'holds')
-    >>> at_most(Spread(1.0, 0.1, 5), Spread(2.0, 0.1, 5)), at_most(Spread(math.inf, 0.0, 5), Spread(2.0, 0.1, 5))
-    ('holds', 'undecided')
+    >>> six = np.array([1.0, 1.1, 0.9, 1.2, 1.0, 0.8])
+    >>> found = at_most(six, six + [0.1, 0.2, 0.1, 0.3, 0.1, 9.0])
+    >>> found.verdict, found.chance  # 1/64
+    ('holds', 0.0156)
+    >>> found.seeds
+    'difference -0.15 [-9, -0.1], 5 of 6 seeds, 1 far off'
+    >>> at_most(six, six[::-1]).verdict, at_most(six[:5], 9.0).verdict
+    ('undecided', 'undecided')
     """
-    return _decided(mine, theirs, level, lambda d: HOLDS if d.high <= margin else FAILS if d.low > margin else OPEN)
+    if isinstance(mine, Interval):
+        return _apart(mine, theirs if isinstance(theirs, Interval) else exactly(theirs + margin))
+    mine, theirs = _pairs(mine, theirs)
+    with np.errstate(invalid="ignore"):
+        differences = mine - theirs
+    return _by_signs(differences - margin, differences, "difference")
 
 
-def below(mine, theirs, by: float = 0.0, level: float = LEVEL) -> str:
-    """Whether a mean is more than ``by`` below another; parameters as for `at_most`.
+def below(mine, theirs, by: float = 0.0) -> Trial:
+    """Whether a value is more than ``by`` below another, for the typical seed; parameters as for `at_most`.
 
     Examples
     --------
-    >>> below([1.0, 1.1], [1.0, 1.1]), below([1.0, 1.1, 0.9], [1.2, 1.3, 1.1], by=0.1)
-    ('fails', 'holds')
+    >>> six = np.array([1.0, 1.1, 0.9, 1.2, 1.0, 0.8])
+    >>> below(six, six).verdict, below(six, six + 0.2, by=0.1).verdict, below(six, six + 0.2, by=0.3).verdict
+    ('undecided', 'holds', 'fails')
     """
-    return _decided(mine, theirs, level, lambda d: HOLDS if d.high < -by else FAILS if d.low >= -by else OPEN)
+    return at_most(mine, theirs, -by)
 
 
-def at_most_times(mine, theirs, factor: float, level: float = LEVEL) -> str:
-    """Whether a mean is at most ``factor`` times another: of values above 0 by the interval of the log of their ratio.
-
-    Parameters as for `at_most`; with a `Spread` it is the interval of the difference.
+def at_most_times(mine, theirs, factor: float) -> Trial:
+    """Whether a value is at most ``factor`` times another, for the typical seed; parameters as for `at_most`.
 
     Examples
     --------
-    >>> at_most_times([1.0, 10.0], [1.0, 11.0], 2.0), at_most_times([1.0, 10.0], [0.1, 1.1], 2.0)
+    >>> ten = 10.0 ** np.arange(6)
+    >>> at_most_times(1.5 * ten, ten, 2.0).seeds
+    'ratio 1.5 [1.5, 1.5], 6 of 6 seeds'
+    """
+    mine, theirs = _pairs(mine, theirs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _by_signs(mine - factor * theirs, mine / theirs, "ratio")
+
+
+def within(mine, theirs, factor: float) -> Trial:
+    """Whether the ratio of two values lies between 1/``factor`` and ``factor``, for the typical seed.
+
+    Examples
+    --------
+    >>> ten = 10.0 ** np.arange(7)
+    >>> within(ten, 1.5 * ten, 2.0).verdict, within(ten, 4.0 * ten, 2.0).verdict
     ('holds', 'fails')
     """
-    if isinstance(mine, Spread) or isinstance(theirs, Spread):
-        return at_most(mine, theirs.scaled(factor) if isinstance(theirs, Spread) else theirs, 0.0, level)
-    logs = [np.asarray(values, float) for values in (mine, theirs)]
-    if all((values[np.isfinite(values)] > 0.0).all() for values in logs):
-        return at_most(np.log(logs[0]), np.log(logs[1]), math.log(factor), level)
-    return at_most(mine, factor * logs[1], 0.0, level)
+    above = at_most_times(mine, theirs, factor)
+    return both(above, at_most_times(theirs, mine, factor))._replace(seeds=above.seeds)
 
 
-def within(mine, theirs, factor: float, level: float = LEVEL) -> str:
-    """Whether the ratio of two means above 0 lies between 1/``factor`` and ``factor``; as `at_most_times`.
-
-    Examples
-    --------
-    >>> within([1.0, 1.1], [1.0, 1.2], 2.0), within([1.0, 1.1], [4.0, 4.1], 2.0)
-    ('holds', 'fails')
-    """
-    return both(at_most_times(mine, theirs, factor, level), at_most_times(theirs, mine, factor, level))
-
-
-def between(found: Interval, low: float, high: float) -> str:
+def between(found: Interval, low: float, high: float) -> Trial:
     """Whether a value lies between two numbers, by its interval.
 
     Examples
     --------
-    >>> between(Interval(0.5, 0.45, 0.55), 0.4, 0.6), between(Interval(0.5, 0.3, 0.7), 0.4, 0.6)
+    >>> between(Interval(0.5, 0.45, 0.55), 0.4, 0.6).verdict, between(Interval(0.5, 0.3, 0.7), 0.4, 0.6).verdict
     ('holds', 'undecided')
     """
-    return both(at_most(found, high), at_most(found.scaled(-1.0), -low))
+    return both(_apart(found, exactly(high)), _apart(exactly(low), found))
 
 
-def diverges(values) -> str:
-    """Whether runs diverge: at every seed "holds", at none "fails", and at some "undecided".
+def bounded(values, bound: float, trivial: float = math.inf) -> Trial:
+    """Whether values are at most a stated bound, and how sharply.
 
-    Examples
-    --------
-    >>> diverges([math.inf, math.nan]), diverges([1.0, math.inf]), diverges([1.0, 2.0])
-    ('holds', 'undecided', 'fails')
-    """
-    lost = ~np.isfinite(np.asarray(values, float))
-    return HOLDS if lost.all() else OPEN if lost.any() else FAILS
-
-
-def faster(mine, theirs, factor: float = TIMES) -> str:
-    """Whether one measured time is shorter than another; "undecided" if they differ by less than a factor.
-
-    Times by seed, of which each is a count times one measurement, by the interval of the log of their ratio.
+    "holds loosely" if a bound `SHARP` times smaller would have held, too; "vacuous" if the bound is not below what is
+    known without it.
 
     Examples
     --------
-    >>> faster(1.0, 2.0), faster(2.0, 1.0), faster(1.0, 1.05)
-    ('holds', 'fails', 'undecided')
-    >>> faster([1.0, 1.2], [2.0, 2.4]), faster([1.0, 2.0], [2.0, 1.0]), faster([1.0, 1.0], [1.05, 1.05])
-    ('holds', 'undecided', 'undecided')
+    >>> values = np.array([0.8, 0.9, 0.85, 0.9, 0.8, 0.9])
+    >>> bounded(values, 1.0).verdict, bounded(values, 5.0).verdict, bounded(values, 5.0, trivial=4.0).verdict
+    ('holds', 'holds loosely', 'vacuous')
     """
-    if np.ndim(mine) > 0:
-        less, more = (at_most_times(*pair, 1.0 / factor) == HOLDS for pair in ((mine, theirs), (theirs, mine)))
-        return HOLDS if less else FAILS if more else OPEN
-    return HOLDS if mine * factor < theirs else FAILS if mine > factor * theirs else OPEN
+    found = at_most(values, bound)
+    if found.verdict != HOLDS:
+        return found
+    loosely = at_most(values, bound / SHARP).verdict == HOLDS
+    return found._replace(verdict=VACUOUS if bound >= trivial else LOOSELY if loosely else HOLDS)
 
 
-def _decided(mine, theirs, level: float, judge: Callable[[Interval], str]) -> str:
-    """What ``judge`` says of the interval of mine - theirs; where runs diverged, what all pairs of seeds agree on."""
-    if isinstance(mine, Interval):
-        other = theirs if isinstance(theirs, Interval) else exactly(theirs)
-        return judge(Interval(mine.estimate - other.estimate, mine.low - other.high, mine.high - other.low, level))
-    if isinstance(mine, Spread) or isinstance(theirs, Spread):
-        known = all(isinstance(one, Spread) and math.isfinite(one.mean) and one.seeds > 1 for one in (mine, theirs))
-        return judge(_independent(mine, theirs, level)) if known else OPEN
-    first = np.atleast_1d(np.asarray(mine, float))
-    second = np.broadcast_to(theirs, first.shape) if np.ndim(theirs) == 0 else np.asarray(theirs, float)
-    lost, gone = ~np.isfinite(first), ~np.isfinite(second)
-    if lost.all() or gone.all():
-        return OPEN if lost.any() and gone.any() else FAILS if lost.any() else HOLDS
-    if min(first.size, second.size) < 2:
-        return OPEN
-    require(first.shape == second.shape, "theirs", second.shape, f"as many seeds as mine, {first.shape}")
-    ended = ~(lost | gone)
-    said = {OPEN if a and b else FAILS if a else HOLDS for a, b in zip(lost, gone, strict=True) if a or b}
-    if ended.any():
-        said.add(judge(student_interval(first[ended] - second[ended], level)) if ended.sum() > 1 else OPEN)
-    return said.pop() if len(said) == 1 else OPEN
+def diverges(values) -> Trial:
+    """Whether runs diverge, for the typical seed.
+
+    Examples
+    --------
+    >>> [diverges(np.array([1.0] * whole + [math.inf] * lost)).verdict for whole, lost in ((0, 6), (1, 5), (6, 0))]
+    ['holds', 'undecided', 'fails']
+    """
+    values = np.atleast_1d(np.asarray(values, float))
+    return _by_signs(np.where(np.isfinite(values), 1.0, -1.0), values, "")
 
 
-def _independent(mine: Spread, theirs: Spread, level: float) -> Interval:
-    """The interval of a difference of means of independent runs: Student's, with the fewest degrees of freedom."""
-    freedom = min(mine.seeds, theirs.seeds) - 1
-    error = math.hypot(*(one.deviation / math.sqrt(one.seeds - 1) for one in (mine, theirs)))
-    half, mean = quantile(level, freedom) * error, mine.mean - theirs.mean
-    return Interval(mean, mean - half, mean + half, level, freedom + 1)
+def faster(mine, theirs) -> Trial:
+    """Whether a time is shorter than another, both measured as often, in turn: `at_most_times` with factor 1."""
+    found = at_most_times(mine, theirs, 1.0)
+    return found._replace(seeds=found.seeds.replace("seeds", "turns"))
+
+
+def _pairs(mine, theirs) -> tuple[np.ndarray, np.ndarray]:
+    """Both as values by seed."""
+    first, second = (np.atleast_1d(np.asarray(values, float)) for values in (mine, theirs))
+    good = first.shape == second.shape or 0 in (np.ndim(mine), np.ndim(theirs))
+    require(good, "theirs", second.shape, f"as many seeds as mine, {first.shape}")
+    first, second = np.broadcast_arrays(first, second)
+    return first, second
+
+
+def _by_signs(over: np.ndarray, shown: np.ndarray, name: str) -> Trial:
+    """By the sign test, "holds" for numbers below 0; ``shown`` are the differences, or ratios, themselves."""
+    n = over.size
+    less, more = int((over < 0.0).sum()), int((over > 0.0).sum())
+    chance = sign_chance(max(less, more), n)
+    verdict = OPEN if chance > ERROR else HOLDS if less > more else FAILS
+    ended = shown[np.isfinite(shown)]
+    low, middle, high = np.quantile(ended, (0.25, 0.5, 0.75)) if ended.size else (0.0, 0.0, 0.0)
+    away = max(FAR_OFF * (high - low), (SHARP - 1.0) * abs(middle))
+    far = int((np.maximum(low - ended, ended - high) > away).sum())
+    counts = (
+        f"{count} {what}" for count, what in ((n - ended.size, "diverged or never there"), (far, "far off")) if count
+    )
+    told = ", ".join((f"{ended.size - far} of {n} seeds", *counts))
+    if name and ended.size:
+        found = median_interval(shown, LEVEL)
+        told = f"{name} {number(found.estimate)} [{number(found.low)}, {number(found.high)}], {told}"
+    return Trial(verdict, chance=chance, seeds=told)
+
+
+def _apart(first: Interval, second: Interval) -> Trial:
+    """Whether the first is below the second, by intervals that do not overlap."""
+    chance = sum(0.5 * (1.0 - one.level) for one in (first, second))
+    found = HOLDS if first.high < second.low else FAILS if first.low > second.high else OPEN
+    return Trial(found if chance <= ERROR + 1e-12 else OPEN, chance=chance)
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
@@ -271,9 +313,10 @@ class Statement(NamedTuple):
         Its name in the study: the index of sources and tests name it by this.
     text : str
     trials : list
-        Bools, verdicts of rules, or `Trial`.
+        Bools, or what rules return.
     said : str
-        The numbers, as a sentence; by default those of the trials, each with its verdict.
+        The numbers, as a sentence; by default those of the trials, each with its verdict.  The typical differences of
+        a few trials are added.
     source : str
         Whose it is, where it is not that of the lecture or paper that the study is about.
     bears_on : tuple of str
@@ -307,8 +350,12 @@ class Statement(NamedTuple):
     @property
     def numbers(self) -> str:
         """What was measured, as a sentence."""
-        shown = "; ".join(f"{one.shown} ({one.verdict})" for one in self.trials if isinstance(one, Trial) and one.shown)
-        return self.said or (f"{shown}." if shown else "It was not measured.")
+        found = [as_trial(one) for one in self.trials]
+        if self.said:
+            told = "; ".join(one.seeds for one in found if one.seeds) if len(found) <= FEW else ""
+            return f"{self.said} Typically: {told}." if told else self.said
+        shown = (f"{one.shown} ({'; '.join(filter(None, (one.verdict, one.seeds)))})" for one in found if one.shown)
+        return "; ".join(shown) + "." if any(one.shown for one in found) else "It was not measured."
 
     @property
     def by_name(self) -> dict[str, Any]:
@@ -327,7 +374,24 @@ class Statement(NamedTuple):
 
     def count(self, verdict: str = HOLDS) -> int:
         """How many trials have a verdict."""
-        return [word(trial) for trial in self.trials].count(verdict)
+        return count(self.trials, verdict)
+
+
+def count(trials: Iterable[Any], verdict: str = HOLDS) -> int:
+    """How many trials have a verdict."""
+    return [word(trial) for trial in trials].count(verdict)
+
+
+def counted(trials: Iterable[Any]) -> str:
+    """How many trials there are of each verdict.
+
+    Examples
+    --------
+    >>> counted([True, "holds", "undecided"])
+    'Of 3 cases: 2 holds, 1 undecided.'
+    """
+    words = [word(trial) for trial in trials]
+    return f"Of {len(words)} cases: {', '.join(f'{words.count(v)} {v}' for v in dict.fromkeys(words))}."
 
 
 class Compare(NamedTuple):
@@ -340,7 +404,7 @@ class Compare(NamedTuple):
     pairs : sequence of (str, str)
         Methods, the ``method`` of a row: the first is compared with the second.
     rule : callable
-        ``rule(mine, theirs)`` returns a verdict.
+        ``rule(mine, theirs)`` returns a trial.
     over : tuple of str
         Fields by which the cases are told apart; they name the trial: strings as they are, others with their name.
     where : dict
@@ -355,10 +419,11 @@ class Compare(NamedTuple):
     >>> class Row(NamedTuple):
     ...     task: str
     ...     method: str
-    ...     loss: tuple
-    >>> rows = [Row("a", "SGD", (1.0, 1.1)), Row("a", "QSGD", (2.0, 2.1))]
-    >>> Compare(lambda row: row.loss, [("SGD", "QSGD")], below, ("task",), show=lambda row: f"{row.loss[0]:g}")(rows)
-    [Trial(verdict='holds', shown='a: 1 against 2', values={})]
+    ...     loss: np.ndarray
+    >>> rows = [Row("a", method, end + np.arange(6) / 10) for method, end in (("SGD", 1.0), ("QSGD", 2.0))]
+    >>> (trial,) = Compare(lambda row: row.loss, [("SGD", "QSGD")], below)(rows)
+    >>> trial.verdict, trial.shown
+    ('holds', 'a: 1.25 against 2.25')
     """
 
     metric: Callable
@@ -393,12 +458,10 @@ class Compare(NamedTuple):
                     values = [self.metric(by[method]) for method in (first, second)]
                     name = ", ".join([*case, f"{first} against {second}"] if self.named else case)
                     mine, theirs = map(self._shown, (by[first], by[second]), values)
-                    found.append(Trial(self.rule(*values), f"{name}: {mine} against {theirs}"))
+                    found.append(as_trial(self.rule(*values))._replace(shown=f"{name}: {mine} against {theirs}"))
         return found
 
     def _shown(self, row, values) -> str:
         text = f"{np.mean(values):.4g}" if self.show is None else self.show(row)
-        if isinstance(values, (Interval, Spread)):
-            return text
         lost = ~np.isfinite(np.atleast_1d(np.asarray(values, float)))
         return f"{text} ({lost.sum()} of {lost.size} never)" if lost.any() else text
