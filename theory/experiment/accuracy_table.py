@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 
-import numpy as np
-
 from ..measure.crossings import common_goal, reached
-from ..plots.text import bits, number, seconds, text_table
+from ..plots.text import bits, mean_text, number, seconds, text_table
 from ..reporting.terminal import line_width
 from .records import Record
 from .theorems import Constants
@@ -45,22 +42,13 @@ def goal_table(record: Record) -> str:
     for labels in groups.values():
         histories = [record.histories[label] for label in labels]
         gaps = [history["f"] - constants.lower for history in histories]
-        found = {}
-        for column in ("payload_bits_up", "seconds"):
+        row = [record.results[labels[0]]["title"]]
+        for column, text in (("payload_bits_up", bits), ("seconds", seconds)):
             places = (history[column] - history[column][0] for history in histories)
-            found[column] = float(np.mean([reached(at, gap, goal) for at, gap in zip(places, gaps, strict=True)]))
-        total = float(np.mean([history["seconds"][-1] for history in histories]))
-        up, spent = found["payload_bits_up"], found["seconds"]
-        rows.append(
-            [
-                record.results[labels[0]]["title"],
-                bits(up) if math.isfinite(up) else "-",
-                seconds(spent) if math.isfinite(spent) else "-",
-                seconds(total),
-            ]
-        )
+            row.append(mean_text([reached(at, gap, goal) for at, gap in zip(places, gaps, strict=True)], text))
+        rows.append([*row, mean_text([history["seconds"][-1] for history in histories], seconds)])
     near, times = f"to {number(goal)}", max(map(len, groups.values()))
     head = (("", "bits", "seconds", "seconds"), ("method", near, near, "in all"))
-    drawn = f", means over {times} runs with different seeds" if times > 1 else ""
+    drawn = f", means over {times} runs ± half of their 95 % intervals" if times > 1 else ""
     said = f"until f - f* = {number(goal)}, which three quarters of them reach: bits of a worker, and seconds{drawn}"
     return "\n".join([text_table(head, rows), *textwrap.wrap(said, line_width(), subsequent_indent="    ")])

@@ -24,7 +24,7 @@ from ..core.repetitions import SHOWN_LEVEL, spread
 from ..core.result import Result, collection, save_several
 from ..core.settings import check_keywords
 from ..measure.crossings import common_goal, reached
-from ..methods.schedules import Constant
+from ..methods.schedules import Constant, as_step
 from ..methods.theory_steps import with_theory_step
 from ..reporting.files import write_whole
 from .curves import Curve, check_axis, draw_panels
@@ -417,8 +417,8 @@ def compare(
         for method in methods:
             method.domain()
         step = None
-    if step is None:
-        _warn_if_unequal(methods)
+    if unequal := differences(methods, step):
+        advise(f"compare: {unequal}", UnequalMethodsWarning)
     labels = tuple(labels) if labels is not None else _labels(methods)
     if len(labels) != len(methods):
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
@@ -447,20 +447,29 @@ def compare(
     return Comparison(labels, first, optimum, x, title, repeats, epsilon, choices)
 
 
-def _warn_if_unequal(methods: Any) -> None:
-    """Warn where a comparison of compressors or feedback rules would show other differences as well."""
-    told = {name: {_short(getattr(m, name, None)) for m in methods} for name in ("compressor", "feedback", *UNEQUAL)}
-    differ = [name for name in UNEQUAL if len(told[name]) > 1]
+def differences(methods: Any, step: Any = None) -> str:
+    """A sentence where a comparison of compressors or feedback rules would show other differences as well, or "".
+
+    With a ``step`` for all, such as "best", steps may differ.
+    """
+    names = ("compressor", "feedback", *UNEQUAL)
+    told = {name: {short(_value(method, name)) for method in methods} for name in names}
+    differ = [name for name in UNEQUAL if len(told[name]) > 1 and not (name == "step" and step is not None)]
     if differ and (len(told["compressor"]) > 1 or len(told["feedback"]) > 1):
         values = "; ".join(f"{name}: {', '.join(sorted(told[name]))}" for name in differ)
-        advise(
-            f"compare: the methods differ in more than compressor and feedback ({values}), so that the table does not "
-            "show what these alone do",
-            UnequalMethodsWarning,
+        return (
+            f"the methods differ in more than compressor and feedback ({values}), so that the table does not show "
+            "what these alone do"
         )
+    return ""
 
 
-def _short(value: Any) -> str:
+def _value(method: Any, name: str) -> Any:
+    value = getattr(method, name, None)
+    return as_step(value) if name == "step" else value
+
+
+def short(value: Any) -> str:
     """A setting as a string, without fields that have their default value."""
     if not hasattr(value, "_fields"):
         return value if isinstance(value, str) else repr(value)
@@ -470,7 +479,7 @@ def _short(value: Any) -> str:
         if name in default and type(default[name]) is type(part) and default[name] == part:
             continue
         parts.append(
-            _short(part)
+            short(part)
             if hasattr(part, "_fields")
             else f"{name}={part:g}"
             if isinstance(part, float)
@@ -482,18 +491,18 @@ def _short(value: Any) -> str:
 def _labels(methods: Any) -> tuple[str, ...]:
     """Labels: the compressor, and every other field in which the methods differ."""
     shown = [
-        [_short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
+        [short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
     ]
     if len({type(method) for method in methods}) > 1:
         shown = [[type(method).__name__, *words] for method, words in zip(methods, shown, strict=True)]
     names = dict.fromkeys(name for method in methods for name in method._fields if name != "compressor")
     for name in names:
-        values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
+        values = [short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
         if len(set(values)) == 1:
             continue
         for method, words, value in zip(methods, shown, values, strict=True):
             default = getattr(method, "_field_defaults", {})
-            usual = name in default and value == _short(default[name])
+            usual = name in default and value == short(default[name])
             usual = usual and not all(hasattr(other, name) for other in methods)  # fields that another method lacks
             if value and value != "NoFeedback" and not usual:
                 words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")

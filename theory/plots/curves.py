@@ -86,7 +86,7 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     list of str
         Labels of the curves whose bound is outside the axes and was not drawn.
     """
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     check_axis(x)
     field, name = X_AXES[x]
@@ -119,9 +119,12 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if high > 10 * low:  # labels between the powers of ten only if the axis has no power of ten
+        powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1  # of ten, on the axis
+        if powers >= 2:  # labels between the powers of ten only if the axis has fewer than two of them
             axis.set_minor_formatter(NullFormatter())
         else:
+            few = (2.0, 5.0) if high > 4 * low else range(2, 10)
+            axis.set_minor_locator(LogLocator(subs=few))
             axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # 0.6, and not 6 x 10^-1
         if 1e-3 <= low and high <= 1e3:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
