@@ -582,8 +582,8 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert "8 methods minimise logistic loss on rcv1-like (synthetic) with 8 workers on 8 ranks." in notes
     figure.draw_without_rendering()
     bottom, top = figure.axes[1].get_xlim()
-    ticks = zip(figure.axes[1].xaxis.get_ticklocs(minor=True), figure.axes[1].xaxis.get_ticklabels(minor=True))
-    assert sum(bottom <= at <= top and bool(label.get_text()) for at, label in ticks) >= 2
+    ticks = figure.axes[1].xaxis.get_minor_ticks()
+    assert sum(bottom <= tick.get_loc() <= top and bool(tick.label1.get_text()) for tick in ticks) >= 2
 
 
 def test_a_record_says_that_ranks_share_cores(small_record):

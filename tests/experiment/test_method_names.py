@@ -111,7 +111,19 @@ other = th.LocalSGD(th.Identity(), step=th.Constant(0.5), local_steps=3)
 def test_methods_of_a_file(tmp_path, capsys):
     path = tmp_path / "my_own_methods.py"
     path.write_text(FILE, encoding="utf-8")
-    out = ["--steps", "7", "--workers", "2", "--data", "breast_cancer", "--scaled", "--out", str(tmp_path / "runs")]
+    out = [
+        "--steps",
+        "7",
+        "--workers",
+        "2",
+        "--batch",
+        "1",
+        "--data",
+        "breast_cancer",
+        "--scaled",
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     assert main(["run", "--methods", f"{path},identity+local(2)", *out]) == 0
     printed = capsys.readouterr().out
     for title, rounds in (("mine", 7), ("other", 2), ("identity+local(2)", 3)):

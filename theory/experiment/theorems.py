@@ -171,7 +171,8 @@ def judge(
 ) -> Verdict:
     """Compare f - f* of one run, or the mean over several, with a bound on the mean.
 
-    One run or a few neither confirms nor refutes a bound on an expectation, so the verdict only states on which side it is.
+    One run or a few neither confirm nor refute a bound on an expectation, so the verdict only states on which side
+    they are.
     """
     if not theorem.function:
         return Verdict("not covered", math.nan, theorem.reason)
