@@ -247,7 +247,7 @@ ROOMS = ("core", "wire", "problems", "compressors", "methods", "cluster")  # who
 
 
 @cache
-def _versions() -> str:
+def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
     files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
@@ -271,7 +271,7 @@ def _describe(
         "data": [digest(arrays), f"{', '.join(arrays)} with digest {digest(arrays)[:8]}"],
         "x0": [digest(start), f"digest {digest(start)[:8]}"],
         "compression_error": [str(watched)],
-        "version": [_versions()],
+        "version": [package_code()],
     }
     return {name: [str(number)] for name, number in numbers.items()} | told
 

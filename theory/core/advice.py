@@ -14,6 +14,7 @@ ON_THE_WAY = (
     ".several_seeds",
     ".show_step",
     ".comparison",
+    ".sweep",
     ".arguments",
     ".linear",
     ".multinomial",

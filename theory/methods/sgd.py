@@ -38,7 +38,7 @@ class ParallelSGD(NamedTuple):
         non-zeros with their positions.
     step : Constant, InverseTime, float or "theory"
         Step sizes; a number is a constant one, and "theory" that of the theorem which covers the method on the problem
-        (:func:`theory.theory_step`).
+        (:func:`theory.theory_step`).  `run` and `compare` ask for one unless they are given ``step`` themselves.
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
@@ -177,7 +177,7 @@ def check_parts(method: Any) -> None:
     step, allowed = as_step(method.step), 'a number, a step size such as Constant(0.1), or "theory"'
     text = isinstance(step, str)
     require(
-        step == THEORY if text else step_size.implements(type(step)),
+        step is None or (step == THEORY if text else step_size.implements(type(step))),
         "step",
         step,
         allowed,

@@ -16,7 +16,7 @@ X_AXES = {
     "samples": ("samples", "samples, all workers"),
     "rounds": ("rounds", "rounds of communication"),
     "bits": ("payload_bits_up", "bits sent by a worker"),
-    "seconds": ("seconds", "time (s)"),
+    "seconds": ("seconds", "time (s)"),  # the median over runs, in `Curve.values`
 }
 MARKS = 8  # markers per curve: enough to distinguish curves, few enough to see the line
 START = r"start, $f(x_0) - f^*$"
@@ -175,6 +175,8 @@ def draw_panels(
     notes: Any = (),
     panels: Any = tuple(X_AXES),
     height: Any = PANEL,
+    small_print: bool = True,
+    size: tuple[float, float] | None = None,
 ) -> Any:
     """A figure with one panel for each axis and one legend.
 
@@ -191,6 +193,10 @@ def draw_panels(
         Axes, two to a row.
     height : float
         Of a panel, in inches.
+    small_print : bool
+        Whether there are notes, also those on the curves.
+    size : (float, float), optional
+        Of the whole figure, in inches, in place of the height.
 
     Returns
     -------
@@ -200,7 +206,7 @@ def draw_panels(
 
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    width = COLUMN * columns
+    width = COLUMN * columns if size is None else size[0]
     with style():
         figure, grid = new_figure(rows, columns, height=height * rows)
         unseen = []
@@ -213,9 +219,11 @@ def draw_panels(
         notes = [*(f"{note}{besides}" for note in alike), *notes]
         if any(curve.others for curve in curves):
             told = f"curves are means over {1 + len(curves[0].others)} seeds, bands their {SHOWN_LEVEL:.0%} intervals"
+            told += " and times medians" if "seconds" in panels else ""
             notes = [f"{told}, down to the lowest run where they reach 0", *notes]
         if unseen:
             notes = [f"no bound near these axes for {'; '.join(unseen)}", *notes]
+        notes = notes if small_print else []
         small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]
         handles, labels = grid.flat[0].get_legend_handles_labels()
         if len(unseen) < sum(curve.bound is not None for curve in curves):
@@ -225,12 +233,12 @@ def draw_panels(
         figure.set_size_inches(width, height * rows)
         for across in range(2 * columns, 0, -1):  # as many columns as fit
             legend = figure.legend(handles, labels, loc="upper center", ncols=across)
-            size = legend.get_window_extent()
-            if size.width <= figure.bbox.width or across == 1:
+            box = legend.get_window_extent()
+            if box.width <= figure.bbox.width or across == 1:
                 break
             legend.remove()
-        below, foot = size.height / figure.dpi + 0.1, LINE * len(small)
-        whole = height * rows + below + foot
+        below, foot = box.height / figure.dpi + 0.1, LINE * len(small)
+        whole = height * rows + below + foot if size is None else size[1]
         figure.set_size_inches(width, whole)
         figure.get_layout_engine().set(rect=(0.0, (below + foot) / whole, 1.0, 1.0 - (below + foot) / whole))
         legend.set_bbox_to_anchor((0.5, (below + foot) / whole))
