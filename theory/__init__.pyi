@@ -80,7 +80,7 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .data import DataError, Dataset, load_data, shard, wilson_data
+from .data import DataError, Dataset, load_data, make_dataset, shard, wilson_data
 from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
@@ -182,12 +182,14 @@ from .methods import (
 )
 from .methods.schedules import (
     Constant,
+    Cosine,
     GrowingBatch,
     InverseTime,
     PolyakLojasiewicz,
     Polynomial,
     Suffix,
     Uniform,
+    Warmup,
 )
 from .plots import UnequalMethodsWarning, compare
 from .problems import (
@@ -258,6 +260,7 @@ __all__ = [
     "Complete",
     "Composed",
     "Constant",
+    "Cosine",
     "ContractiveErrorFeedback",
     "CountSketch",
     "DASHA",
@@ -377,6 +380,7 @@ __all__ = [
     "UnscaledDataWarning",
     "UnstableMemoryWarning",
     "VRMARINA",
+    "Warmup",
     "WireError",
     "WrongGradientWarning",
     "abort_on_error",
@@ -421,6 +425,7 @@ __all__ = [
     "list_claims",
     "listing",
     "load_data",
+    "make_dataset",
     "load_network",
     "load_result",
     "logistic",

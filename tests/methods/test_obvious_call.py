@@ -90,3 +90,18 @@ def test_threads_without_a_lock_do_the_same():
     result = th.run_lock_free(th.ParallelSGD(step=STEP), PROBLEM, threads=1, steps=50)
     named = th.run_lock_free(th.ParallelSGD(th.Identity(sparse=True), STEP), PROBLEM, threads=1, steps=50)
     assert np.array_equal(result.x, named.x)
+
+
+def test_a_step_may_be_a_function_of_t():
+    """Warm-up and cosine as a function, and as settings: the same iterates; a bad one is named."""
+    problem = th.quadratic([1.0, 2.0], covariance=0.0, optimum=1.0)
+    size = lambda t: 0.4 * (1.0 + np.cos(np.pi * t / 20)) / 2.0 * min(1.0, (t + 1) / 5)  # noqa: E731
+    given = dict(workers=2, steps=20, wire_dtype=np.float64)
+    x = np.zeros(2)
+    for t in range(20):
+        x -= size(t) * np.array([1.0, 2.0]) * (x - 1.0)
+    for step in (size, th.Warmup(th.Cosine(0.4, steps=20), steps=5)):
+        assert th.run(th.ParallelSGD(step=step), problem, **given).x == pytest.approx(x, rel=1e-12)
+    assert th.run(th.ParallelSGD(), problem, step=size, **given).x == pytest.approx(x, rel=1e-12)
+    with pytest.raises(ValueError, match="step: got '-1 at t = 3', allowed: a function of t"):
+        th.run(th.ParallelSGD(step=lambda t: 2.0 - t), problem, **given)

@@ -36,7 +36,7 @@ from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
 from ..methods.sampling import Shards, drawn, make_shards, warn_of_unequal_parts
-from ..methods.schedules import Suffix, batch_size
+from ..methods.schedules import Function, Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
@@ -159,6 +159,8 @@ def prepare(
     method = for_these_workers(method, int(workers))
     rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
     method, theory = with_theory_step(method, problem, int(workers))
+    if isinstance(method.step, Function):
+        method = method._replace(step=method.step.table(steps))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     check_server(method.server, problem, d)

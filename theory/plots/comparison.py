@@ -92,8 +92,12 @@ class Comparison:
 
     @property
     def lower(self) -> float:
-        """A certified lower bound of f*."""
-        return float(self.optimum.fun - self.optimum.get("gap", 0.0))
+        """A certified lower bound of f*; without a certificate the lowest f that was found."""
+        gap = self.optimum.get("gap", 0.0)
+        if math.isfinite(gap):
+            return float(self.optimum.fun - gap)
+        ends = [np.nanmin(result.history["f"]) for results in self._all() for result in results]
+        return float(np.nanmin([self.optimum.fun, *ends]))
 
     @property
     def epsilon(self) -> float:
@@ -192,7 +196,7 @@ class Comparison:
         path : path
             The folder; what was saved there before is replaced, and one with other files is refused.
         """
-        optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap") if name in self.optimum})
+        optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap", "message") if name in self.optimum})
         members = [result for results in self._all() for result in results]
         save_several(path, type(self).__name__.lower(), self._plain(), [optimum, *members])
 
@@ -238,7 +242,9 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         """How steps were chosen, and why the runs with a star were no success."""
-        steps = [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
+        certified = math.isfinite(self.optimum.get("gap", 0.0))
+        steps = [] if certified else [f"f*: {self.optimum.get('message', 'the best found')}"]
+        steps += [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
         if self.seeds > 1:
             steps.append(f"means over {self.seeds} seeds ± half of their intervals of {SHOWN_LEVEL:.0%}")
         if any(self._ties()):
