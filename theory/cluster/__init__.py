@@ -9,6 +9,7 @@ from .calibration import (
     save_calibration,
 )
 from .collectives import simulate_allgather, simulate_allreduce
+from .cost import Cost, cost
 from .cost_model import (
     NETWORKS,
     Network,
