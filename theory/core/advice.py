@@ -8,6 +8,9 @@ import warnings
 # modules between the caller and the check
 ON_THE_WAY = (
     ".core.settings",
+    ".core.generics",
+    "functools",
+    ".problems.constants",
     ".setup",
     ".settings",
     ".run",

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..cluster import NETWORKS, Network
 from ..cluster.cost_model import best_exchange
@@ -176,9 +177,12 @@ def methods(d: int) -> dict[str, Way]:
 
 
 def problems(quick: bool, data: str | None) -> dict:
-    """Sparse rows, dense rows, and dense rows that are long."""
+    """Sparse rows, dense rows, and dense rows that are long; of data that are given, these alone."""
     text = rcv1(data, 2000 if quick else None)
-    found = {f"sparse: {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n)}
+    kind = "sparse" if sp.issparse(text.X) else "dense"
+    found = {f"{kind}: {text.name.split(' (')[0]}": logistic(text, 1.0 / text.n)}
+    if data is not None:
+        return found
     for n, d in ((500, 100),) if quick else ((2000, 2000), (1000, 8192)):
         X, y, notes = generate(Correlated(n=n, d=d))
         found[f"dense, d = {d:,}"] = logistic(make_dataset(X, y, "epsilon-like (synthetic)", notes), 1.0 / n)
@@ -474,8 +478,8 @@ def report(runs, times, coded, shapes, options: Options) -> Study:
         "vectors, keep a memory) are measured on one core of this machine. The network is a model with assumed "
         f"numbers ({assumed}; 4 Gbyte a second of additions): dense full precision is reduced, by "
         "the fastest of ring, tree, recursive doubling and Rabenseifner's algorithm, the others are gathered by "
-        "recursive doubling; nothing overlaps, nobody is late. The last column is full precision on one worker that sends "
-        "nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign the "
+        "recursive doubling; nothing overlaps, nobody is late. The last column is full precision on one worker that "
+        "sends nothing, against the plain method on all of them. Quantizers have buckets of 512, TernGrad and the sign the "
         "whole vector. The dense rows are synthetic, of the shape of epsilon."
     )
     title = "How to choose a method"
