@@ -11,7 +11,8 @@ from ..compressors import decode, encode
 from ..core import require
 from ..core.arguments import whole_number
 from ..core.result import Result
-from ..problems.base import gradient
+from ..methods.custom import for_these_workers
+from ..problems.base import dimension, gradient
 from ..problems.layer_slices import initial_point
 from .cost_model import NETWORKS, Network, best_exchange, exchange_words, round_seconds
 from .round_model import lateness
@@ -124,6 +125,7 @@ def cost(
     if isinstance(problem, Result):
         result, x, v = problem, problem.x, problem.last
     else:
+        method = for_these_workers(method, int(workers), int(dimension(problem)))
         x = initial_point(problem, seed)
         v = np.empty_like(x)
         gradient(problem, x, v)

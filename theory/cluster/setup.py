@@ -155,9 +155,10 @@ def prepare(
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 
     problem = astype(problem, dtype)
+    d = int(dimension(problem))
+    method = for_these_workers(method, int(workers), d)
     check_parts("compressor", method.compressor)
-    method = for_these_workers(method, int(workers))
-    rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
+    rule, method = method.feedback, method.settled(problem)
     method, theory = with_theory_step(method, problem, int(workers))
     if isinstance(method.step, Function):
         method = method._replace(step=method.step.table(steps))

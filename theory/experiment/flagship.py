@@ -61,6 +61,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
+    from ..compressors.share import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
@@ -77,7 +78,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             continue
         made = parts(entry, constants.d, k, configuration.bucket)
         try:
-            what = for_workers(made.compressor, cell.workers)
+            what = for_workers(of_length(made.compressor, constants.d), cell.workers)
             check(what, constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
+from ..compressors.share import Share
 from ..core import require, setting, traits
 from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
@@ -192,7 +193,9 @@ def check_parts(method: Any) -> None:
         TypeError,
     )
     require(
-        method.compressor is None or quantize.implements(type(method.compressor)),
+        method.compressor is None
+        or isinstance(method.compressor, Share)
+        or quantize.implements(type(method.compressor)),
         "compressor",
         method.compressor,
         "a compressor, such as TopK(10)",

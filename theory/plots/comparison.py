@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cluster.several_seeds import seeds_of
+from ..compressors.share import Share
 from ..core import require
 from ..core.advice import advise
 from ..core.arguments import finite_number
@@ -560,7 +561,9 @@ def compare(
     ['Identity', 'TopK(k=3)']
     """
     from ..cluster import run
+    from ..methods.custom import for_these_workers
     from ..problems import solve
+    from ..problems.base import dimension
     from .sweep import cells_of, measure
 
     check_keywords("compare", options, compare, run)
@@ -601,7 +604,8 @@ def compare(
     options |= {"workers": workers, "steps": steps, "samples": samples}
     choices: tuple[str, ...] = ()
     if not several and any(isinstance(method.step, str) for method in methods):  # "theory": refused before a run
-        told = [with_theory_step(method.settled(problem), problem, workers)[1] for method in methods]
+        fitted = lambda method: for_these_workers(method, workers, dimension(problem))  # noqa: E731
+        told = [with_theory_step(fitted(method).settled(problem), problem, workers)[1] for method in methods]
         choices = tuple("" if theory is None else str(theory) for theory in told)
     if step == "best":
         require(not several, "step", step, "a number or 'theory' with a grid, which may have steps itself")
@@ -659,7 +663,7 @@ def _value(method: Any, name: str) -> Any:
 
 def short(value: Any) -> str:
     """A setting as a string, without fields that have their default value."""
-    if not hasattr(value, "_fields"):
+    if not hasattr(value, "_fields") or isinstance(value, Share):
         return value if isinstance(value, str) else repr(value)
     default = getattr(value, "_field_defaults", {})
     parts = []
