@@ -146,9 +146,7 @@ def cost(
     median = max(float(np.median(times)), 1e-9)
     given: dict[str, Any] = {"ranks": ranks, "workers": workers, "message_bytes": message}
     best, best_how = best_exchange(network, method, d, **given)
-    how = (
-        "all-to-all of slices, added in the order of workers, then all-gather" if summed else "all-gather, sizes first"
-    )
+    how = "all-to-all of slices, then all-gather of their sums" if summed else "all-gather, sizes first"
     return Cost(
         gradient_time,
         coding,
