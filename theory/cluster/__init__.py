@@ -9,7 +9,6 @@ from .calibration import (
     save_calibration,
 )
 from .collectives import simulate_allgather, simulate_allreduce
-from .cost import Cost, cost
 from .cost_model import (
     NETWORKS,
     Network,
@@ -19,6 +18,7 @@ from .cost_model import (
     round_seconds,
 )
 from .cr_psgd_catalyst import catalyst
+from .round_cost import Cost, cost
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import race, run_fastest_k

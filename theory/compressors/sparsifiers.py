@@ -74,7 +74,7 @@ class TopK(NamedTuple):
 
     k: int
 
-    def deferred(raw: Any) -> Any:
+    def _deferred(raw: Any) -> Any:
         return share_of(raw)
 
     def domain(self) -> None:
@@ -141,7 +141,7 @@ class RandK(NamedTuple):
     unbiased: bool = False
     shared: bool = False
 
-    def deferred(raw: Any) -> Any:
+    def _deferred(raw: Any) -> Any:
         return share_of(raw)
 
     def domain(self) -> None:

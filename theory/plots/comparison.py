@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cluster.several_seeds import seeds_of
-from ..compressors.share import Share
 from ..core import require
 from ..core.advice import advise
 from ..core.arguments import finite_number
@@ -28,17 +27,18 @@ from ..core.result import Result, collection, save_several
 from ..core.settings import check_keywords
 from ..measure.crossings import common_goal, reached
 from ..methods.long_steps import LongStepWarning
-from ..methods.schedules import Constant, as_step
+from ..methods.schedules import Constant
 from ..methods.theory_steps import with_theory_step
 from ..reporting.files import write_whole
 from .curves import Curve, check_axis, draw_curves, draw_panels
 from .figure_style import LOOKS, looks, style
+from .setting_texts import differences, short
 from .step_choice import choose_steps
+from .sweep import cells_of, measure, warm_up
 from .text import bits, number, text_table
 
 COLUMNS = ("step", "samples", "rounds", "bits_up", "bits_down", "seconds", "gradient_norm", "f")
 TIE = " ≈"  # behind a value that is within noise of the lowest
-UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
 
 
 class UnequalMethodsWarning(UserWarning):
@@ -564,7 +564,6 @@ def compare(
     from ..methods.custom import for_these_workers
     from ..problems import solve
     from ..problems.base import dimension
-    from .sweep import cells_of, measure
 
     check_keywords("compare", options, compare, run)
     _axes(x)
@@ -630,54 +629,6 @@ def compare(
     first, repeats = tuple(many[0] for many in results), tuple(many[1:] for many in results)
     fields = (tuple(labels), first, optimum, x, title, repeats, epsilon, choices, baseline or "", tolerance)
     return Sweep(*fields, tuple(cells), seeds) if several else Comparison(*fields)
-
-
-def warm_up(run: Any, method: Any, problem: Any, seed: int, options: dict) -> None:
-    """A run of one round: what is compiled or loaded in it is not the time of the runs that follow."""
-    longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
-    few = {name: value for name, value in options.items() if name not in longer}
-    run(method, problem, **few | {"steps": getattr(method, "local_steps", 1), "seed": seed})
-
-
-def differences(methods: Any, step: Any = None) -> str:
-    """A sentence where a comparison of compressors or feedback rules would show other differences as well, or "".
-
-    With a ``step`` for all, such as "best", steps may differ.
-    """
-    names = ("compressor", "feedback", *UNEQUAL)
-    told = {name: {short(_value(method, name)) for method in methods} for name in names}
-    differ = [name for name in UNEQUAL if len(told[name]) > 1 and not (name == "step" and step is not None)]
-    if differ and (len(told["compressor"]) > 1 or len(told["feedback"]) > 1):
-        values = "; ".join(f"{name}: {', '.join(sorted(told[name]))}" for name in differ)
-        return (
-            f"the methods differ in more than compressor and feedback ({values}), so that the table does not show "
-            "what these alone do"
-        )
-    return ""
-
-
-def _value(method: Any, name: str) -> Any:
-    value = getattr(method, name, None)
-    return as_step(value) if name == "step" else value
-
-
-def short(value: Any) -> str:
-    """A setting as a string, without fields that have their default value."""
-    if not hasattr(value, "_fields") or isinstance(value, Share):
-        return value if isinstance(value, str) else repr(value)
-    default = getattr(value, "_field_defaults", {})
-    parts = []
-    for name, part in zip(value._fields, value, strict=True):
-        if name in default and type(default[name]) is type(part) and default[name] == part:
-            continue
-        parts.append(
-            short(part)
-            if hasattr(part, "_fields")
-            else f"{name}={part:g}"
-            if isinstance(part, float)
-            else f"{name}={part!r}"
-        )
-    return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
 def _labels(methods: Any) -> tuple[str, ...]:

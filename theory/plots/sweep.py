@@ -16,7 +16,7 @@ from ..core.digests import deep_digest
 from ..core.result import Result, load_result
 from ..methods.long_steps import LongStepWarning
 from ..reporting.progress import Progress
-from .comparison import short, warm_up
+from .setting_texts import short
 
 KEPT = ("x", "fun", "history", "nit", "success", "status", "message")  # of a result: without the state to go on from
 
@@ -121,3 +121,10 @@ def _paths(tasks: list, methods: list, problem: Any, each: list[dict], options: 
     for what in [unknown, *(names for _, names in told)]:
         require(not what, "out", ", ".join(dict.fromkeys(what)), "None where a method or problem cannot be compared")
     return [out / deep_digest((common, told[k][0], seed))[0] for k, seed in tasks]
+
+
+def warm_up(run: Any, method: Any, problem: Any, seed: int, options: dict) -> None:
+    """A run of one round: what is compiled or loaded in it is not the time of the runs that follow."""
+    longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
+    few = {name: value for name, value in options.items() if name not in longer}
+    run(method, problem, **few | {"steps": getattr(method, "local_steps", 1), "seed": seed})

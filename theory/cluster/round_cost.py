@@ -40,7 +40,9 @@ class Cost(NamedTuple):
     message_bytes : float
         Of a worker, with its frame.
     ranks : int
+        Their number.
     network : Network
+        Seconds of a start-up, of a byte sent, and of a byte added.
     """
 
     gradient: float
@@ -95,6 +97,7 @@ def cost(
     problem : problem or result
         A hundred rounds of one worker are timed on it; or the result of a run of the method in one process.
     method : ParallelSGD or another method of a star
+        Its batch is constant.
     ranks : int
         Each has a core and a link of its own.
     network : str or Network
@@ -102,6 +105,7 @@ def cost(
     workers : int, optional
         A multiple of the ranks; as many by default.
     seed : int
+        Of the rounds that are timed.
 
     Returns
     -------
