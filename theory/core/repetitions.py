@@ -59,7 +59,11 @@ class Spread(NamedTuple):
     def __truediv__(self, number: Any) -> Spread:
         return self * (1.0 / float(number))
 
-    __radd__, __rmul__ = __add__, __mul__
+    def __radd__(self, number: Any) -> Any:
+        return self + number
+
+    def __rmul__(self, factor: Any) -> Any:
+        return self * factor
 
     @property
     def low(self) -> float:

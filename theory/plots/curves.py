@@ -123,8 +123,8 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
         if powers >= 2:  # labels between the powers of ten only if the axis has fewer than two of them
             axis.set_minor_formatter(NullFormatter())
         else:
-            few = (2.0, 5.0) if high > 4 * low else range(2, 10)
-            axis.set_minor_locator(LogLocator(subs=few))
+            between = [2.0, 5.0] if high > 4 * low else [float(k) for k in range(2, 10)]
+            axis.set_minor_locator(LogLocator(subs=between))
             axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # 0.6, and not 6 x 10^-1
         if 1e-3 <= low and high <= 1e3:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
