@@ -190,7 +190,7 @@ def test_the_best_step_needs_none_before():
     problem = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)
     found = th.compare(th.ParallelSGD(), problem, workers=1, steps=30, step="best")
     assert found.results[0].success
-    with pytest.raises(ValueError, match=r"step: got None, allowed: a step size: ParallelSGD\(step=0.1\)"):
+    with pytest.raises(TypeError, match=r"step: got None, allowed: a step size: ParallelSGD\(step=0.1\)"):
         th.run(th.ParallelSGD(), problem, workers=1, steps=3)
 
 

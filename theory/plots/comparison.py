@@ -582,7 +582,9 @@ def compare(
     given = (steps, samples, options.get("epochs"))
     one = sum(number is not None for number in given) == 1
     require(one, "steps, samples and epochs", given, "exactly one of the three")
-    several, cells, axes = grid is not None or out is not None or jobs != 1, [], [{}] * len(methods)
+    several = grid is not None or out is not None or jobs != 1
+    cells: list[dict] = []
+    axes: list[dict] = []
     if several:
         arguments = set(inspect.signature(run).parameters) - {"method", "problem", "seed"}
         methods, cells, labels, axes = cells_of(methods, labels, {} if grid is None else grid, arguments)
