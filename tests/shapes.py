@@ -92,7 +92,29 @@ class EF21P(NamedTuple):
         run.add(run.x, g, scale=-run.eta, weights=run.mean_weights)  # x = x - eta mean g_i
 
 
+@th.method
+class PeriodicAveraging(NamedTuple):
+    """Local SGD as a text: each worker steps alone, and every ``period`` rounds the models are averaged."""
+
+    step: NamedTuple
+    period: int
+    compressor: NamedTuple = th.Identity()
+    batch: int = 2
+    models = "workers"
+    listed = False
+
+    def round(self, run):
+        g = run.scratch()
+        run.set_gradient(g, at=run.x)
+        run.add(run.x, g, scale=-run.eta)
+        if run.every(self.period):
+            run.average(run.x)
+        else:
+            run.skip()
+
+
 METHODS = {
+    "periodic averaging": PeriodicAveraging(th.Constant(0.1), period=3),
     "D-PSGD": DPSGD(th.Constant(0.1)),
     "CHOCO-SGD": ChocoSGD(th.TopK(6), th.Constant(0.1)),
     "Adam": th.ParallelSGD(th.TopK(6), th.Constant(1.0), th.ErrorFeedback(), server=Adam(0.05)),

@@ -8,6 +8,7 @@ from .cluster import (
     Network,
     abort_on_error,
     catalyst,
+    cost,
     load_network,
     qsvrg,
     round_seconds,
@@ -80,7 +81,7 @@ from .compressors import (
 )
 from .core.random import key, uniform
 from .core.result import load_result
-from .data import DataError, Dataset, load_data, shard, wilson_data
+from .data import DataError, Dataset, load_data, make_dataset, shard, wilson_data
 from .experiment import graphs, listing, search, servers
 from .measure import Audit, audit
 from .methods import (
@@ -182,18 +183,21 @@ from .methods import (
 )
 from .methods.schedules import (
     Constant,
+    Cosine,
     GrowingBatch,
     InverseTime,
     PolyakLojasiewicz,
     Polynomial,
     Suffix,
     Uniform,
+    Warmup,
 )
 from .plots import UnequalMethodsWarning, compare
 from .problems import (
     DropConnect,
     Langevin,
     QuantizedGradients,
+    StationaryPointWarning,
     UnscaledDataWarning,
     WrongGradientWarning,
     accuracy,
@@ -258,6 +262,7 @@ __all__ = [
     "Complete",
     "Composed",
     "Constant",
+    "Cosine",
     "ContractiveErrorFeedback",
     "CountSketch",
     "DASHA",
@@ -363,6 +368,7 @@ __all__ = [
     "SpectralAtomo",
     "Split",
     "Star",
+    "StationaryPointWarning",
     "Suffix",
     "TernGrad",
     "Ternary",
@@ -377,6 +383,7 @@ __all__ = [
     "UnscaledDataWarning",
     "UnstableMemoryWarning",
     "VRMARINA",
+    "Warmup",
     "WireError",
     "WrongGradientWarning",
     "abort_on_error",
@@ -396,6 +403,7 @@ __all__ = [
     "compressor_examples",
     "conef_adam",
     "conef_lamb",
+    "cost",
     "cr_psgd",
     "decode",
     "delta",
@@ -421,6 +429,7 @@ __all__ = [
     "list_claims",
     "listing",
     "load_data",
+    "make_dataset",
     "load_network",
     "load_result",
     "logistic",

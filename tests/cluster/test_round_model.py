@@ -9,6 +9,7 @@ import pytest
 
 import theory as th
 from benchmarks import scale
+from theory.cluster.cost_model import best_exchange
 from theory.cluster.round_model import COMPUTED, SENT, RoundModel, Work, exchanged, fit_rounds, lateness
 
 TIMES = np.array([1e-4] * 19 + [1.1e-3])
@@ -116,3 +117,38 @@ def test_how_far_the_model_misjudges_a_method_is_the_error_of_a_ratio():
 def test_a_rank_decodes_what_others_sent(ranks, encoded, decoded):
     work = scale.work_of(scale.SIGN, scale.Coded(1.0, 100.0, 4.0), 10, 1, 5, 8, ranks, 40.0)
     assert work.coding == 10 * (encoded + 100 * decoded) and work.own == 10 * encoded
+
+
+# --- what a round of a person's own method would cost -----------------------------------------------------------------
+
+
+def test_the_best_collective_is_beside_the_packages_own():
+    """1.2 kB on 256 ranks at 10 Gbit/s, by hand: 8 start-ups of 20 us with 1,200 bytes each, not 263."""
+    problem = th.quadratic(np.ones(300), covariance=1.0)
+    dense = th.cost(problem, th.ParallelSGD(step=0.1), ranks=256, network="10 Gbit/s")
+    assert dense.best == pytest.approx(8 * (20e-6 + 1200 * (0.8e-9 + 0.25e-9)))
+    assert dense.exchange > 255 * 20e-6 and dense.best_how == "all-reduce by recursive doubling"
+    top = th.cost(problem, th.ParallelSGD(th.TopK(10), step=0.1, feedback=th.ErrorFeedback()), ranks=256)
+    assert top.exchange < dense.exchange and top.best > dense.best  # compression wins against the slow one alone
+    assert min(top.gradient, top.coding, top.waiting) >= 0.0 and "all-gather" in str(top)
+    assert top.best_total == pytest.approx(top.gradient + top.coding + top.best + top.waiting)
+
+
+def test_powersgd_waits_for_two_all_reduces():
+    """One vector of 20 and one of 15 numbers: the second needs the sum of the first."""
+    method = th.ParallelSGD(th.PowerSGD(20, 15, rank=1), step=0.1, feedback=th.ErrorFeedback())
+    one = th.cluster.Network(1.0, 0.0)
+    seconds, how = best_exchange(one, method, 300, ranks=8, workers=8, message_bytes=140.0)
+    assert (seconds, how.count("all-reduce")) == (6.0, 2)
+    assert th.round_seconds(one, method, 300, ranks=8) == 2 * (7 + 3)
+
+
+def test_the_cost_of_a_run_that_was_done():
+    problem = th.quadratic(np.ones(300), covariance=1.0)
+    method = th.ParallelSGD(th.TopK(10), step=0.1, batch=2)
+    found = th.cost(th.run(method, problem, workers=4, steps=20), method, ranks=8)
+    assert found.message_bytes > 10 * (32 + 9) / 8 and found.gradient > 0.0
+    with pytest.raises(ValueError, match="network: got '10 Gbit', allowed: 1 Gbit/s, 10 Gbit/s, 100 Gbit/s, or"):
+        th.cost(problem, method, ranks=8, network="10 Gbit")
+    with pytest.raises(ValueError, match="workers: got 9, allowed: a multiple of the number of ranks, 8"):
+        th.cost(problem, method, ranks=8, workers=9)

@@ -67,7 +67,7 @@ WRONG = {  # what the round of a method says
         "v, models: got 'an array whose shape, strides or dtype was changed in place'"
     ),
     "v = run.vector('v')\nrun.scale(v, 0.5)\nv.shape = (D, 1, 1)\nrun.scale(v, 0.5)": (
-        r"Combine: Y: got 'shape \(5, 1, 1\)', allowed: shape"
+        r"run.add or run.set: y: got shape \(5, 1, 1\), allowed: shape"
     ),
     "run.weight.shape = (1, WORKERS)\nrun.add(run.x, received(run))": (
         "Accumulate: weight: got 'an array whose shape, strides or dtype was changed in place'"
@@ -86,27 +86,30 @@ WRONG = {  # what the round of a method says
         "cannot resize an array"
     ),
     "run.add(run.x, np.ones((1, 1, D), np.float16))": (
-        "Combine: X: got 'dtype float16', allowed: an array of floats, float64 or float32"
+        "run.add or run.set: x: got 'dtype float16', allowed: an array of floats, float64 or float32"
     ),
-    "run.add(run.x, np.ones((1, 1, D), '>f8'))": "Combine: X: got 'dtype >f8', allowed: an array of floats",
+    "run.add(run.x, np.ones((1, 1, D), '>f8'))": "run.add or run.set: x: got 'dtype >f8', allowed: an array of floats",
     "run.add(np.broadcast_to(1.0, (1, WORKERS, D)), run.x)": (
         "Combine: Y: got an array that is read-only, allowed: one that can be written"
     ),
     "run.add(run.x, np.ma.masked_array(np.ones((1, 1, D))))": (
-        "Combine: X: got 'MaskedArray', allowed: an array of floats"
+        "run.add or run.set: x: got 'MaskedArray', allowed: an array of floats"
     ),
     "run.choose(True)": "clients: got True, allowed: an integer from 1 to 3",
     "run.project(run.x, np.nan)": "radius: got nan, allowed: a number, at least 0",
     "run.add(run.vector('v'), run.x, keep='a')": "scale: got 'str', allowed: a number",
     "run.rows(3)": "name: got 3, allowed: a string",
     "run.add(run.rows('p'), np.zeros((1, WORKERS, D + 1)))": (
-        r"X: got 'shape \(1, 3, 6\)', allowed: shape \(1, 3, 5\) or \(1, 1, 5\)"
+        r"x: got shape \(1, 3, 6\), allowed: shape \(1, 3, 5\), which is \(replicas, workers, d\) or \(1, 1, 5\)"
     ),
-    "run.set(run.x, np.zeros(D))": r"X: got 'shape \(5,\)', allowed: shape \(1, 1, 5\)",
-    "run.add(run.rows('p'), np.zeros((1, WORKERS, D), np.int64))": "X: got .*, allowed: an array of floats",
-    "run.add(run.rows('p'), 1.0)": "X: got 'float', allowed: an array of floats",
-    "run.add(run.rows('p'), run.copies('known'))": r"X: .* run.own\(copies\)",
-    "run.add(run.x, run.rows('p'))": r"X: got 'shape \(1, 3, 5\)', allowed: shape \(1, 1, 5\)",
+    "run.set(run.x, np.zeros(D))": r"x: got shape \(5,\), allowed: shape \(1, 1, 5\), which is",
+    "run.gradient(run.x)": r"run.gradient: a run has no such operation; did you mean .*run.set_gradient\?",
+    "run.compres(th.TopK(2), run.x)": r"did you mean run.compress\?",
+    "run.average(run.x)": "models: got 'one', allowed: 'workers'",
+    "run.add(run.rows('p'), np.zeros((1, WORKERS, D), np.int64))": "x: got .*, allowed: an array of floats",
+    "run.add(run.rows('p'), 1.0)": "x: got 'float', allowed: an array of floats",
+    "run.add(run.rows('p'), run.copies('known'))": r"x: .* run.own\(copies\)",
+    "run.add(run.x, run.rows('p'))": r"x: got shape \(1, 3, 5\).* the mean over the workers is run.gather\(",
     "run.add_loss_gradient(run.x, at=run.x)": "p: got 'the array at itself'",
     "run.add(run.x, run.compress(th.TopK(2), run.x), scale=-1.0)": (
         r"y: got 'shape \(1, 1, 5\)', allowed: a vector for each of 3 senders"

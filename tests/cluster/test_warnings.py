@@ -128,3 +128,10 @@ def test_sparse_columns_are_scaled_alike():
     sparse, dense = (th.Dataset(A, y, "rows", "binary").scaled() for A in (X, X.toarray()))
     np.testing.assert_array_equal(sparse.X.toarray(), dense.X)
     np.testing.assert_array_equal(sparse.column_scales, dense.column_scales)
+
+
+def test_a_batch_bound_at_the_optimum_says_that_it_is_none():
+    """At the minimum B_D is infinite, so that what rounding leaves of it is no batch; away from it nothing is said."""
+    problem = th.logistic(th.load_data("breast_cancer").scaled(), l2=0.01)
+    at = lambda x: told(th.StationaryPointWarning, lambda: th.batch_bound(problem, x))  # noqa: E731
+    assert at(th.solve(problem).x) and not at(np.zeros(problem.d))

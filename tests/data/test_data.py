@@ -618,3 +618,24 @@ def test_the_labels_of_the_dense_set_are_worth_learning():
     """The minimum of the loss is far from log 2 and from 0."""
     X, y, _ = epsilon.generate(epsilon.Correlated(n=2000, d=100))
     assert 0.2 < th.solve(th.logistic((X, y), 1.0 / 2000)).fun < 0.4
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_with_a_target(ending, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    table = pandas.DataFrame({"a": [0.5, 1.0, 2.0, 4.0], "kind": ["x", "z", "y", "x"], "b": [1, 0, 2, 3]})
+    path = tmp_path / f"mine.{ending}"
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    data = load_data(path, target="kind")
+    assert data.name == "mine" and data.X.tolist() == [[0.5, 1.0], [1.0, 0.0], [2.0, 2.0], [4.0, 3.0]]
+    assert data.y.tolist() == [0.0, 2.0, 1.0, 0.0] and "'z' is 2" in data.notes[0]
+    for target, said in (("kinds", "did you mean 'kind'"), (None, "its columns are a, kind, b")):
+        with pytest.raises(DataError, match=said):
+            load_data(path, target=target)
+    with pytest.raises(DataError, match="target is 'y'; leave it out"):
+        load_data("digits", target="y")

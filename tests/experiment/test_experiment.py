@@ -574,11 +574,38 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert repetitions(record)["sgd"] == ["sgd", "sgd #2"]
     lines = goal_table(record).splitlines()
     said = " ".join(" ".join(lines[-2:]).split())  # wrapped where the terminal ends
-    assert lines[1].split()[0] == "method" and said.endswith("means over 2 runs with different seeds")
+    assert lines[1].split()[0] == "method" and said.endswith("means over 2 runs ± half of their 95 % intervals")
     figure = figure_of(record)
     assert [axes.get_xlabel() for axes in figure.axes] == ["bits sent by a worker", "time (s)"]
     notes = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
     assert "no bound for top-94, no memory: biased and without memory" in notes
+    assert "8 methods minimise logistic loss on rcv1-like (synthetic) with 8 workers on 8 ranks." in notes
+    figure.draw_without_rendering()
+    bottom, top = figure.axes[1].get_xlim()
+    ticks = figure.axes[1].xaxis.get_minor_ticks()
+    assert sum(bottom <= tick.get_loc() <= top and bool(tick.label1.get_text()) for tick in ticks) >= 2
+
+
+def test_a_record_says_that_ranks_share_cores(small_record):
+    """Times of ranks that wait for a processor are not those of an exchange."""
+    record = read_record(small_record[0])
+    assert "share" not in report(record)
+    record.experiment |= {"ranks": 8, "cores": 2, "oversubscribed": True}
+    assert "8 ranks share the 2 cores" in " ".join(report(record).split())
+
+
+def test_every_table_has_the_mean_of_repeats_and_its_interval(tmp_path, capsys):
+    """The numbers of three runs, with Student's interval by hand: t = 4.303 with two degrees of freedom."""
+    given = ("--data", "breast_cancer", "--scaled", "--steps", 40, "--batch", 4, "--repeats", 3)
+    code, shown, _ = run_main(capsys, *given, "--methods", "top-3-memory", "--step", 0.5, "--out", tmp_path)
+    record = read_record(only_record(tmp_path))
+    gaps = np.array([run["gap"] for run in record.results.values()])
+    variances = np.array([run["at_end"]["variance"] for run in record.results.values()])
+    assert code == 0 and gaps.size == 3 and "means over 3 runs" in shown.partition("\nmethod")[0]
+    for values in (gaps, variances):
+        half = 4.302653 * values.std(ddof=1) / math.sqrt(3.0)
+        assert f"{number(values.mean())} ± {number(half)}" in shown
+    assert shown.count("\ntop-3 + memory ") == 3 and shown.count("means over 3 runs") == 3
 
 
 def test_a_study_asks_for_data_that_there_are(capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import theory as th
@@ -13,6 +14,7 @@ from theory.experiment.cli import main
 from theory.experiment.configuration import Configuration
 from theory.experiment.flagship import make_jobs
 from theory.experiment.method_names import ALIASES, split_names, written_method
+from theory.experiment.records import read_record
 from theory.reporting.files import ConfigurationError
 
 
@@ -109,13 +111,72 @@ other = th.LocalSGD(th.Identity(), step=th.Constant(0.5), local_steps=3)
 def test_methods_of_a_file(tmp_path, capsys):
     path = tmp_path / "my_own_methods.py"
     path.write_text(FILE, encoding="utf-8")
-    out = ["--steps", "7", "--workers", "2", "--data", "breast_cancer", "--scaled", "--out", str(tmp_path / "runs")]
+    out = [
+        "--steps",
+        "7",
+        "--workers",
+        "2",
+        "--batch",
+        "1",
+        "--data",
+        "breast_cancer",
+        "--scaled",
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     assert main(["run", "--methods", f"{path},identity+local(2)", *out]) == 0
     printed = capsys.readouterr().out
     for title, rounds in (("mine", 7), ("other", 2), ("identity+local(2)", 3)):
         line = next(line for line in printed.splitlines() if line.startswith(title))
         assert f" {rounds} " in line, line
     assert "a method of your own file" in printed and "B_D" in printed
+
+
+OWN = """import theory as th
+
+mine = th.ParallelSGD(th.TopK(5), step=0.5, feedback=th.ErrorFeedback(), batch=4)
+"""
+
+
+def test_methods_take_the_same_samples_and_the_table_says_what_else_differs(tmp_path, capsys):
+    """A method of one's own with a batch of its own: as many samples as the others, a warning, each step's origin."""
+    path = tmp_path / "own.py"
+    path.write_text(OWN, encoding="utf-8")
+    out = ["--steps", "6", "--batch", "16", "--workers", "2", "--data", "breast_cancer", "--scaled"]
+    assert main(["run", "--methods", f"{path},sgd,sgd(step=0.5)", *out, "--out", str(tmp_path / "runs")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    (folder,) = (tmp_path / "runs").iterdir()
+    runs = list(read_record(folder).results.values())
+    assert [run["samples"] for run in runs] == [6 * 16 * 2] * 3 and [run["rounds"] for run in runs] == [24, 6, 6]
+    assert "UnequalMethodsWarning: the methods differ in more than compressor and feedback" in printed
+    assert "step Constant(eta=0.5), its own, in its file: mine" in printed
+    assert "of the configuration: SGD, dense step" in printed and "as written: SGD, dense, step 0.5" in printed
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--methods", "sgd(step=-1)", *out])
+    assert "a finite number above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("step", ["0.25", "theory", "best"])
+def test_one_step_for_all(step, tmp_path, capsys):
+    """--step stands in place of the steps of all: the number, 1/L by the theorem, or the best of those near 1/L."""
+    data = th.load_data("breast_cancer").scaled()
+    L = th.lipschitz(th.logistic(data, l2=1 / data.n))
+    given = ["--data", "breast_cancer", "--scaled", "--steps", "30", "--out", str(tmp_path), "--step", step]
+    assert main(["run", "--methods", "sgd,ef21(topk(k=9), step=7.0)" if step == "0.25" else "sgd", *given]) == 0
+    (folder,) = tmp_path.iterdir()
+    steps = [
+        float(run["step"].removeprefix("Constant(eta=").rstrip(")")) for run in read_record(folder).results.values()
+    ]
+    if step == "0.25":
+        assert steps == [0.25, 0.25]
+    elif step == "theory":
+        assert steps == pytest.approx([1 / L], rel=1e-5)  # printed with six digits
+        assert "bounds.bottou_constant_step" in capsys.readouterr().out
+    else:
+        assert np.log2(steps[0] * L) == pytest.approx(round(np.log2(steps[0] * L)), abs=1e-4)
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "--step", "longest"])
+    assert "'theory' or 'best'" in capsys.readouterr().err
 
 
 def test_a_file_without_methods_is_refused(tmp_path):

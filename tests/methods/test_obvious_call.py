@@ -90,3 +90,32 @@ def test_threads_without_a_lock_do_the_same():
     result = th.run_lock_free(th.ParallelSGD(step=STEP), PROBLEM, threads=1, steps=50)
     named = th.run_lock_free(th.ParallelSGD(th.Identity(sparse=True), STEP), PROBLEM, threads=1, steps=50)
     assert np.array_equal(result.x, named.x)
+
+
+def test_a_step_may_be_a_function_of_t():
+    """Warm-up and cosine as a function, and as settings: the same iterates; a bad one is named."""
+    problem = th.quadratic([1.0, 2.0], covariance=0.0, optimum=1.0)
+    size = lambda t: 0.4 * (1.0 + np.cos(np.pi * t / 20)) / 2.0 * min(1.0, (t + 1) / 5)  # noqa: E731
+    given = dict(workers=2, steps=20, wire_dtype=np.float64)
+    x = np.zeros(2)
+    for t in range(20):
+        x -= size(t) * np.array([1.0, 2.0]) * (x - 1.0)
+    for step in (size, th.Warmup(th.Cosine(0.4, steps=20), steps=5)):
+        assert th.run(th.ParallelSGD(step=step), problem, **given).x == pytest.approx(x, rel=1e-12)
+    assert th.run(th.ParallelSGD(), problem, step=size, **given).x == pytest.approx(x, rel=1e-12)
+    with pytest.raises(ValueError, match="step: got '-1 at t = 3', allowed: a function of t"):
+        th.run(th.ParallelSGD(step=lambda t: 2.0 - t), problem, **given)
+
+
+def test_a_share_of_the_entries():
+    """TopK(0.1) of 30 entries is TopK(3) in a run; where d is not known it is refused."""
+    problem = th.quadratic(np.ones(30), covariance=1.0, optimum=1.0)
+    given = dict(workers=2, steps=10)
+    for share, whole in ((th.TopK(0.1), th.TopK(3)), (th.RandK(0.1, unbiased=True), th.RandK(3, unbiased=True))):
+        runs = [th.run(th.ParallelSGD(c, step=0.1), problem, **given) for c in (share, whole)]
+        assert runs[0].x.tolist() == runs[1].x.tolist()
+    assert th.compare(th.ParallelSGD(th.TopK(0.1), step=0.1), problem, **given).labels == ("TopK(k=0.1)",)
+    with pytest.raises(TypeError):
+        th.delta(th.TopK(0.1), 30)
+    with pytest.raises(ValueError, match="k: got 1.5, allowed: an integer"):
+        th.TopK(1.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 
@@ -99,6 +100,136 @@ def test_epochs_and_targets_are_passed_on():
     problem = th.logistic((np.eye(4), [1, -1, 1, -1]), l2=0.5)
     found = th.compare({"one": th.ParallelSGD(step=0.1)}, problem, workers=2, epochs=3, target={"rounds": 4})
     assert found.rows[0]["rounds"] == 4 and found.rows[0]["samples"] == 8
+
+
+# --- a grid -----------------------------------------------------------------------------------------------------------
+
+GRID = {"compressor": [None, th.TopK(2)], "step": [0.05, 0.1]}
+
+
+def sweep(**options):
+    return th.compare(th.ParallelSGD(), PROBLEM, grid=GRID, seed=(0, 5), record_every=10, **START | options)
+
+
+def test_a_grid_is_a_long_table_of_separate_runs():
+    """One row for each cell, seed and record, with the numbers of the runs that a loop would make."""
+    table = sweep().to_pandas()
+    named = ["method", "compressor", "step_size", "seed", "step", "bits_up", "bits_down", "seconds", "fun", "gap"]
+    assert set(named) <= set(table.columns) and len(table) == 4 * 2 * 5
+    for compressor, text in ((None, "full precision"), (th.TopK(2), "TopK(k=2)")):
+        for step in GRID["step"]:
+            for seed in (0, 5):
+                alone = th.run(th.ParallelSGD(compressor, step), PROBLEM, seed=seed, record_every=10, **START).history
+                mine = table[(table.compressor == text) & (table.step_size == step) & (table.seed == seed)]
+                for column, name in (("step", "step"), ("bits_up", "bits_up"), ("fun", "f")):
+                    assert mine[column].tolist() == alone[name].tolist()
+                assert mine.gap.tolist() == alone["f"].tolist()  # f* is 0
+
+
+def test_axes_are_fields_arguments_of_run_or_those_of_a_function(tmp_path):
+    many = th.compare(th.ParallelSGD(step=0.1), PROBLEM, grid={"workers": [1, 3]}, workers=2, steps=4)
+    assert many.rows[0]["samples"] == 4 and many.rows[1]["samples"] == 12 and many.labels == ("workers=1", "workers=3")
+    make = lambda k, eta: th.ParallelSGD(th.TopK(k), step=eta / k)  # noqa: E731
+    made = th.compare({"top": make}, PROBLEM, grid={"k": [1, 2], "eta": [0.2]}, workers=2, steps=4)
+    assert made.results[1].fun == th.run(make(2, 0.2), PROBLEM, workers=2, steps=4).fun
+    assert made.records[0]["method"] == "top" and made.records[0]["k"] == 1
+    made.save(tmp_path / "kept")
+    assert th.load_result(tmp_path / "kept").records == made.records
+    for grid, said in (({"stepp": [1]}, "grid: got 'stepp', allowed: fields"), ({"step": 0.1}, "grid: step: got 0.1")):
+        with pytest.raises(ValueError, match=said):
+            th.compare(th.ParallelSGD(), PROBLEM, grid=grid, workers=2, steps=4)
+
+
+def test_a_sweep_that_was_ended_goes_on(tmp_path, monkeypatch):
+    """Ended in its fourth run: the same call measures the five others, and a third call none."""
+    count, run = [], th.run
+
+    @functools.wraps(run)
+    def counted(method, problem, **options):
+        if options["steps"] == START["steps"]:  # the others are of one round, to compile
+            count.append(options["seed"])
+            if len(count) == 4:
+                raise KeyboardInterrupt
+        return run(method, problem, **options)
+
+    monkeypatch.setattr("theory.cluster.run", counted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(out=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    whole = sweep(out=tmp_path)
+    assert len(count) == 4 + 5
+    assert sweep(out=tmp_path).records == whole.records and len(count) == 9
+    longer = sweep(out=tmp_path, steps=START["steps"] + 10)  # another run is not taken from there
+    assert len(list(tmp_path.iterdir())) == 16 and longer.rows[0]["steps"] == START["steps"] + 10
+
+
+def test_processes_give_the_bits_of_one(tmp_path):
+    one, two = sweep(), sweep(jobs=2, out=tmp_path)
+    assert [r["fun"] for r in one.records] == [r["fun"] for r in two.records]
+
+
+# --- a baseline, and figures ------------------------------------------------------------------------------------------
+
+
+def test_as_good_as_is_against_the_baseline():
+    """Of exact runs: 0.5 % above the baseline is as good with a tolerance of 1 %, and not with one of 0.1 %."""
+    problem = th.quadratic(np.ones(2), covariance=0.0)
+    methods = {"base": th.ParallelSGD(step=0.1), "lower": th.ParallelSGD(step=0.2), "near": th.ParallelSGD(step=0.0995)}
+    given = dict(x0=np.ones(2), workers=1, steps=5, baseline="base")
+    gaps = np.array([(1 - m.step) ** 10 for m in methods.values()])
+    assert 1.001 < gaps[2] / gaps[0] < 1.01
+    for tolerance, good in ((0.01, [False, True, True]), (0.001, [False, True, False])):
+        found = th.compare(methods, problem, tolerance=tolerance, **given)
+        assert [row["within_noise"] for row in found.rows] == good and "as good as base" in found.table
+    with pytest.raises(ValueError, match="baseline: got 'SGD', allowed: one of the labels, base, lower, near"):
+        th.compare(methods, problem, **given | {"baseline": "SGD"})
+
+
+def test_the_best_step_needs_none_before():
+    """Nor does the run with it warn that it is too long: it was measured."""
+    problem = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)
+    found = th.compare(th.ParallelSGD(), problem, workers=1, steps=30, step="best")
+    assert found.results[0].success
+    with pytest.raises(TypeError, match=r"step: got None, allowed: a step size: ParallelSGD\(step=0.1\)"):
+        th.run(th.ParallelSGD(), problem, workers=1, steps=3)
+
+
+def test_a_figure_for_a_paper(compared):
+    figure = compared.plot("rounds", size=(3.4, 2.5), title=None, note=False, labels={"dense": "SGD"})
+    assert figure.get_size_inches().tolist() == [3.4, 2.5]
+    assert not any(text.get_text() for text in figure.texts) and figure._suptitle is None
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == ["SGD", "again", "slow"]
+    from theory.plots import new_figure
+
+    mine, panels = new_figure(1, 2)
+    assert compared.plot("bits", ax=panels[0, 1]) is mine and len(panels[0, 1].lines) >= 3 and not panels[0, 0].lines
+    with pytest.raises(ValueError, match="x: got .*, allowed: one axis with ax"):
+        compared.plot(["bits", "seconds"], ax=panels[0, 0])
+    with pytest.raises(ValueError, match="labels: got .*, allowed: a dict with some of dense"):
+        compared.plot(labels={"sparse": "x"})
+
+
+def test_no_two_curves_of_twelve_look_alike():
+    steps = np.linspace(0.01, 0.12, 13)
+    many = {f"{step:.4f}": th.ParallelSGD(step=step) for step in steps}
+    twelve = th.compare(dict(list(many.items())[:12]), PROBLEM, **START).plot("rounds")
+    looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in twelve.axes[0].lines[:12]]
+    assert len(set(looks)) == 12 and len({marker for *_, marker in looks}) == 12
+    with pytest.warns(UserWarning, match="13 curves have 12 looks"):
+        th.compare(many, PROBLEM, **START).plot("rounds")
+
+
+def test_runs_of_several_seeds_behave_as_numbers():
+    """The lines of the README, with seeds: arithmetic on the mean, and a history with an axis for them."""
+    result = th.run(METHODS["dense"], PROBLEM, seed=range(3), **START)
+    ends = np.array([one.fun for one in result])
+    shifted = 2.0 * (result.fun - 0.25)
+    assert shifted.mean == pytest.approx(2.0 * (ends.mean() - 0.25)) and shifted.half == 2.0 * result.fun.half
+    assert float(result.fun) == result.fun.mean and " ± " in f"{result.fun:.3g}"
+    assert result.history["f"][-1].tolist() == ends.tolist() and result.history["bits_up"].shape[1] == 3
+    assert result.to_pandas().groupby("seed").f.last().tolist() == ends.tolist()
+    with pytest.raises(AttributeError, match=r"runs\[0\].x is that of the seed 0"):
+        print(result.x)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])

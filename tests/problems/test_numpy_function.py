@@ -259,3 +259,19 @@ def test_the_check_is_the_distance_from_differences():
     assert th.check_gradient(RIDGE) < 1e-8 and th.check_gradient(RIDGE, direction="random") < 1e-8
     wrong = th.function(value, WRONG["sign"], d=6)
     assert 0.0 < th.check_gradient(wrong, x, direction="random") <= th.check_gradient(wrong, x)
+
+
+def test_solve_finds_the_minimum_of_a_function():
+    """Of a quadratic in closed form: certified by mu if that is stated, and else said to be the best found."""
+    A, b = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([1.0, -2.0])
+    value, slope = lambda x: 0.5 * x @ A @ x - b @ x, lambda x: A @ x - b
+    least = float(value(np.linalg.solve(A, b)))
+    plain = th.solve(th.function(value, slope, d=2))
+    assert plain.fun == pytest.approx(least, abs=1e-12) and np.isnan(plain.gap) and "best found" in plain.message
+    mu = float(np.linalg.eigvalsh(A)[0])
+    stated = th.solve(th.function(value, slope, d=2, strong_convexity=mu))
+    assert stated.success and 0.0 <= stated.gap < 1e-9 and stated.fun - stated.gap <= least <= stated.fun
+    compared = th.compare(th.ParallelSGD(step=0.2), th.function(value, slope, d=2), workers=1, steps=9)
+    assert "best found by L-BFGS" in compared.table
+    drawn = th.function(value, lambda x, rng: slope(x) + rng.standard_normal(2), d=2)
+    assert th.solve(drawn).fun == pytest.approx(least, abs=1e-6)  # by differences of values

@@ -213,3 +213,14 @@ def test_topics_of_rcv1(real_data):
     assert th.value(problem, np.zeros(problem.d)) == pytest.approx(np.log(4.0), rel=1e-12)
     norms = np.sqrt(data.X.multiply(data.X).sum(axis=1))
     assert th.max_lipschitz(problem) == pytest.approx(norms.max() ** 2 / 2 + 1.0 / data.n, rel=1e-9)
+
+
+def test_texts_are_classes_in_the_order_of_the_alphabet():
+    X = np.eye(4)
+    named = th.softmax((X, ["sea", "air", "land", "air"]), l2=0.1)
+    assert named.b.tolist() == [2, 0, 1, 0] == th.softmax((X, [2, 0, 1, 0]), l2=0.1).b.tolist()
+
+
+def test_the_weight_is_1_over_n_unless_given():
+    X, y = np.eye(4), [0.0, 1.0, 0.0, 1.0]
+    assert [make((X, y)).l2 for make in (th.logistic, th.ridge, th.softmax)] == [0.25] * 3

@@ -806,7 +806,7 @@ CALLS: dict[type, dict[str, str]] = {
         "cr_psgd(SATURATING)": "SaturatingQuadratic does not satisfy the Polyak-Lojasiewicz inequality",
         "cluster.race(3, workers=1, fastest=1, rounds=1)": "times: got 3",
         "run_fastest_k(3, workers=1, fastest=1, rounds=1, step=1.0, times=Pareto(1.0))": "problem: got",
-        "ParallelSGD(TopK(3))": "step: got None",
+        "run(method=ParallelSGD(TopK(3)))": "step: got None",
         "ParallelSGD(10, STEP)": "compressor",
         "ParallelSGD(step=STEP, feedback=None)": "feedback",
         "FedAvg(step=STEP, down=3)": "down",

@@ -470,7 +470,7 @@ def test_who_never_comes_there_is_not_chosen():
 
 
 def test_seconds_are_put_together():
-    """One worker sends nothing; eight take the model's round, the coding, and the gradients of their batch."""
+    """One worker sends nothing; eight take the best known exchange, the coding, and the gradients of their batch."""
     run = choose.Run("p", "top-2", 8, 16, 0.1, 1.0, [4.0, 6.0], 100.0, 40.0, 1e-6)
     ways = {"top-2": bits.Way("top-k", th.TopK(2), th.ErrorFeedback())}
     network = th.Network(1e-3, 1e-6)
@@ -479,6 +479,10 @@ def test_seconds_are_put_together():
     assert many.exchange == th.round_seconds(
         network, th.ParallelSGD(th.TopK(2), step=th.Constant(1.0)), 100, ranks=8, message_bytes=40.0
     )
+    full, both = run._replace(method="full"), {16: {"full": 0.0, "top-2": 0.0}}
+    ways |= {"full": bits.Way("full", th.Identity(), th.NoFeedback())}
+    dense, _ = choose.seconds_of([full, run], ways, both, 100, {"n": network})
+    assert dense.exchange == pytest.approx(3 * 1e-3 + 3 * 400 * 1e-6)  # recursive doubling, not 7 + 3 start-ups
     assert many.total == pytest.approx(5 * (16e-6 + 3e-5 + many.exchange)) and many.bits == 500.0
     assert one.total == pytest.approx(5 * 16e-6)
 

@@ -18,6 +18,7 @@ from .cost_model import (
     round_seconds,
 )
 from .cr_psgd_catalyst import catalyst
+from .round_cost import Cost, cost
 from .run import HISTORY, run
 from .show_step import show
 from .stragglers import race, run_fastest_k

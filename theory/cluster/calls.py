@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -55,6 +56,12 @@ class Calls:
         if name in self._fixed and value is not vars(self).get(name):  # run.x *= 2 assigns run.x itself
             raise AttributeError(f"run.{name}: got another value, allowed: none; operations change what is in it")
         super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        near = [one for one in known if name in one.split("_")] or difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {' or '.join(f'run.{one}' for one in near)}?" if near else "see docs/your-method.md"
+        raise AttributeError(f"run.{name}: a run has no such operation; {hint}")
 
     def _fix(self) -> None:
         """From now on attributes are not replaced, and arrays have the shapes that they have."""
@@ -186,7 +193,7 @@ class Calls:
         for name, rows in zip(operation._fields, operation, strict=True):
             if name not in ROWS:
                 continue
-            told = f"{type(operation).__name__}: {name}"
+            told = f"{CALLED.get(type(operation).__name__, type(operation).__name__)}: {name.lower()}"
             if isinstance(rows, Handle) and self._takes(operation, name, self._inside(told, rows)):
                 continue
             plain = type(rows) is np.ndarray  # a subclass may say anything of its shape
@@ -195,7 +202,8 @@ class Calls:
             require(floats, told, f"dtype {rows.dtype}", "an array of floats, float64 or float32", TypeError)
             counts = (several, 1) if name in shared else (several,)
             shapes = [(self.replicas, n, self.d) for n in dict.fromkeys(counts)]
-            require(rows.shape in shapes, told, f"shape {rows.shape}", f"shape {' or '.join(map(str, shapes))}")
+            if rows.shape not in shapes:
+                raise ValueError(f"{told}: got shape {rows.shape}, allowed: {self._shapes(rows.shape, counts)}")
             copies = id(rows) in self._copies
             require(
                 owners is self.heard or not copies or rows.shape[1] == 1,
@@ -209,6 +217,19 @@ class Calls:
                 "rows of the workers here",
                 "run.copies(name), which has those of all workers, or the model",
             )
+
+    def _shapes(self, got: tuple, counts: tuple[int, ...]) -> str:
+        """The shapes that are allowed, with what their parts are; where a mean was meant, how it is made."""
+        told = [
+            f"{(self.replicas, n, self.d)}, which is (replicas, {'workers' if n > 1 else 'one for all'}, d)"
+            for n in dict.fromkeys(counts)
+        ]
+        each = set(counts) == {1} and len(got) == 3 and got[1] > 1
+        mean = "; the mean over the workers is run.gather(run.compress(compressor, p))" if each else ""
+        return f"shape {' or '.join(told)}{mean}"
+
+
+CALLED = {"Combine": "run.add or run.set", "Difference": "run.add with minus"}  # operations by their calls
 
 
 def identity(value: Any) -> Any:

@@ -202,6 +202,11 @@ class Run(GraphRows):
         return bool(uniform(stream, self.rates.now()) < chance)
 
     @property
+    def round(self) -> int:
+        """The number of this round, from 0 on."""
+        return int(self.rates.now())
+
+    @property
     def first(self) -> bool:
         """Whether this is the first round of all."""
         return self.rates.now() == 0

@@ -259,3 +259,62 @@ def round_seconds(
     require(message_bytes is not None, "message_bytes", message_bytes, "the bytes of a message: these are gathered")
     assert message_bytes is not None
     return first + gather_seconds(network, ranks, message_bytes * workers / ranks, workers)
+
+
+ALL_REDUCES = {
+    "recursive-doubling": "recursive doubling",
+    "rabenseifner": "Rabenseifner's algorithm",
+    "ring": "a ring",
+    "tree": "a tree",
+}
+
+
+def exchange_words(method: Any, d: int) -> tuple[int, ...]:
+    """The lengths of the vectors that a round adds up, one after the other; empty if messages are gathered.
+
+    PowerSGD adds up two, of which the second needs the sum of the first.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> exchange_words(th.ParallelSGD(th.PowerSGD(20, 10, rank=1), step=0.1), 200)
+    (20, 10)
+    """
+    low, high, numbers = reduced(method, d)
+    return (*([int(numbers)] if numbers else []), high - low) if high > low else ()
+
+
+def best_exchange(
+    network: Network,
+    method: Any,
+    d: int,
+    *,
+    ranks: int,
+    workers: int,
+    message_bytes: float,
+    wire_dtype: DTypeLike = np.float32,
+) -> tuple[float, str]:
+    """Time of the exchange of one round with the fastest collective of :mod:`theory.bounds.collectives`, and its name.
+
+    A rank first adds up the messages of its own workers.  Messages that are gathered are taken to announce their
+    lengths in a round before.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> dense = th.ParallelSGD(th.Identity(), step=0.1)
+    >>> best_exchange(Network(1.0, 0.0), dense, 100, ranks=256, workers=256, message_bytes=400.0)
+    (8.0, 'all-reduce by recursive doubling')
+    """
+    if ranks == 1:
+        return 0.0, "none"
+    width, parts, names = np.dtype(wire_dtype).itemsize, [], []
+    for words in exchange_words(method, d):
+        costs = {name: allreduce_seconds(network, name, ranks, words * width) for name in ALL_REDUCES}
+        best = min(costs, key=lambda name: costs[name])
+        parts.append(costs[best])
+        names.append(f"all-reduce by {ALL_REDUCES[best]}")
+    if parts:
+        return sum(parts), ", then ".join(names)
+    sizes = (allgather_cost("doubling", ranks, size) for size in (8.0, message_bytes * workers / ranks))
+    return sum(_seconds(network, one) for one in sizes), "all-gather by recursive doubling, sizes first"

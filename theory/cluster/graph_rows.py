@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..compressors.identity import Identity
 from ..core import require
 from ..methods.graphs import Mixing, mixing
 from ..methods.messages import CountLinks
@@ -62,6 +63,20 @@ class GraphRows(Exchange):
         hearers = self._once("hearers", lambda: W.hears.sum(axis=0) - 1)
         self.call(CountLinks(phase.lengths, hearers, self.sent, phase.frame, self.first_here))
         return self._received(phase, phase.symbols, self.weight, self.heard)
+
+    def average(self, x: Vector) -> None:
+        """Set each worker's x to the mean over all workers, which send theirs in full precision.
+
+        For methods with ``models = "workers"``: ``run.average(run.x)`` in every round, or where ``run.every(n)``, with
+        ``run.skip()`` in the rounds between.
+        """
+        require(self.own_models, "models", "one", "'workers': the one model is the same for all")
+        require(self.links is None, "graph", self._graph, "none: on a graph nobody hears all")
+        received = self.copies("of all, to average")
+        self.set(received, self.gather(self.compress(Identity(), x, phase="average")))
+        mean = self._once("mean of all", lambda: np.full((self.workers, self.workers), 1.0 / self.workers))
+        self.set(x, 0.0)
+        self.add(x, received, weights=mean)
 
     def _add_weighted(self, y: Vector, x: Vector, scale: Scale, weights: np.ndarray) -> None:
         super()._add_weighted(y, x, scale, weights)

@@ -36,7 +36,7 @@ from ..methods.local_sgd import LocalSGD, check_single_message
 from ..methods.long_steps import warn_of_long_steps
 from ..methods.on_graphs import stored_bytes
 from ..methods.sampling import Shards, drawn, make_shards, warn_of_unequal_parts
-from ..methods.schedules import Suffix, batch_size
+from ..methods.schedules import Function, Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
 from ..methods.sparse.storage import SparseRows, sparse_rows
@@ -158,10 +158,13 @@ def prepare(
     require(workers % ranks == 0, "workers", workers, f"a multiple of the number of ranks, {ranks}")
 
     problem = astype(problem, dtype)
+    d = int(dimension(problem))
+    method = for_these_workers(method, int(workers), d)
     check_parts("compressor", method.compressor)
-    method = for_these_workers(method, int(workers))
-    rule, method, d = method.feedback, method.settled(problem), int(dimension(problem))
+    rule, method = method.feedback, method.settled(problem)
     method, theory = with_theory_step(method, problem, int(workers))
+    if isinstance(method.step, Function):
+        method = method._replace(step=method.step.table(steps))
     check(method.compressor, d)
     check_feedback(rule, method.compressor, d)
     check_server(method.server, problem, d)
@@ -262,7 +265,7 @@ ROOMS = ("core", "wire", "problems", "compressors", "methods", "cluster")  # who
 
 
 @cache
-def _versions() -> str:
+def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
     files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
@@ -286,7 +289,7 @@ def _describe(
         "data": [digest(arrays), f"{', '.join(arrays)} with digest {digest(arrays)[:8]}"],
         "x0": [digest(start), f"digest {digest(start)[:8]}"],
         "compression_error": [str(watched)],
-        "version": [_versions()],
+        "version": [package_code()],
     }
     return {name: [str(number)] for name, number in numbers.items()} | told
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..core import require
 from ..core.arguments import is_whole
 from ..core.repetitions import SHOWN_LEVEL, Spread, spread
-from ..core.result import Result, collection, save_several
+from ..core.result import History, Result, collection, save_several
 
 
 def seeds_of(seed: Any) -> tuple[int, ...]:
@@ -29,7 +29,11 @@ class Runs(tuple):
     ----------
     seeds : tuple of int
     fun : Spread
-        The mean of f at the end over the seeds, and half of its interval (95 %).
+        The mean of f at the end over the seeds, and half of its interval (95 %); ``runs.fun - optimum.fun`` is one,
+        too.
+    history : History
+        Of shape (rows, seeds): ``runs.history["f"][-1]`` has the last f of each seed.  A run that ended earlier than
+        another keeps its last row.
 
     Examples
     --------
@@ -53,6 +57,25 @@ class Runs(tuple):
     def fun(self) -> Spread:
         """The mean of f at the end over the seeds, and half of its interval."""
         return spread([result.fun for result in self])
+
+    @property
+    def history(self) -> History:
+        """The histories, with a column for each seed."""
+        rows = max(len(result.history) for result in self)
+        places = [np.minimum(np.arange(rows), len(result.history) - 1) for result in self]
+        several = [np.asarray(result.history)[at] for result, at in zip(self, places, strict=True)]
+        return np.stack(several, axis=1).view(History)
+
+    def to_pandas(self) -> Any:
+        """The histories below each other as a ``pandas.DataFrame``, with a column ``seed``."""
+        tables = [result.history.to_pandas() for result in self]
+        import pandas  # `History.to_pandas` says if there is none
+
+        return pandas.concat(tables, keys=self.seeds, names=["seed"]).reset_index()
+
+    def __getattr__(self, name: str) -> Any:
+        told = f"runs[0].{name} is that of the seed {self.seeds[0]}" if "seeds" in vars(self) else "there is none"
+        raise AttributeError(f"{name}: runs of several seeds have seeds, fun, history and success; {told}")
 
     @property
     def success(self) -> bool:

@@ -76,7 +76,8 @@ def read_targets(tol: Any, target: Any, problem: Any) -> Targets:
         from ..problems import solve
 
         optimum = solve(problem)
-        lower = float(optimum.fun) - float(optimum.get("gap", 0.0))
+        gap = float(optimum.get("gap", 0.0))
+        lower = float(optimum.fun) - (gap if np.isfinite(gap) else 0.0)  # NaN: the best found, without a certificate
     numbers = {name: float(number) for name, number in given.items()}
     goals = {name: number for name, number in numbers.items() if name in GOALS}
     return Targets(goals, {name: number for name, number in numbers.items() if name in BUDGETS}, lower)

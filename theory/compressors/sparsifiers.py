@@ -15,6 +15,7 @@ from .kernels.coo import add_entries, read_pairs, read_positions, write_pairs, w
 from .kernels.sampling_without_replacement import draw_subset, plain_subset, sort_indices
 from .kernels.selection import largest
 from .registry import register
+from .share import share_of
 
 __all__ = ["RandK", "TopK", "draw_subset", "sort_indices"]
 
@@ -62,8 +63,8 @@ class TopK(NamedTuple):
 
     Parameters
     ----------
-    k : int
-        From 1 to the length of the vector.
+    k : int or float
+        From 1 to the length d of the vector; in a run also a share of it, below 1: 0.01 is d/100, rounded.
 
     Examples
     --------
@@ -72,6 +73,9 @@ class TopK(NamedTuple):
     """
 
     k: int
+
+    def _deferred(raw: Any) -> Any:
+        return share_of(raw)
 
     def domain(self) -> None:
         """Reject values outside the domain."""
@@ -118,8 +122,8 @@ class RandK(NamedTuple):
 
     Parameters
     ----------
-    k : int
-        From 1 to the length of the vector.
+    k : int or float
+        From 1 to the length d of the vector; in a run also a share of it, below 1: 0.01 is d/100, rounded.
     unbiased : bool
         Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.  Otherwise the operator is
         a contraction with delta = k/d.
@@ -136,6 +140,9 @@ class RandK(NamedTuple):
     k: int
     unbiased: bool = False
     shared: bool = False
+
+    def _deferred(raw: Any) -> Any:
+        return share_of(raw)
 
     def domain(self) -> None:
         """Reject values outside the domain."""

@@ -8,12 +8,16 @@ import warnings
 # modules between the caller and the check
 ON_THE_WAY = (
     ".core.settings",
+    ".core.generics",
+    "functools",
+    ".problems.constants",
     ".setup",
     ".settings",
     ".run",
     ".several_seeds",
     ".show_step",
     ".comparison",
+    ".sweep",
     ".arguments",
     ".linear",
     ".multinomial",

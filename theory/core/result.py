@@ -222,7 +222,11 @@ class Result(dict):
 
 
 COLLECTIONS: dict[str, Any] = {}  # classes of several results by name
-MAKERS = {"runs": "run", "comparison": "compare"}  # the function that returns one, whose module has the class
+MAKERS = {
+    "runs": "run",
+    "comparison": "compare",
+    "sweep": "compare",
+}  # the function that returns one, whose module has the class
 
 
 def collection(name: str) -> Callable[[type], type]:

@@ -167,9 +167,11 @@ def field_types(cls: Any) -> dict[str, str]:
 def setting(cls: type[T]) -> type[T]:
     """Class decorator for a ``NamedTuple``: converted fields, a checked domain, equality that includes the class.
 
-    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain, and a static
-    method ``other_arguments(given)``, which turns other keyword arguments into those of fields.  A function in its body
-    with the name of a generic and a first parameter that is not ``self`` is registered with that generic.
+    The class may define ``domain(self)``, which raises ``ValueError`` for values outside the domain,
+    ``_deferred(raw)``, which returns what stands for a setting whose values are not known yet, or None, and a
+    static method ``other_arguments(given)``, which turns other keyword arguments into those of fields. A function
+    in its body with the name of a generic and a first parameter that is not ``self`` is registered with that
+    generic.
 
     Parameters
     ----------
@@ -205,6 +207,8 @@ def setting(cls: type[T]) -> type[T]:
     @functools.wraps(make)
     def __new__(klass: Any, *args: Any, **kwargs: Any) -> Any:
         raw = make(klass, *args, **_spelled(klass, kwargs))
+        if hasattr(klass, "_deferred") and (later := klass._deferred(raw)) is not None:
+            return later
         self = tuple.__new__(klass, (_convert(n, hints.get(n, ""), v) for n, v in zip(klass._fields, raw, strict=True)))
         if hasattr(klass, "domain"):
             self.domain()

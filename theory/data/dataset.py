@@ -273,12 +273,12 @@ def require_binary(data: Dataset) -> Dataset:
     if labels[0] != -1.0 or labels[1] != 1.0:
         raise DataError(
             f"{data.name} has the labels {_label_list(labels)} where -1 and +1 are needed; "
-            "theory.data.make_dataset(X, y, name) maps two labels to these"
+            "theory.make_dataset(X, y, name) maps two labels to these"
         )
     return data
 
 
-def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Dataset:
+def make_dataset(X: Any, y: Any, name: str = "data", notes: tuple[str, ...] = (), texts: int = 2) -> Dataset:
     """Make a checked data set from arrays: used by every source, and for your own arrays.
 
     Parameters
@@ -287,11 +287,14 @@ def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Data
         Duplicate entries of a sparse matrix are summed and its indices sorted.  An array that already has the right
         form is not copied.
     y : array_like, shape (n,)
-        Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.
+        Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.  More texts are numbered
+        in the order of the alphabet if ``texts`` allows so many.
     name : str
         What tables, figures and records call it.
     notes : tuple of str
         Processing steps.
+    texts : int
+        How many different texts the labels may be.
 
     Returns
     -------
@@ -320,7 +323,7 @@ def make_dataset(X: Any, y: Any, name: str, notes: tuple[str, ...] = ()) -> Data
         X = values = np.ascontiguousarray(X)
         if X.ndim != 2:
             raise DataError(f"{name}: X has {X.ndim} dimensions; it must be a matrix of one row for each label")
-    y, mapped = text_labels(f"{name}: y", y, DataError)
+    y, mapped = text_labels(f"{name}: y", y, DataError, texts)
     if y.shape != X.shape[:1]:
         raise DataError(f"{name}: {X.shape[0]} rows, but labels of shape {y.shape}; give one label for each row")
     if 0 in X.shape:

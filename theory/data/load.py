@@ -23,6 +23,7 @@ log = logging.getLogger("theory.data")
 
 NAMES = ("rcv1-like", "rcv1", "epsilon-like", "breast_cancer", "digits", "digits-10", "diabetes")
 LONGEST_PATH, LONGEST_NAME = 4096, 255  # bytes, of Linux
+TABLES = (".csv", ".csv.gz", ".csv.bz2", ".parquet")  # which pandas reads
 SUFFIXES = (".gz", ".bz2", ".svm", ".libsvm", ".svmlight", ".txt")  # removed from a data set's name
 
 
@@ -31,6 +32,7 @@ def load_data(
     *,
     n_features: int | None = None,
     zero_based: bool = False,
+    target: str | int | None = None,
     comm: Any = None,
 ) -> Dataset:
     """Load a data set, checked.
@@ -44,12 +46,15 @@ def load_data(
     name_or_path : str or path-like
         "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "epsilon-like" (synthetic, dense, 20,000 x 2,000),
         "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
-        a LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made.
+        a LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made, or of a table, CSV or parquet, which
+        pandas reads (``pip install pandas``, and pyarrow for parquet).
     n_features : int, optional
         Number of columns of a file; by default the highest index in it, up to 2**27.
     zero_based : bool
         Whether the indices of a file count from 0.  LIBSVM counts from 1, and an index 0 raises DataError unless this
         is set.
+    target : str or int, optional
+        The column of a table with the labels, by name or number; the others are the rows.  Texts are numbered.
     comm : mpi4py communicator, optional
         Rank 0 loads, and so fills the cache, before the others map it.  Of a folder of shards each rank maps and
         checks the rows of its workers.  If one rank fails, all raise.
@@ -71,6 +76,10 @@ def load_data(
     Dataset(digits: n=1797, d=64, dense, binary)
     """
     options = file_options(n_features, zero_based)
+    if _is_table(name_or_path):
+        return on_all(comm, lambda: read_table(name_or_path, target))
+    if target is not None:
+        raise DataError(f"target is {target!r}; leave it out (it is for tables, {', '.join(TABLES)})")
     if is_path_of_shards(name_or_path):
         data = _load_shards(Path(name_or_path).expanduser(), comm, n_features)
     else:
@@ -78,6 +87,33 @@ def load_data(
     for note in data.notes:
         log.info("%s: %s", data.name, note)
     return data
+
+
+def _is_table(given: Any) -> bool:
+    return isinstance(given, (str, os.PathLike)) and str(os.fspath(given)).lower().endswith(TABLES)
+
+
+def read_table(given: Any, target: Any) -> Dataset:
+    """A table with a column of labels, read by pandas; columns of texts are refused, with their name."""
+    _, path = require_known(given)
+    try:
+        import pandas
+    except ImportError:
+        raise DataError(f"{path}: pandas, which reads tables, is not installed (pip install pandas)") from None
+    try:
+        table = pandas.read_parquet(path) if path.suffix.lower() == ".parquet" else pandas.read_csv(path)
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"{path}: {error}") from None
+    names = [str(name) for name in table.columns]
+    if is_whole(target) and -len(names) <= target < len(names):
+        target = names[target]
+    if target not in names:
+        near = difflib.get_close_matches(str(target), names, n=1)
+        hint = f"did you mean {near[0]!r}" if near else f"its columns are {', '.join(names[:10])}"
+        raise DataError(f'{path}: target is {target!r}; {hint}? Give it as load_data(path, target="{names[-1]}")')
+    place = names.index(target)
+    rows = table.drop(columns=table.columns[place])
+    return make_dataset(rows, table.iloc[:, place].to_numpy(), path.stem, texts=len(table))
 
 
 def file_options(n_features: Any, zero_based: Any) -> dict[str, Any]:

@@ -47,18 +47,23 @@ def require_valid(name: str, X: Any, error: type[Exception] = ValueError) -> Non
         inside("column" if along[1] else "row", X.indices[: ends[-1]], X.shape[along[1]] // block[along[1]])
 
 
-def text_labels(name: str, y: Any, error: type[Exception] = ValueError) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels as numbers: two texts become -1 (the first of the alphabet) and +1, which the notes say."""
+def text_labels(
+    name: str, y: Any, error: type[Exception] = ValueError, most: int = 2
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels as numbers: two texts become -1 (the first of the alphabet) and +1, which the notes say; more 0, 1, ..."""
     found = as_given(name, y, error)
     texts = found.dtype.kind == "U" or (found.dtype.kind == "O" and all(isinstance(one, str) for one in found.flat))
     if not texts or not found.size:
         return real_array(name, found, error=error), ()
     known, which, counts = np.unique(found.astype(str), return_inverse=True, return_counts=True)
+    if 2 < known.size <= most:
+        shown = ", ".join(f"{text!r} is {k}" for k, text in enumerate(known.tolist()))
+        return which.reshape(found.shape).astype(np.float64), (f"labels are numbered: {shown}",)
     if known.size != 2:
         shown = ", ".join(map(repr, known[:5].tolist())) + ", ..." * (known.size > 5)
         raise error(
             f"{name}: got {known.size} different texts ({shown}), allowed: numbers, or two texts; "
-            "np.unique(y, return_inverse=True)[1] numbers more"
+            "softmax((X, y)) takes more, and np.unique(y, return_inverse=True)[1] numbers them"
         )
     first, second = map(repr, known.tolist())
     note = f"labels {first} and {second} are read as -1 and +1 ({counts[0]} and {counts[1]} rows)"

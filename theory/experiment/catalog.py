@@ -73,11 +73,15 @@ class UnknownName(ValueError):
 
 
 class Entry(NamedTuple):
-    """A method of the catalogue: its name, family and number (bits or k; None if the family has none)."""
+    """A method of the catalogue: its name, family and number (bits or k; None if the family has none).
+
+    ``step`` is what ``sgd(step=0.5)`` says of its step.
+    """
 
     name: str
     family: str
     number: int | str | None
+    step: str = ""
 
     @property
     def memory(self) -> bool:
@@ -102,8 +106,9 @@ def find(name: str) -> Entry:
         ...
     theory.experiment.catalog.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 ...?
     """
+    short, step = _step_in(name)
     for family in ALIASES:
-        match = re.fullmatch(family.replace("B", r"(\d+)").replace("K", r"(\d+|k)"), name)
+        match = re.fullmatch(family.replace("B", r"(\d+)").replace("K", r"(\d+|k)"), short)
         if match is None:
             continue
         text = match[1] if match.groups() else None
@@ -112,13 +117,16 @@ def find(name: str) -> Entry:
             raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
         if isinstance(number, int) and not 0 < number < 2**31:
             raise UnknownName(f"method {name!r}: got K = {number}, allowed: 1 to the dimension of the data")
-        return Entry(name, family, number)
+        if step:
+            written_method(f"identity+step({step})", d=1, k=1)  # refused here if it is no step
+        return Entry(name, family, number, step)
     if is_file(name):
         method_of_file(name)
         return Entry(name, "file", None)
     if is_written(name):
         made = written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
         added = [part.strip().lower() for part in name.split("+")[1:]]
+        added = [part for part in added if not part.startswith("step(")]
         kind = "-memory" if added == ["memory"] else "-other" if added or made.method is not None else ""
         return Entry(name, f"written{kind}", None)
     first, known = name.partition("+")[0].partition("(")[0], (*FLAGSHIP, "qsgd-4-inf", "rand-k")
@@ -126,11 +134,19 @@ def find(name: str) -> Entry:
     raise UnknownName(f"unknown method {name!r}: {nearest(first, [*known, *class_names()], shown)}")
 
 
+def _step_in(name: str) -> tuple[str, str]:
+    """A short name and its step: ``sgd(step=0.5)`` is sgd with the step 0.5."""
+    match = re.fullmatch(r"([^()]+)\(step=([^()]*)\)", name.replace(" ", ""))
+    return (match[1], match[2]) if match else (name, "")
+
+
 def title(entry: Entry, k: int) -> str:
     """Name of a method in tables and legends."""
     if entry.family == "file":
         return named_in(entry.name)[1]
-    return ALIASES[entry.family].title.format(n=_number(entry, k)) if entry.family in ALIASES else entry.name
+    if entry.family not in ALIASES:
+        return entry.name
+    return ALIASES[entry.family].title.format(n=_number(entry, k)) + (f", step {entry.step}" if entry.step else "")
 
 
 def parts(entry: Entry, d: int, k: int, bucket: int) -> Written:
@@ -140,6 +156,7 @@ def parts(entry: Entry, d: int, k: int, bucket: int) -> Written:
         n = _number(entry, k)
         levels = 2 ** (n - 1) - 1 if "B" in entry.family else None
         name = ALIASES[entry.family].written.format(n=n, levels=levels, bucket=bucket)
+        name += f"+step({entry.step})" if entry.step else ""
     return written_method(name, d, k)
 
 

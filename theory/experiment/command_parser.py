@@ -63,17 +63,33 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     text = "more rounds, up to a hundred times as many, for a method whose bound is vacuous with T"
     add("--until-bound", action="store_true", default=None, help=text)
     add("--seed", type=int, metavar="S", help=f"seed (default: {default.seed})")
-    add("--repeats", type=int, metavar="R", help=f"runs of each method, for a band (default: {default.repeats})")
+    add(
+        "--repeats",
+        type=int,
+        metavar="R",
+        help=f"runs of each method, for means and intervals (default: {default.repeats})",
+    )
     add(
         "--methods",
         metavar="NAMES",
         help=f"see `list`; or topk(k=9)+memory, or a file.py (default: {len(FLAGSHIP)} methods)",
     )
+    text = (
+        "every method's step: a number, 'theory', or 'best' of 2^e/L (default: a method's own, else c/(mu (shift + t)))"
+    )
+    add("--step", type=_number_or_name, metavar="S", help=text)
     add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
     add("--checkpoint", metavar="FOLDER", help="keep the state of each run there; SIGTERM and SIGUSR1 exit with 75")
     add("--every", metavar="N", default="10min", help="steps between two checkpoints, or a time: 30s, 10min, 2h")
     add("--resume", metavar="FOLDER", help="go on from there; that of --checkpoint may be empty: one command for both")
     add("--patience", type=float, metavar="S", default=600.0, help="seconds to wait for a rank, 0: for ever")
+
+
+def _number_or_name(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def parser_of(command: str, text: str, example: str) -> Parser:

@@ -26,6 +26,7 @@ from .method_names import split_names
 
 AXES = ("workers", "batch")
 SEED_LIMIT = 2**63
+STEPS = ("theory", "best")
 PROBLEMS = ("auto", "logistic", "softmax", "ridge")  # strongly convex, so that f* can be certified
 
 
@@ -66,8 +67,12 @@ class Configuration:
         "auto": logistic regression for two labels, ridge regression otherwise; or "logistic", "softmax", "ridge".
     l2 : float, optional
         Weight of (1/2)||x||^2; 1/n by default.
+    step : float, {"theory", "best"} or None
+        In place of every method's own step: a constant one, that of the theorem which covers the method, or the
+        constant one with which the method ends lowest.
     c, shift : float
-        The step sizes c / (mu (shift + t)) of all methods; without ``shift`` it follows from the problem.
+        Without ``step``: the step sizes c / (mu (shift + t)) of the methods that state none; without ``shift`` it
+        follows from the problem.
     bucket : int
         Coordinates that share one norm in QSGD.
     points : int
@@ -91,6 +96,7 @@ class Configuration:
     methods: tuple[str, ...] = FLAGSHIP
     problem: str = "auto"
     l2: float | None = None
+    step: float | str | None = None
     c: float = 8.0
     shift: float | None = None
     bucket: int = 512
@@ -116,12 +122,12 @@ class Configuration:
         _require(good, "seed", self.seed, "an integer from 0 to 2**63 - 1")
         for name in ("scaled", "until_bound"):
             _require(isinstance(getattr(self, name), bool), name, getattr(self, name), "true or false")
-        for name in ("l2", "shift", "c"):
+        for name in ("l2", "shift", "c", "step"):
             value = getattr(self, name)
-            if value is None and name != "c":
+            if (value is None and name != "c") or (name == "step" and value in STEPS):
                 continue
             good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-            _require(good, name, value, "a number above 0")
+            _require(good, name, value, "a number above 0" + (", 'theory' or 'best'" if name == "step" else ""))
             object.__setattr__(self, name, float(value))
         _require(self.problem in PROBLEMS, "problem", self.problem, f"one of {', '.join(PROBLEMS)}")
         for name in ("data", "out"):
@@ -169,7 +175,8 @@ class Configuration:
     def digest(self) -> str:
         """Eight hexadecimal digits that identify the configuration, independent of the output folder."""
         values = replace(self, out="runs").as_dict() | {"methods": " ".join(self.methods)}
-        return digest({k: v for k, v in values.items() if (k, v) not in (("repeats", 1), ("until_bound", False))})[:8]
+        absent = (("repeats", 1), ("until_bound", False), ("step", None))
+        return digest({k: v for k, v in values.items() if (k, v) not in absent})[:8]
 
     def cells(self) -> list[Cell]:
         """The grid, method by method."""

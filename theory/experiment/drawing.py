@@ -26,6 +26,28 @@ def describe(record: Record) -> str:
     )
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _setting(record: Record) -> str:
+    """What a figure shows, for a sentence."""
+    e, workers = record.experiment, {run["workers"] for run in record.results.values()}
+    by = f" with {_counted(max(workers), 'worker')} on {_counted(e['ranks'], 'rank')}" if len(workers) == 1 else ""
+    return f"{e['problem'].lower()} loss on {e['data']['name']}{by}"
+
+
+def shared_cores(record: Record) -> str:
+    """What is said of the times of a record whose ranks had to share processors, or nothing."""
+    e = record.experiment
+    if not e.get("oversubscribed"):
+        return ""
+    return (
+        f"; {e['ranks']} ranks share the {e['cores']} cores of rank 0's machine, so that exch is mostly waiting for "
+        "ranks that do not run"
+    )
+
+
 def figure_of(record: Record) -> Any:
     """The figure of a record."""
     from ..plots import Curve, draw_panels
@@ -45,9 +67,10 @@ def figure_of(record: Record) -> Any:
     return draw_panels(
         curves,
         constants.lower,
-        title=describe(record),
+        title=f"{_counted(len(curves), 'method')} minimise{'s' * (len(curves) == 1)} {_setting(record)}.",
         start=constants.trivial,
         notes=[
+            f"{describe(record)}; time is that of rank 0{shared_cores(record)}",
             *(f"no bound for {'; '.join(titles)}: {why}" for why, titles in without.items()),
             f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
             f"{runs}",

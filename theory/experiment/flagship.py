@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.processors import usable_cores
 from ..data.dataset import UNSCALED
 from ..reporting.files import ConfigurationError, versions
 from ..reporting.progress import Progress
@@ -38,6 +39,7 @@ class Job(NamedTuple):
     entry: Entry
     title: str
     method: Any
+    origin: str = ""  # of its step
 
 
 def make_problem(data: Any, l2: float | None, problem: str = "auto") -> Any:
@@ -59,6 +61,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
+    from ..compressors.share import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
@@ -71,13 +74,11 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
         entry = find(cell.method)
         if entry.family == "file":
             method = method_of_file(cell.method)
-            batch = getattr(method, "batch", None)
-            cell = cell._replace(batch=batch) if isinstance(batch, int) else cell
-            jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
+            jobs.append(_job(cell, entry, k, method, "its own, in its file"))
             continue
         made = parts(entry, constants.d, k, configuration.bucket)
         try:
-            what = for_workers(made.compressor, cell.workers)
+            what = for_workers(of_length(made.compressor, constants.d), cell.workers)
             check(what, constants.d)
         except ValueError as error:
             raise ConfigurationError(f"method {cell.method!r} on data with d = {constants.d}: {error}") from None
@@ -88,10 +89,11 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             average="quadratic",
             compress="loss" if what == Identity(sparse=True) else "full",  # the l2 term has no zeros
         )
+        own = "step" in made.given or "step" in made.fields
+        if "step" in made.fields:
+            method = _with_step(method, made.fields.pop("step"))
         if made.method is not None:
             method = for_these_workers(made.method, cell.workers)
-            if "batch" in made.given and isinstance(method.batch, int):
-                cell = cell._replace(batch=method.batch)
             common = {"step": step, "batch": cell.batch}
             if "average" in method._fields and "step" not in made.given:  # its weights are those of this step
                 common["average"] = "quadratic"  # clients have the last model
@@ -101,10 +103,80 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
             method = LocalSGD(**(shared | made.fields))
         else:
             method = method._replace(**made.fields)
-        jobs.append(Job(cell, entry, title(entry, k) + cell.label[len(cell.method) :], method))
+        origin = "its own, as written" if own else "the common one, c/(mu (shift + t)) of the configuration"
+        jobs.append(_job(cell, entry, k, method, origin))
+    if configuration.step is not None:
+        jobs = [_with_common_step(job, configuration.step) for job in jobs]
     for job in jobs if problem is not None else []:
         _check_job(job, problem)
     return jobs
+
+
+def _job(cell: Cell, entry: Entry, k: int, method: Any, origin: str) -> Job:
+    """A job; one whose method has a batch of its own takes as many samples as the others, not as many steps."""
+    batch, name = getattr(method, "batch", cell.batch), title(entry, k) + cell.label[len(cell.method) :]
+    if batch != cell.batch:
+        from ..cluster.setup import plan_batches
+
+        try:
+            _, steps = plan_batches(batch, None, cell.steps * cell.batch, method.local_steps)
+        except ValueError as error:
+            raise ConfigurationError(f"method {cell.method!r}: {error}") from None
+        cell = cell._replace(batch=batch if isinstance(batch, int) else cell.batch, steps=steps)
+    return Job(cell, entry, name, method, origin)
+
+
+def _with_step(method: Any, step: Any) -> Any:
+    """The method with another step; a quadratic average, whose weights need the step's shift, becomes the last one."""
+    method = method._replace(step=step)
+    no_shift = getattr(method, "average", None) == "quadratic" and not hasattr(step, "shift")
+    return method._replace(average="last") if no_shift else method
+
+
+def _with_common_step(job: Job, step: Any) -> Job:
+    """The job with the step that ``--step`` gives to all; "theory" and "best" are replaced once more."""
+    from ..methods.schedules import Constant
+
+    if "step" not in job.method._fields:
+        raise ConfigurationError(f"step: got {step}, allowed: none, since {job.title} has no step size")
+    if step == "theory":  # without a memory, theorems are about the last model
+        common = (
+            job.entry.family != "file" and not job.entry.memory and getattr(job.method, "average", "last") != "last"
+        )
+        return job._replace(method=job.method._replace(step=step, **({"average": "last"} if common else {})))
+    return job._replace(method=_with_step(job.method, Constant(1.0 if step == "best" else step)), origin="--step")
+
+
+def _by_theory(job: Job, problem: Any) -> Job:
+    """The job with the step of the theorem that covers its method."""
+    from ..methods.theory_steps import theory_step
+
+    try:
+        found = theory_step(job.method.settled(problem), problem, job.cell.workers)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"method {job.cell.method!r}: {error}") from None
+    return job._replace(method=_with_step(job.method, found.step), origin=f"{found.how}, of bounds.{found.formula}")
+
+
+def _by_search(jobs: list[Job], problem: Any, comm: Any) -> list[Job]:
+    """The jobs with the constant step with which each ends lowest in its first run."""
+    from ..methods.schedules import Constant
+    from ..plots.step_choice import choose_steps
+
+    chosen: dict[str, Any] = {}
+    for job in jobs:
+        label = job.cell.label.partition(" #")[0]
+        if label not in chosen:
+            run = {"workers": job.cell.workers, "steps": _whole_rounds(job), "seed": job.cell.seed, "comm": comm}
+            try:
+                (chosen[label],) = choose_steps([job.method], problem, **run)
+            except ValueError as error:
+                raise ConfigurationError(f"method {job.cell.method!r}: {error}") from None
+    found = [chosen[job.cell.label.partition(" #")[0]] for job in jobs]
+    return [
+        job._replace(method=job.method._replace(step=Constant(one.step)), origin=str(one))
+        for job, one in zip(jobs, found, strict=True)
+    ]
 
 
 def _check_job(job: Job, problem: Any) -> None:
@@ -167,6 +239,7 @@ def experiment(
         On all ranks, if the configuration does not fit the data or the ranks.
     """
     from ..cluster.checkpoints import Interrupted, ResumeError
+    from ..cluster.machines import oversubscribed
 
     root = comm is None or comm.Get_rank() == 0
     ranks = 1 if comm is None else comm.Get_size()
@@ -185,10 +258,18 @@ def experiment(
         jobs = make_jobs(configuration, cells, constants)
         if configuration.until_bound:
             jobs = [_until_bound(job, constants) for job in jobs]
+        if configuration.step == "theory":
+            jobs = [_by_theory(job, problem) for job in jobs]
         compile_together(jobs, problem, comm, say)
+        if configuration.step == "best":
+            jobs = _by_search(jobs, problem, comm)
         opened: list[Recorder] = []
         at_start = gradient_numbers(problem, np.zeros(problem.d), comm)
-        more = {"ranks": ranks, "at_start": at_start}
+        more = {"ranks": ranks, "at_start": at_start, "cores": usable_cores()}
+        more["oversubscribed"] = comm is not None and oversubscribed(comm)
+        if root and (unequal := _unequal(jobs, configuration.step)):
+            more["unequal"] = unequal
+            say(unequal)
         from_root(comm, lambda: opened.append(_open_record(configuration, command, data, problem, constants, more)))
         recorder = opened[0] if root else None
         try:
@@ -250,6 +331,14 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     else:
         constants, cells = from_root(comm, lambda: [measure_constants(problem), configuration.cells()])
     return data, problem, Constants(*constants), [Cell(*cell) for cell in cells]
+
+
+def _unequal(jobs: list[Job], step: Any) -> str:
+    """What makes a comparison of these methods unfair, or nothing."""
+    from ..plots.setting_texts import differences
+
+    found = differences([job.method for job in jobs], step)
+    return f"UnequalMethodsWarning: {found}" if found else ""
 
 
 def _require_writable(out: str) -> None:
@@ -365,6 +454,9 @@ def _record(
     recorder: Recorder, job: Job, problem: Any, result: Any, constants: Constants, largest: float, at_end: dict
 ) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
+    from ..methods.schedules import as_step
+    from ..plots.setting_texts import short
+
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
     theorem = _theorem(job, constants)
@@ -384,6 +476,8 @@ def _record(
         family=job.entry.family,
         title=job.title,
         settings=repr(job.method),
+        step=short(as_step(job.method.step)) if "step" in getattr(job.method, "_fields", ()) else "",
+        step_origin=job.origin,
         success=bool(result.success),
         status=int(result.status),
         message=result.message,

@@ -1,13 +1,14 @@
 """Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
-A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps.  Or a method stands
+A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps. Or a method stands
 alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of clients also their feedback and
-server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=outerstep(2.0))``.  Names are those of the
-classes, upper or lower case, and ``local(8)`` stands for eight local steps a round; arguments are numbers, True, False,
-``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the code of their levels,
-``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times,
-``asyncsgd(times=pareto(2.0))``, or, for servers, others and attacks: ``topk(k=9)+attacked(nnm(2, median), alie, 2)``.
-A step, batch or average that is written stands in place of the common one: ``ef21(topk(k=9), step=0.5, batch=8)``.
+server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=outerstep(2.0))``. Names are those of the
+classes, upper or lower case, ``local(8)`` stands for eight local steps a round, and ``step(0.5)`` for a constant step;
+arguments are numbers, True, False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the
+code of their levels, ``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws
+of the workers' times, ``asyncsgd(times=pareto(2.0))``, or, for servers, others and attacks: ``topk(k=9)+attacked(nnm(2,
+median), alie, 2)``. A step, batch or average that is written stands in place of the common one: ``ef21(topk(k=9),
+step=0.5, batch=8)``.
 """
 
 from __future__ import annotations
@@ -112,6 +113,8 @@ def written_method(name: str, d: int, k: int) -> Written:
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
         parts.insert(0, tree.right)
         tree = tree.left
+    from ..methods.schedules import Constant
+
     compressors, rules, servers = _compressors(), _rules(), _servers()
     inner = compressors | rules | servers if _name_of(tree, name) in _named(CLIENTS) else compressors
     made = _make(tree, name, compressors | _methods(), inner, d, k)
@@ -127,6 +130,10 @@ def written_method(name: str, d: int, k: int) -> Written:
         if _name_of(part, name) == "local":
             require("local_steps" not in fields, "methods", name, "one local(h) for each method", ConfigurationError)
             fields["local_steps"] = _local_steps(part, name)
+            continue
+        if _name_of(part, name) == "step":
+            require("step" not in fields, "methods", name, "one step for each method", ConfigurationError)
+            fields["step"] = _make(part, name, {"step": Constant}, {}, d, k)
             continue
         field = "server" if _name_of(part, name) in servers else "feedback"
         require(field not in fields, "methods", name, f"one {field} for each method", ConfigurationError)

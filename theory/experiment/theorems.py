@@ -133,6 +133,8 @@ def theorem_for(
         return Theorem("", {}, "local steps: their theorem (bounds.local_steps) asks for other steps and weights")
     if entry.family == "written-other":
         return Theorem("", {}, "its method, feedback rule or server is not that of a theorem in this table")
+    if not math.isfinite(c):
+        return Theorem("", {}, "its step is not c/(mu (shift + t)), which the theorems of this table ask for")
     try:
         factor = delta(compressor, constants.d) if entry.memory else omega(compressor, constants.d)
     except TypeError as error:
@@ -164,10 +166,13 @@ class Verdict(NamedTuple):
     sentence: str
 
 
-def judge(theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: float, start: float) -> Verdict:
-    """Compare f - f* of one run with a bound on its mean.
+def judge(
+    theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: float, start: float, runs: int = 1
+) -> Verdict:
+    """Compare f - f* of one run, or the mean over several, with a bound on the mean.
 
-    One run neither confirms nor refutes a bound on an expectation, so the verdict only states on which side the run is.
+    One run or a few neither confirm nor refute a bound on an expectation, so the verdict only states on which side
+    they are.
     """
     if not theorem.function:
         return Verdict("not covered", math.nan, theorem.reason)
@@ -181,5 +186,6 @@ def judge(theorem: Theorem, steps: int, gap: float, trivial: float, largest_f: f
         return Verdict("vacuous", bound, f"{theorem.reason}: above f(x_0) - f* = {trivial:.3g}{when}")
     if gap <= bound:
         return Verdict("below", bound, theorem.reason)
-    why = "one run is above this bound on the mean; repeat with other seeds"
+    who = "one run is" if runs == 1 else f"the mean over {runs} runs is"
+    why = f"{who} above this bound on the mean; repeat with other seeds"
     return Verdict("ABOVE", bound, f"{theorem.reason}: {why}")

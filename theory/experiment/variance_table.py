@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..plots.text import number, text_table
+from ..plots.text import mean_text, number, text_table
 from ..reporting.terminal import line_width
 
 HEAD = (
@@ -50,23 +50,27 @@ def stated_ratio(compressor: Any, d: int) -> tuple[float, str]:
 
 def variance_text(record: Any) -> str:
     """The table; empty for a record without these numbers."""
-    runs = [run for run in record.results.values() if run.get("at_end")]
+    from .records import repetitions
+
+    groups = [[record.results[label] for label in labels] for labels in repetitions(record).values()]
+    groups = [runs for runs in groups if all(run.get("at_end") for run in runs)]
     start = record.experiment.get("at_start")
-    if not runs or not start:
+    if not groups or not start:
         return ""
     rows = [
         [
             run["title"],
-            number(run["at_end"]["variance"]),
-            number(run["at_end"]["B_D"]),
-            number(run["at_end"]["largest_batch"]),
+            *(mean_text([one["at_end"][name] for one in runs], number) for name in ("variance", "B_D")),
+            mean_text([one["at_end"]["largest_batch"] for one in runs], number),
             f"{run['workers'] * run['batch']:,}",
-            number(run["compression_measured"]),
+            mean_text([one["compression_measured"] for one in runs], number),
             number(run["compression_stated"]),
             run["compression_constant"],
         ]
-        for run in runs
+        for runs in groups
+        for run in runs[:1]
     ]
+    times = max(map(len, groups))
     foot = [
         f"at the start: sigma^2 = {number(start['variance'])}, B_D = {number(start['B_D'])}, largest batch = "
         f"{number(start['largest_batch'])}; sigma^2: (1/n) sum ||grad f_i - grad f||^2; B_D: M^2/||grad f||^2; "
@@ -74,6 +78,8 @@ def variance_text(record: Any) -> str:
         "error of a message: the sum of ||p - Q(p)||^2 over that of ||p||^2, over all workers' messages in the rounds "
         "before the evaluations, beside its bound in expectation, the compressor's omega or 1 - delta",
     ]
+    if times > 1:
+        foot.insert(0, f"means over {times} runs ± half of their 95 % intervals")
     lines = [text_table(HEAD, rows, left=(0, 7))]
     for text in foot:
         lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..compressors.closed_forms import for_workers
+from ..compressors.share import of_length
 from ..core import require, setting
 from .rates import Rate
 from .server import Mean
@@ -104,8 +105,8 @@ def check_share(name: str, value: Any) -> None:
     require(value is None or (number and 0.0 < value <= 1.0), name, value, "a number above 0 and at most 1")
 
 
-def for_these_workers(method: Any, workers: int) -> Any:
-    """The method with its compressor for this number of workers."""
+def for_these_workers(method: Any, workers: int, d: int = 0) -> Any:
+    """The method with its compressor for this number of workers, and for vectors of length d."""
     if "compressor" not in method._fields or method.compressor is None:
         return method
-    return method._replace(compressor=for_workers(method.compressor, workers))
+    return method._replace(compressor=for_workers(of_length(method.compressor, d), workers))

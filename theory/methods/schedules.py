@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..core.arguments import LARGEST_BATCH
 
 __all__ = [
     "Constant",
+    "Cosine",
     "GrowingBatch",
     "InverseTime",
     "Last",
@@ -19,6 +21,7 @@ __all__ = [
     "Polynomial",
     "Suffix",
     "Uniform",
+    "Warmup",
     "averaging_weight",
     "batch_size",
     "step_size",
@@ -58,14 +61,112 @@ class Constant(NamedTuple):
 
 
 def as_step(step: Any) -> Any:
-    """A number as a constant step size; anything else is returned as it is.
+    """A number as a constant step size, and a function of t as `Function`; anything else is returned as it is.
 
     >>> as_step(0.1)
     Constant(eta=0.1)
     """
     number = isinstance(step, (int, float, np.integer, np.floating)) and not isinstance(step, bool)
     require(not number or step > 0, "step", step, "a number above 0, or a step size")
+    if isinstance(step, types.FunctionType):
+        return Function(step)
     return Constant(step) if number else step
+
+
+class Function(NamedTuple):
+    """The step size f(t) of a Python function, of which a run makes a `Table` of all its steps."""
+
+    function: Any
+
+    def table(self, steps: int) -> Table:
+        """The step sizes of so many steps; each is a number, at least 0."""
+        sizes = np.array([self.function(t) for t in range(steps)], np.float64)
+        odd = np.flatnonzero(~((sizes >= 0.0) & (sizes < math.inf)))
+        got = f"{sizes[odd[0]]:g} at t = {odd[0]}" if odd.size else ""
+        require(not odd.size, "step", got, "a function of t = 0, 1, ... that returns finite numbers, at least 0")
+        return Table(sizes)
+
+
+@setting
+class Table(NamedTuple):
+    """The step sizes ``sizes``, one for each step; the last one holds from then on.
+
+    Examples
+    --------
+    >>> step_size(Table(np.array([0.5, 0.25])), 0), step_size(Table(np.array([0.5, 0.25])), 7)
+    (0.5, 0.25)
+    """
+
+    sizes: Any
+
+    def step_size(schedule: Any, t: int) -> float:
+        return schedule.sizes[min(t, schedule.sizes.size - 1)]
+
+
+@setting
+class Cosine(NamedTuple):
+    """Half a cosine from ``eta`` at t = 0 down to ``last`` at t = ``steps``, and constant from there on.
+
+    Source: Loshchilov and Hutter, "SGDR" (2017), without restarts.
+
+    Parameters
+    ----------
+    eta : float
+        The first step size, above 0.
+    steps : int
+        At least 1.
+    last : float
+        From 0 to eta.
+
+    Examples
+    --------
+    >>> [round(step_size(Cosine(1.0, steps=4), t), 3) for t in (0, 2, 4, 9)]
+    [1.0, 0.5, 0.0, 0.0]
+    """
+
+    eta: float
+    steps: int
+    last: float = 0.0
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        require(0.0 < self.eta < math.inf, "eta", self.eta, "a finite number above 0")
+        require(self.steps >= 1, "steps", self.steps, "an integer, at least 1")
+        require(0.0 <= self.last <= self.eta, "last", self.last, "a number from 0 to eta")
+
+    def step_size(schedule: Any, t: int) -> float:
+        part = min(t, schedule.steps) / schedule.steps
+        return schedule.last + 0.5 * (schedule.eta - schedule.last) * (1.0 + math.cos(math.pi * part))
+
+
+@setting
+class Warmup(NamedTuple):
+    """The step size ``step``, times (t + 1)/``steps`` in the first ``steps`` steps.
+
+    Parameters
+    ----------
+    step : step size
+        What follows, such as ``Cosine(0.5, 1000)``.
+    steps : int
+        At least 1.
+
+    Examples
+    --------
+    >>> [step_size(Warmup(Constant(0.5), 4), t) for t in (0, 1, 3, 9)]
+    [0.125, 0.25, 0.5, 0.5]
+    """
+
+    step: Any
+    steps: int
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        known = step_size.implements(type(self.step))
+        require(known, "step", self.step, "a step size, such as Constant(0.5)", TypeError)
+        require(self.steps >= 1, "steps", self.steps, "an integer, at least 1")
+
+    def step_size(schedule: Any, t: int) -> float:
+        return step_size(schedule.step, t) * min(1.0, (t + 1) / schedule.steps)
 
 
 @setting

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.identity import Identity
+from ..compressors.share import Share
 from ..core import require, setting, traits
 from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
@@ -14,7 +15,7 @@ from ..problems.matrix import CSR
 from .feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
 from .sampling import SAMPLING, SHARDS, Split, known_shards
-from .schedules import THEORY, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
+from .schedules import THEORY, Function, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
 from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
@@ -36,9 +37,10 @@ class ParallelSGD(NamedTuple):
     compressor : compressor, optional
         Compressor of the vector that a worker sends.  By default full precision: all coordinates, or on sparse data the
         non-zeros with their positions.
-    step : Constant, InverseTime, float or "theory"
-        Step sizes; a number is a constant one, and "theory" that of the theorem which covers the method on the problem
-        (:func:`theory.theory_step`).
+    step : Constant, InverseTime, Cosine, Warmup, float, function or "theory"
+        Step sizes; a number is a constant one, ``lambda t: ...`` the step at t = 0, 1, 2, ..., and "theory" that of the
+        theorem which covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` ask for one
+        unless they are given ``step`` themselves.
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
@@ -177,7 +179,7 @@ def check_parts(method: Any) -> None:
     step, allowed = as_step(method.step), 'a number, a step size such as Constant(0.1), or "theory"'
     text = isinstance(step, str)
     require(
-        step == THEORY if text else step_size.implements(type(step)),
+        step is None or (step == THEORY if text else isinstance(step, Function) or step_size.implements(type(step))),
         "step",
         step,
         allowed,
@@ -191,7 +193,9 @@ def check_parts(method: Any) -> None:
         TypeError,
     )
     require(
-        method.compressor is None or quantize.implements(type(method.compressor)),
+        method.compressor is None
+        or isinstance(method.compressor, Share)
+        or quantize.implements(type(method.compressor)),
         "compressor",
         method.compressor,
         "a compressor, such as TopK(10)",

@@ -9,7 +9,7 @@ import numpy as np
 from .. import bounds
 from ..bounds.theorems import theorem
 from ..compressors.closed_forms import delta, omega
-from ..core import python_generic
+from ..core import python_generic, require
 from ..core.settings import is_whole
 from ..problems.base import dimension
 from ..problems.constants import gradient_variance, lipschitz, strong_convexity
@@ -101,6 +101,8 @@ def with_theory_step(method: Any, problem: Any, workers: int) -> tuple[Any, Theo
     if isinstance(method.step, str):  # THEORY, the only text that is a step
         found = theory_step(method, problem, workers)
         return method._replace(step=found.step), found
+    allowed = f"a step size: {type(method).__name__}(step=0.1), or run(..., step=0.1), or 'theory'"
+    require(method.step is not None, "step", None, allowed, TypeError)
     given = method.step  # once: of methods without a step size it is a property
     step = as_step(given)
     return (method if step is given else method._replace(step=step)), None

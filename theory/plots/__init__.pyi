@@ -1,6 +1,6 @@
 """The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
 
-from .comparison import Comparison, UnequalMethodsWarning, compare
+from .comparison import Comparison, Sweep, UnequalMethodsWarning, compare
 from .curves import Curve, draw_curves, draw_panels
 from .figure_style import new_figure, save_figure, style
 from .interactive import explore
@@ -8,6 +8,7 @@ from .interactive import explore
 __all__ = [
     "Comparison",
     "Curve",
+    "Sweep",
     "UnequalMethodsWarning",
     "compare",
     "draw_curves",

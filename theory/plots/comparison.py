@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import csv
 import html
+import inspect
 import io
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cluster.setup import with_local_epochs
 from ..cluster.several_seeds import seeds_of
 from ..core import require
 from ..core.advice import advise
@@ -25,16 +26,19 @@ from ..core.repetitions import SHOWN_LEVEL, spread
 from ..core.result import Result, collection, save_several
 from ..core.settings import check_keywords
 from ..measure.crossings import common_goal, reached
+from ..methods.long_steps import LongStepWarning
 from ..methods.schedules import Constant
 from ..methods.theory_steps import with_theory_step
 from ..reporting.files import write_whole
-from .curves import Curve, check_axis, draw_panels
-from .figure_style import style
+from .curves import Curve, check_axis, draw_curves, draw_panels
+from .figure_style import LOOKS, looks, style
+from .setting_texts import differences, short
 from .step_choice import choose_steps
+from .sweep import cells_of, measure, warm_up
 from .text import bits, number, text_table
 
+COLUMNS = ("step", "samples", "rounds", "bits_up", "bits_down", "seconds", "gradient_norm", "f")
 TIE = " ≈"  # behind a value that is within noise of the lowest
-UNEQUAL = ("average", "step", "batch", "local_steps")  # what a fair comparison of compressors keeps the same
 
 
 class UnequalMethodsWarning(UserWarning):
@@ -70,6 +74,10 @@ class Comparison:
         the methods reach.
     choices : tuple of str
         For each method how its step was chosen, if it was.
+    baseline : str
+        The label of the method to which all are compared; empty: to the lowest.
+    tolerance : float or None
+        How far above the baseline, as a share of its f - f*, a method may end to count as good as that.
     """
 
     labels: tuple[str, ...]
@@ -80,11 +88,17 @@ class Comparison:
     repeats: tuple = ()
     goal: float | None = None
     choices: tuple[str, ...] = ()
+    baseline: str = ""
+    tolerance: float | None = None
 
     @property
     def lower(self) -> float:
-        """A certified lower bound of f*."""
-        return float(self.optimum.fun - self.optimum.get("gap", 0.0))
+        """A certified lower bound of f*; without a certificate the lowest f that was found."""
+        gap = self.optimum.get("gap", 0.0)
+        if math.isfinite(gap):
+            return float(self.optimum.fun - gap)
+        ends = [np.nanmin(result.history["f"]) for results in self._all() for result in results]
+        return float(np.nanmin([self.optimum.fun, *ends]))
 
     @property
     def epsilon(self) -> float:
@@ -108,11 +122,18 @@ class Comparison:
         ]
 
     def _ties(self) -> list[bool]:
-        """Whether a method is within noise of the lowest: the interval of their difference, seed by seed, holds 0."""
-        gaps = np.array([[result.fun for result in results] for results in self._all()])
-        lowest = int(np.argmin(gaps.mean(axis=1)))
-        apart = [spread(gap - gaps[lowest]) for gap in gaps]  # all methods draw the same rows with the same seed
-        return [k != lowest and one.low <= 0.0 for k, one in enumerate(apart)]
+        """Whether a method is within noise of the lowest: the interval of their difference, seed by seed, holds 0.
+
+        With a baseline, whether it is as good as that: the interval begins at 0 or below; or, with a tolerance, what it
+        is above (1 + tolerance) times the baseline has an interval that ends at 0 or below.
+        """
+        gaps = np.array([[result.fun for result in results] for results in self._all()]) - self.lower
+        base = self.labels.index(self.baseline) if self.baseline else int(np.argmin(gaps.mean(axis=1)))
+        # all methods draw the same rows with the same seed
+        apart = [spread(gap - (1.0 + (self.tolerance or 0.0)) * gaps[base]) for gap in gaps]
+        if self.tolerance is None:
+            return [k != base and one.low <= 0.0 for k, one in enumerate(apart)]
+        return [k != base and (one.mean if math.isnan(one.half) else one.high) <= 0.0 for k, one in enumerate(apart)]
 
     @property
     def seeds(self) -> int:
@@ -125,7 +146,7 @@ class Comparison:
 
         label, gap (f - f*), bits_to and seconds_to (to epsilon, infinite if it is not reached), bits_up and bits_down
         of a worker, seconds, gradient_norm, each with its half, which is NaN with one seed; steps, samples, rounds,
-        seeds; within_noise (of the lowest gap; False for that itself), success, message.
+        seeds; within_noise (of the lowest gap, or as good as the baseline; False for these), success, message.
         """
         rows = []
         for label, results, tie in zip(self.labels, self._all(), self._ties(), strict=True):
@@ -166,14 +187,7 @@ class Comparison:
         -------
         str or None
         """
-        rows, text = self.rows, io.StringIO()
-        table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        if path is None:
-            return text.getvalue()
-        write_whole(Path(path), text.getvalue())
-        return None
+        return text_of_rows(self.rows, path)
 
     def save(self, path: str | Path) -> None:
         """Save all results in a folder, for :func:`theory.load_result`.
@@ -183,20 +197,28 @@ class Comparison:
         path : path
             The folder; what was saved there before is replaced, and one with other files is refused.
         """
-        optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap") if name in self.optimum})
-        plain = {"labels": self.labels, "x": self.x, "title": self.title, "goal": self.goal, "choices": self.choices}
+        optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap", "message") if name in self.optimum})
         members = [result for results in self._all() for result in results]
-        save_several(path, "comparison", plain | {"seeds": self.seeds}, [optimum, *members])
+        save_several(path, type(self).__name__.lower(), self._plain(), [optimum, *members])
+
+    def _plain(self) -> dict:
+        names = ("labels", "x", "title", "goal", "choices", "baseline", "tolerance", "seeds")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def loaded(cls, plain: dict, results: list[Result]) -> Comparison:
         """What `save` wrote."""
+        return cls(**cls._fields_of(plain, results))
+
+    @staticmethod
+    def _fields_of(plain: dict, results: list[Result]) -> dict:
         optimum, *members = results
         several = [members[k : k + plain["seeds"]] for k in range(0, len(members), plain["seeds"])]
         first, others = tuple(one[0] for one in several), tuple(tuple(one[1:]) for one in several)
         x = plain["x"] if isinstance(plain["x"], str) else tuple(plain["x"])
-        labels, choices = tuple(plain["labels"]), tuple(plain["choices"])
-        return cls(labels, first, optimum, x, plain["title"], others, plain["goal"], choices)
+        fields = {name: plain[name] for name in ("title", "goal", "baseline", "tolerance")}
+        fields |= {name: tuple(plain[name]) for name in ("labels", "choices")}
+        return fields | {"results": first, "repeats": others, "optimum": optimum, "x": x}
 
     def _texts(self) -> tuple[list[list[str]], list[list[str]]]:
         near = f"to {number(self.epsilon)}"
@@ -221,14 +243,23 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         """How steps were chosen, and why the runs with a star were no success."""
-        steps = [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
+        certified = math.isfinite(self.optimum.get("gap", 0.0))
+        steps = [] if certified else [f"f*: {self.optimum.get('message', 'the best found')}"]
+        steps += [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
         if self.seeds > 1:
             steps.append(f"means over {self.seeds} seeds ± half of their intervals of {SHOWN_LEVEL:.0%}")
         if any(self._ties()):
-            steps.append(
-                f"{TIE.strip()} within noise of the lowest: their difference, seed by seed, has an interval with 0"
-            )
+            steps.append(f"{TIE.strip()} {self._tie_means()}")
         return [*steps, *(f"* {row['label']}: {row['message']}" for row in self.rows if not row["success"])]
+
+    def _tie_means(self) -> str:
+        if not self.baseline:
+            return "within noise of the lowest: their difference, seed by seed, has an interval with 0"
+        if self.tolerance is None:
+            return f"as good as {self.baseline}: their difference, seed by seed, has an interval that begins below 0"
+        most = f"at most {self.tolerance:.3g} times its f - f* above"
+        how = "also at the upper end of the interval" if self.seeds > 1 else "in one run"
+        return f"as good as {self.baseline}: {most}, {how}"
 
     @property
     def table(self) -> str:
@@ -236,25 +267,76 @@ class Comparison:
         head, rows = self._texts()
         return "\n".join([*([self.title] if self.title else []), text_table(head, rows), *self._notes()])
 
-    def plot(self, x: str = "bits") -> Any:
-        """The figure against other axes, from the same runs.
+    def plot(
+        self,
+        x: str | Sequence[str] = "bits",
+        *,
+        ax: Any = None,
+        size: tuple[float, float] | None = None,
+        title: str | None = "",
+        note: bool = True,
+        labels: Any = None,
+    ) -> Any:
+        """The figure against other axes, from the same runs; for a paper without title and small print.
 
         Parameters
         ----------
         x : str or sequence of str
             "bits", "samples", "rounds" or "seconds".
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, with a legend, against one axis: a panel of a figure of yours, in its style.
+        size : (float, float), optional
+            Inches of the whole figure.
+        title : str or None
+            None for none; by default data and number of workers.
+        note : bool
+            Whether there is small print below.
+        labels : dict or sequence of str, optional
+            Names in the legend in place of the labels; of a dict those that it has.
 
         Returns
         -------
         matplotlib.figure.Figure
+
+        Warns
+        -----
+        UserWarning
+            If there are more curves than looks.
+
+        Examples
+        --------
+        >>> import theory as th
+        >>> problem = th.quadratic([1.0, 2.0], covariance=1.0)
+        >>> found = th.compare({"a": th.ParallelSGD(step=0.1)}, problem, workers=1, steps=9, seed=range(3))
+        >>> figure = found.plot("rounds", size=(3.4, 2.5), title=None, note=False, labels={"a": "SGD"})
+        >>> [text.get_text() for text in figure.legends[0].get_texts()][0]
+        'SGD'
         """
         panels = _axes(x)
+        if isinstance(labels, Mapping):
+            unknown = [name for name in labels if name not in self.labels]
+            require(not unknown, "labels", unknown, f"a dict with some of {', '.join(self.labels)}")
+            labels = [labels.get(name, name) for name in self.labels]
+        names = self.labels if labels is None else tuple(labels)
+        require(len(names) == len(self.labels), "labels", labels, f"{len(self.labels)} names")
         curves = [
-            Curve(label, first.history, None, tuple(other.history for other in others))
-            for label, (first, *others) in zip(self.labels, self._all(), strict=True)
+            Curve(name, first.history, None, tuple(other.history for other in others))
+            for name, (first, *others) in zip(names, self._all(), strict=True)
         ]
+        if len(curves) > LOOKS:
+            warnings.warn(f"plot: {len(curves)} curves have {LOOKS} looks, so that some look alike", stacklevel=2)
         start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
-        figure = draw_panels(curves, self.lower, title=self.title, start=start, panels=panels)
+        if ax is not None:
+            require(len(panels) == 1, "x", x, "one axis with ax")
+            with style():
+                ax.set_prop_cycle(looks())
+                draw_curves(ax, curves, panels[0], self.lower, start)
+                ax.legend()
+            if title:
+                ax.set_title(title)
+            return ax.get_figure()
+        title = self.title if title == "" else title or ""
+        figure = draw_panels(curves, self.lower, title=title, start=start, panels=panels, small_print=note, size=size)
         figure._repr_png_ = lambda: _png(figure)  # a notebook shows it, also without pyplot
         return figure
 
@@ -287,6 +369,71 @@ class Comparison:
             + f'<img alt="suboptimality against {" and ".join(panels)}" style="max-width:{width}em" '
             f'src="data:image/png;base64,{image}">'
         )
+
+
+@collection("sweep")
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Comparison):
+    """Result of `compare` with a grid: a `Comparison` of its cells, and all their records as a long table.
+
+    Attributes
+    ----------
+    cells : tuple of dict
+        For each cell the value of ``method`` and of each axis: a number, or a setting as text.
+    drawn : tuple of int
+        The seeds.
+    """
+
+    cells: tuple[dict, ...] = ()
+    drawn: tuple[int, ...] = ()
+
+    @property
+    def records(self) -> list[dict]:
+        """A dict for each cell, seed and row of the history.
+
+        method, the axes of the grid (the axis ``step`` is ``step_size``), seed, step, samples, rounds, bits_up and
+        bits_down (of a worker, so far), seconds, gradient_norm, fun, gap (f - f*).
+        """
+        rows = []
+        for cell, results in zip(self.cells, self._all(), strict=True):
+            for seed, result in zip(self.drawn, results, strict=True):
+                columns = [result.history[name].tolist() for name in COLUMNS]
+                for *values, f in zip(*columns, strict=True):
+                    told = dict(zip(COLUMNS, values, strict=False))  # all but the last
+                    rows.append({**cell, "seed": seed, **told, "fun": f, "gap": f - self.lower})
+        return rows
+
+    def to_pandas(self) -> Any:
+        """The records as a ``pandas.DataFrame``; ``rows`` has a dict for each cell."""
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("pandas is not installed: pip install pandas") from None
+        return pandas.DataFrame(self.records)
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The records as comma-separated values, in a file, or without a path as a string."""
+        return text_of_rows(self.records, path)
+
+    def _plain(self) -> dict:
+        return super()._plain() | {"cells": list(self.cells), "drawn": list(self.drawn)}
+
+    @classmethod
+    def loaded(cls, plain: dict, results: list[Result]) -> Sweep:
+        """What `save` wrote."""
+        return cls(**cls._fields_of(plain, results), cells=tuple(plain["cells"]), drawn=tuple(plain["drawn"]))
+
+
+def text_of_rows(rows: list[dict], path: str | Path | None) -> str | None:
+    """Rows as comma-separated values, in a file, or without a path as a string."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    if path is None:
+        return text.getvalue()
+    write_whole(Path(path), text.getvalue())
+    return None
 
 
 def _two_digits(value: float) -> str:
@@ -329,6 +476,11 @@ def compare(
     optimum: ArrayLike | None = None,
     step: Any = None,
     epsilon: Any = None,
+    grid: Any = None,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    baseline: str | None = None,
+    tolerance: Any = None,
     **options: Any,
 ) -> Comparison:
     """Run several methods on a problem with the same seed, workers and steps, or samples.
@@ -338,7 +490,8 @@ def compare(
     Parameters
     ----------
     methods : sequence or dict
-        Settings such as `ParallelSGD`, or a single one; of a dict the keys are the labels.
+        Settings such as `ParallelSGD`, or a single one; of a dict the keys are the labels.  With a ``grid`` also
+        functions of the axes, which return a setting.
     problem : problem
         The problem that all of them solve.
     workers : int
@@ -364,6 +517,18 @@ def compare(
     epsilon : float, optional
         The table counts bits and seconds until f - f* <= epsilon; by default what three
         quarters of the methods reach.
+    grid : dict, optional
+        ``{"compressor": [...], "step": [...]}``: every method in all combinations of these values.  An axis is a field
+        of the method, or an argument of `run`, such as ``workers``.  The result is a `Sweep`, whose ``to_pandas()`` is
+        a long table with a row for each cell, seed and record.
+    out : path, optional
+        A folder in which each run is kept as soon as it is done; what is there is not measured again.
+    jobs : int
+        Processes that run side by side, with joblib.
+    baseline : str, optional
+        The label of the method to which all are compared; by default the one that ends lowest.
+    tolerance : float, optional
+        With a baseline: f - f* at most (1 + tolerance) times the baseline's is as good as that.
     **options
         Passed on to `run`: ``record_every``, ``comm``, ``x0``, ``epochs``, ``target``, ...
 
@@ -396,16 +561,20 @@ def compare(
     ['Identity', 'TopK(k=3)']
     """
     from ..cluster import run
+    from ..methods.custom import for_these_workers
     from ..problems import solve
+    from ..problems.base import dimension
 
     check_keywords("compare", options, compare, run)
     _axes(x)
     if isinstance(methods, Mapping):
         require(labels is None, "labels", labels, "None with a dict of methods, whose keys are the labels")
         labels, methods = tuple(map(str, methods)), list(methods.values())
-    methods = [methods] if hasattr(methods, "_fields") else list(methods)  # a setting is itself a tuple
+    single = hasattr(methods, "_fields") or callable(methods)  # a setting is itself a tuple
+    methods = [methods] if single else list(methods)
     for method in methods:
-        require(hasattr(method, "_fields"), "methods", method, "methods, such as ParallelSGD(...)", TypeError)
+        known = hasattr(method, "_fields") and not isinstance(method, type) or (callable(method) and grid is not None)
+        require(known, "methods", method, "methods, such as ParallelSGD(...)", TypeError)
     if not methods:
         raise ValueError("methods: got none, allowed: at least one")
     require(epsilon is None or finite_number("epsilon", epsilon) > 0, "epsilon", epsilon, "a number above 0")
@@ -413,32 +582,46 @@ def compare(
     given = (steps, samples, options.get("epochs"))
     one = sum(number is not None for number in given) == 1
     require(one, "steps, samples and epochs", given, "exactly one of the three")
+    several = grid is not None or out is not None or jobs != 1
+    cells: list[dict] = []
+    axes: list[dict] = []
+    if several:
+        arguments = set(inspect.signature(run).parameters) - {"method", "problem", "seed"}
+        methods, cells, labels, axes = cells_of(methods, labels, {} if grid is None else grid, arguments)
     if step is not None and not (isinstance(step, str) and step == "best"):
         methods = [method._replace(step=step) for method in methods]
         for method in methods:
             method.domain()
         step = None
-    if step is None:
-        _warn_if_unequal(methods)
+    if not several and (unequal := differences(methods, step)):
+        advise(f"compare: {unequal}", UnequalMethodsWarning)
     labels = tuple(labels) if labels is not None else _labels(methods)
     if len(labels) != len(methods):
         raise ValueError(f"labels: got {len(labels)} for {len(methods)} methods, allowed: one for each")
+    require(baseline is None or baseline in labels, "baseline", baseline, f"one of the labels, {', '.join(labels)}")
+    require(tolerance is None or baseline is not None, "tolerance", tolerance, "None without a baseline")
+    require(tolerance is None or finite_number("tolerance", tolerance) >= 0, "tolerance", tolerance, "at least 0")
     optimum = solve(problem) if optimum is None else optimum
     options |= {"workers": workers, "steps": steps, "samples": samples}
     choices: tuple[str, ...] = ()
-    if any(isinstance(method.step, str) for method in methods):  # "theory": said below the table, refused before a run
-        told = [with_theory_step(method.settled(problem), problem, workers)[1] for method in methods]
+    if not several and any(isinstance(method.step, str) for method in methods):  # "theory": refused before a run
+        fitted = lambda method: for_these_workers(method, workers, dimension(problem))  # noqa: E731
+        told = [with_theory_step(fitted(method).settled(problem), problem, workers)[1] for method in methods]
         choices = tuple("" if theory is None else str(theory) for theory in told)
     if step == "best":
+        require(not several, "step", step, "a number or 'theory' with a grid, which may have steps itself")
         found = choose_steps(methods, problem, seed=seeds[0], **options)
         methods = [m._replace(step=Constant(choice.step)) for m, choice in zip(methods, found, strict=True)]
         choices = tuple(str(choice) for choice in found)
-    for method in methods if step is None else ():  # what is compiled or loaded in the first round is not its time
-        longer = ("samples", "callback", "record_every", "epochs", "tol", "target", "verbose")
-        short = {name: value for name, value in options.items() if name not in longer}
-        steps_of_round = getattr(with_local_epochs(method, problem, workers)[0], "local_steps", 1)
-        run(method, problem, **short | {"steps": steps_of_round, "seed": seeds[0]})
-    results = [tuple(run(method, problem, seed=one, **options) for one in seeds) for method in methods]
+    if several:
+        results = measure(methods, problem, seeds, axes, options, out, jobs, labels)
+    else:
+        for method in methods if step is None else ():
+            warm_up(run, method, problem, seeds[0], options)
+        with warnings.catch_warnings():
+            if step == "best":  # which was measured
+                warnings.simplefilter("ignore", LongStepWarning)
+            results = [tuple(run(method, problem, seed=one, **options) for one in seeds) for method in methods]
     name = getattr(problem, "name", type(problem).__name__.lower())
     taken = f"{results[0][0].nit:,} steps" if samples is None else f"{samples:,} samples each"
     if len({result.nit for many in results for result in many}) > 1 and samples is None:
@@ -446,56 +629,25 @@ def compare(
     drawn = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
     title = f"{name}: {workers} worker{'s' if workers > 1 else ''}, {taken}, {drawn}"
     first, repeats = tuple(many[0] for many in results), tuple(many[1:] for many in results)
-    return Comparison(labels, first, optimum, x, title, repeats, epsilon, choices)
-
-
-def _warn_if_unequal(methods: Any) -> None:
-    """Warn where a comparison of compressors or feedback rules would show other differences as well."""
-    told = {name: {_short(getattr(m, name, None)) for m in methods} for name in ("compressor", "feedback", *UNEQUAL)}
-    differ = [name for name in UNEQUAL if len(told[name]) > 1]
-    if differ and (len(told["compressor"]) > 1 or len(told["feedback"]) > 1):
-        values = "; ".join(f"{name}: {', '.join(sorted(told[name]))}" for name in differ)
-        advise(
-            f"compare: the methods differ in more than compressor and feedback ({values}), so that the table does not "
-            "show what these alone do",
-            UnequalMethodsWarning,
-        )
-
-
-def _short(value: Any) -> str:
-    """A setting as a string, without fields that have their default value."""
-    if not hasattr(value, "_fields"):
-        return value if isinstance(value, str) else repr(value)
-    default = getattr(value, "_field_defaults", {})
-    parts = []
-    for name, part in zip(value._fields, value, strict=True):
-        if name in default and type(default[name]) is type(part) and default[name] == part:
-            continue
-        parts.append(
-            _short(part)
-            if hasattr(part, "_fields")
-            else f"{name}={part:g}"
-            if isinstance(part, float)
-            else f"{name}={part!r}"
-        )
-    return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
+    fields = (tuple(labels), first, optimum, x, title, repeats, epsilon, choices, baseline or "", tolerance)
+    return Sweep(*fields, tuple(cells), seeds) if several else Comparison(*fields)
 
 
 def _labels(methods: Any) -> tuple[str, ...]:
     """Labels: the compressor, and every other field in which the methods differ."""
     shown = [
-        [_short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
+        [short(getattr(method, "compressor", method)) if method.compressor else "full precision"] for method in methods
     ]
     if len({type(method) for method in methods}) > 1:
         shown = [[type(method).__name__, *words] for method, words in zip(methods, shown, strict=True)]
     names = dict.fromkeys(name for method in methods for name in method._fields if name != "compressor")
     for name in names:
-        values = [_short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
+        values = [short(getattr(method, name)) if hasattr(method, name) else "" for method in methods]
         if len(set(values)) == 1:
             continue
         for method, words, value in zip(methods, shown, values, strict=True):
             default = getattr(method, "_field_defaults", {})
-            usual = name in default and value == _short(default[name])
+            usual = name in default and value == short(default[name])
             usual = usual and not all(hasattr(other, name) for other in methods)  # fields that another method lacks
             if value and value != "NoFeedback" and not usual:
                 words.append(value if hasattr(getattr(method, name), "_fields") else f"{name}={value}")

@@ -16,7 +16,7 @@ X_AXES = {
     "samples": ("samples", "samples, all workers"),
     "rounds": ("rounds", "rounds of communication"),
     "bits": ("payload_bits_up", "bits sent by a worker"),
-    "seconds": ("seconds", "time (s)"),
+    "seconds": ("seconds", "time (s)"),  # the median over runs, in `Curve.values`
 }
 MARKS = 8  # markers per curve: enough to distinguish curves, few enough to see the line
 START = r"start, $f(x_0) - f^*$"
@@ -86,7 +86,7 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     list of str
         Labels of the curves whose bound is outside the axes and was not drawn.
     """
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     check_axis(x)
     field, name = X_AXES[x]
@@ -119,9 +119,12 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if high > 10 * low:  # labels between the powers of ten only if the axis has no power of ten
+        powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1  # of ten, on the axis
+        if powers >= 2:  # labels between the powers of ten only if the axis has fewer than two of them
             axis.set_minor_formatter(NullFormatter())
         else:
+            between = [2.0, 5.0] if high > 4 * low else [float(k) for k in range(2, 10)]
+            axis.set_minor_locator(LogLocator(subs=between))
             axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # 0.6, and not 6 x 10^-1
         if 1e-3 <= low and high <= 1e3:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -172,6 +175,8 @@ def draw_panels(
     notes: Any = (),
     panels: Any = tuple(X_AXES),
     height: Any = PANEL,
+    small_print: bool = True,
+    size: tuple[float, float] | None = None,
 ) -> Any:
     """A figure with one panel for each axis and one legend.
 
@@ -188,6 +193,10 @@ def draw_panels(
         Axes, two to a row.
     height : float
         Of a panel, in inches.
+    small_print : bool
+        Whether there are notes, also those on the curves.
+    size : (float, float), optional
+        Of the whole figure, in inches, in place of the height.
 
     Returns
     -------
@@ -197,7 +206,7 @@ def draw_panels(
 
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    width = COLUMN * columns
+    width = COLUMN * columns if size is None else size[0]
     with style():
         figure, grid = new_figure(rows, columns, height=height * rows)
         unseen = []
@@ -210,9 +219,11 @@ def draw_panels(
         notes = [*(f"{note}{besides}" for note in alike), *notes]
         if any(curve.others for curve in curves):
             told = f"curves are means over {1 + len(curves[0].others)} seeds, bands their {SHOWN_LEVEL:.0%} intervals"
+            told += " and times medians" if "seconds" in panels else ""
             notes = [f"{told}, down to the lowest run where they reach 0", *notes]
         if unseen:
             notes = [f"no bound near these axes for {'; '.join(unseen)}", *notes]
+        notes = notes if small_print else []
         small = [line for note in notes for line in textwrap.wrap(note, int(LETTERS * width))]
         handles, labels = grid.flat[0].get_legend_handles_labels()
         if len(unseen) < sum(curve.bound is not None for curve in curves):
@@ -222,12 +233,12 @@ def draw_panels(
         figure.set_size_inches(width, height * rows)
         for across in range(2 * columns, 0, -1):  # as many columns as fit
             legend = figure.legend(handles, labels, loc="upper center", ncols=across)
-            size = legend.get_window_extent()
-            if size.width <= figure.bbox.width or across == 1:
+            box = legend.get_window_extent()
+            if box.width <= figure.bbox.width or across == 1:
                 break
             legend.remove()
-        below, foot = size.height / figure.dpi + 0.1, LINE * len(small)
-        whole = height * rows + below + foot
+        below, foot = box.height / figure.dpi + 0.1, LINE * len(small)
+        whole = height * rows + below + foot if size is None else size[1]
         figure.set_size_inches(width, whole)
         figure.get_layout_engine().set(rect=(0.0, (below + foot) / whole, 1.0, 1.0 - (below + foot) / whole))
         legend.set_bbox_to_anchor((0.5, (below + foot) / whole))

@@ -10,6 +10,7 @@ from typing import Any
 
 STYLE = Path(__file__).with_name("theory.mplstyle")
 COLUMN = 3.4  # inches: the width of one column in print
+LOOKS = 12  # of curves, in the style sheet
 PAGE = 2.0 * COLUMN  # the widest figure: it fits an A4 page (17.3 cm) without scaling
 
 
@@ -34,6 +35,14 @@ def colours() -> list[str]:
 
     with style():
         return matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+
+
+def looks() -> Any:
+    """The cycle of colour, dashes and marker, of which no two are alike up to `LOOKS`."""
+    import matplotlib
+
+    with style():
+        return matplotlib.rcParams["axes.prop_cycle"]
 
 
 def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, height: float | None = None) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ..core.repetitions import spread
 from ..reporting.terminal import columns_that_fit, line_width
 
 
@@ -43,6 +44,20 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"
     return f"{value:.2e}"
+
+
+def mean_text(values: Sequence[float | None], text: Callable[[float], str]) -> str:
+    """The mean of repetitions, with half of its interval (95 %) where there are several.
+
+    Examples
+    --------
+    >>> mean_text([1.0, 2.0, 3.0], number), mean_text([0.5], number), mean_text([1.0, None], number)
+    ('2 ± 2.48', '0.5', '-')
+    """
+    found = spread([math.nan if value is None else value for value in values])
+    if not math.isfinite(found.mean):
+        return "-"
+    return text(found.mean) + (f" ± {text(found.half)}" if found.half > 0.0 else "")
 
 
 def seconds(value: float) -> str:

@@ -1,6 +1,7 @@
 """Problems f(x) = (1/n) sum_i f_i(x): their kernels, their constants, and their minimum with a certificate."""
 
 from theory.problems.arguments import UnscaledDataWarning as UnscaledDataWarning
+from theory.problems.constants import StationaryPointWarning as StationaryPointWarning
 from theory.problems.constants import batch_bound as batch_bound
 from theory.problems.constants import gradient_diversity as gradient_diversity
 from theory.problems.constants import gradient_variance as gradient_variance

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import require
 from ..core.advice import advise
-from ..core.arguments import real_array
+from ..core.arguments import finite_number, real_array
 from ..data import DataError, Dataset, make_dataset
 from ..data.dataset import UNSCALED
 from .matrix import frozen
@@ -21,6 +21,11 @@ def label_of(data: Dataset) -> np.ndarray:
     return frozen(np.frombuffer("\n".join(lines).encode(), dtype=np.uint8), np.uint8)
 
 
+def l2_of(l2: float | None, n: int) -> float:
+    """The weight of (1/2)||x||^2: 1/n unless it is given, so that the term does not outweigh one row."""
+    return 1.0 / n if l2 is None else finite_number("l2", l2)
+
+
 class UnscaledDataWarning(UserWarning):
     """Columns differ by orders of magnitude, so that no step size suits all of them.
 
@@ -31,16 +36,17 @@ class UnscaledDataWarning(UserWarning):
     """
 
 
-def dataset(data: Any, classes: bool = False) -> Dataset:
+def dataset(data: Any, classes: bool = False, texts: int = 2) -> Dataset:
     """Checked data of a Dataset or a pair (X, y), with a warning if their columns have very different scales.
 
-    The labels of a pair are numbers; with ``classes`` two labels are mapped to -1 and +1, also texts.
+    The labels of a pair are numbers; with ``classes`` two labels are mapped to -1 and +1, also texts, and up to
+    ``texts`` of these are numbered.
     """
     if not isinstance(data, Dataset):
         require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
         X, y = data
         labels = y if classes else real_array("y", y, error=DataError)
-        data = make_dataset(X, labels, "data")
+        data = make_dataset(X, labels, "data", texts=texts)
         if not classes:
             data = Dataset(data.X, frozen(labels, np.float64), data.name, data.task)
     if data.scale_ratio >= UNSCALED:

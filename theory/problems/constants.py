@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import kernel, python_generic
+from ..core.advice import advise
 from ..core.compile_cache import F
 from ..core.mapped import map_of
 from .base import check_problem, gradient, is_drawn, moments, rows
@@ -36,6 +37,7 @@ __all__ = [
     "strong_convexity",
 ]
 
+STATIONARY = 1e12  # B_D above which a point counts as a stationary one: the gradient is a millionth of a row's
 SMALL = 500  # up to this many rows or columns, the Gram matrix of that side is formed and its whole spectrum computed
 PIECE = 1 << 32  # multiplications of a product of matrices, about a second, between which Ctrl-C is heard
 TOLERANCE = 1e-10  # relative tolerance of the iterative eigenvalue
@@ -355,13 +357,23 @@ def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     return batch_bound(problem, x, comm) / rows(problem)
 
 
+class StationaryPointWarning(UserWarning):
+    """A number that grows without limit near a stationary point was asked for very near to one.
+
+    Examples
+    --------
+    >>> issubclass(StationaryPointWarning, UserWarning)
+    True
+    """
+
+
 @python_generic
 def batch_bound(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
 
-    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point;
-    unchanged if the data set is duplicated.  For Diversified problems: the substitute from
-    `bounds.mechanism_batch_bound`.
+    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point, near
+    which there is a `StationaryPointWarning`; unchanged if the data set is duplicated.  For Diversified problems: the
+    substitute from `bounds.mechanism_batch_bound`.
 
     Parameters
     ----------
@@ -384,4 +396,10 @@ def batch_bound(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """
     moment, squared = second_moment_and_norm2(problem, x, comm)
     ratio = moment / squared if squared > 0.0 else math.inf
+    if ratio > STATIONARY:
+        advise(
+            f"batch_bound: {ratio:.2g} at a point where the gradient is almost 0: at a minimum B_D is infinite, so "
+            "that the number says how close x is to it, not how large a batch may be; take an x of a run",
+            StationaryPointWarning,
+        )
     return 1.0 if ratio < 1.0 else ratio  # rounding may put M^2 below ||g||^2

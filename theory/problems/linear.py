@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import setting
-from ..core.arguments import finite_number
 from ..data import require_binary
-from .arguments import dataset, label_of
+from .arguments import dataset, l2_of, label_of
 from .evaluate import point
 from .margins import check_l2, column_count, entry_type, linear_problem, name_of, notes_of, problem_repr, row_count
 from .matrix import CSR, as_matrix, frozen, matvec
@@ -163,7 +162,7 @@ class Ridge(LabelledRows):
 # --- how they are made ----------------------------------------------------------------------------------------------
 
 
-def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic:
+def logistic(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64) -> Logistic:
     """L2-regularised logistic regression: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2.
 
     Parameters
@@ -171,8 +170,8 @@ def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic
     data : Dataset or (X, y)
         Labels -1 and +1; of two others, numbers or texts, the lower is read as -1 and the higher as +1, and ``notes``
         says so.
-    l2 : float
-        At least 0.
+    l2 : float, optional
+        At least 0; by default 1/n, for n rows.
     dtype : {numpy.float64, numpy.float32}
         Type of the entries.
 
@@ -194,18 +193,18 @@ def logistic(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Logistic
     ("labels 'no' and 'yes' are read as -1 and +1 (2 and 1 rows)",)
     """
     data = require_binary(dataset(data, classes=True))
-    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data))
+    return Logistic(as_matrix(data.X, dtype), frozen(data.y, np.float64), l2_of(l2, data.n), label_of(data))
 
 
-def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
+def ridge(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64) -> Ridge:
     """Ridge regression: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
     Parameters
     ----------
     data : Dataset or (X, y)
         The rows of A and the targets.
-    l2 : float
-        At least 0.
+    l2 : float, optional
+        At least 0; by default 1/n, for n rows.
     dtype : {numpy.float64, numpy.float32}
         Type of the entries.
 
@@ -225,4 +224,4 @@ def ridge(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Ridge:
     Ridge(data: n=3, d=3, l2=0, float64)
     """
     data = dataset(data)
-    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), finite_number("l2", l2), label_of(data))
+    return Ridge(as_matrix(data.X, dtype), frozen(data.y, np.float64), l2_of(l2, data.n), label_of(data))

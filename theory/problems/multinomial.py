@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting, traits
-from ..core.arguments import finite_number
 from ..core.vectors import add_entry, dense_part, scale_of
-from .arguments import dataset, label_of
+from .arguments import dataset, l2_of, label_of
 from .base import add_loss_gradient, rows
 from .evaluate import point
 from .margins import check_l2, entry_type, name_of, norm2, row_count
@@ -290,7 +289,7 @@ def predict(problem, x, out):
         out[i] = best
 
 
-def softmax(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
+def softmax(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64) -> Softmax:
     """L2-regularised multinomial logistic regression, whose variable is a matrix W of d features x K classes.
 
     f(W) = (1/n) sum_i [log sum_k exp(a_i'w_k) - a_i'w_{b_i}] + (l2/2) ||W||^2.  W is a flat vector of length d K, one
@@ -299,9 +298,9 @@ def softmax(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     Parameters
     ----------
     data : Dataset or (X, y)
-        With 2 to 1024 different labels; in increasing order, they are the classes 0, 1, ..., K - 1.
-    l2 : float
-        At least 0.
+        With 2 to 1024 different labels, numbers or texts; in increasing order, they are the classes 0, 1, ..., K - 1.
+    l2 : float, optional
+        At least 0; by default 1/n, for n rows.
     dtype : {numpy.float64, numpy.float32}
         Type of the entries.
 
@@ -322,10 +321,10 @@ def softmax(data: Any, l2: float, *, dtype: DTypeLike = np.float64) -> Softmax:
     >>> problem, problem.b
     (Softmax(data: n=3, d=3 x 2, l2=0.1, float64), array([1, 0, 1]))
     """
-    data = dataset(data, classes=True)
+    data = dataset(data, classes=True, texts=MOST_CLASSES)
     labels, b = np.unique(data.y, return_inverse=True)
     allowed = f"2 to {MOST_CLASSES} different labels"
     require(2 <= labels.size <= MOST_CLASSES, "data", f"{labels.size} different labels in {data.name}", allowed)
     A = as_matrix(data.X, dtype)
     require(data.d * labels.size < 2**31, "data", f"{data.d} features x {labels.size} classes", "fewer than 2**31")
-    return Softmax(A, frozen(b.reshape(-1), np.int64), finite_number("l2", l2), labels.size, label_of(data))
+    return Softmax(A, frozen(b.reshape(-1), np.int64), l2_of(l2, data.n), labels.size, label_of(data))

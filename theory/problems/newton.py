@@ -9,11 +9,12 @@ import scipy  # its parts load when they are used
 
 from ..core import kernel, python_generic, require
 from ..core.result import Result
-from .base import known_minimum, rows, value, without_mechanism
+from .base import gradient, known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, second_moment, strong_convexity, weighted_gram
 from .margins import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
+from .numpy_function import FunctionProblem
 from .row_blocks import blocks_of, check_same
 
 SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
@@ -193,6 +194,44 @@ def _conjugate_gradient_step(model: Any, l2: Any, g: Any, target: Any) -> np.nda
     return step
 
 
+def _search(problem: FunctionProblem, tolerance: float) -> Result:
+    """The best point that SciPy's quasi-Newton method finds from 0; certified where mu is stated."""
+    from scipy.optimize import minimize
+
+    g = np.full(problem.d, np.nan)
+
+    def slope(x):
+        gradient(problem, x, g)
+        return g.copy()
+
+    drawn = np.isnan(slope(np.zeros(problem.d))).any()  # gradients that are drawn have no mean that is known
+    options = {"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-12, "maxcor": 30}
+    found = minimize(
+        lambda x: float(value(problem, x)),
+        np.zeros(problem.d),
+        jac=None if drawn else slope,
+        method="L-BFGS-B",
+        options=options,
+    )
+    x, mu = found.x, problem.constants["strong_convexity"]
+    if drawn or mu is None:
+        how = f"best found by L-BFGS from 0 ({found.nit} steps): no certificate without strong_convexity"
+        return Result(
+            x=x,
+            fun=float(found.fun),
+            gap=np.nan,
+            jac=slope(x),
+            mu=mu or 0.0,
+            nit=int(found.nit),
+            success=True,
+            status=0,
+            message=how,
+        )
+    norm = float(np.linalg.norm(slope(x)))
+    how = f"L-BFGS from 0 ({found.nit} steps), with the stated strong_convexity"
+    return _result(x, float(found.fun), norm**2 / (2.0 * mu), slope(x), mu, int(found.nit), max(tolerance, 1e-9), how)
+
+
 @one_thread
 def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
     """Compute the minimiser of f, with a certified bound on f(x) - f*.
@@ -207,7 +246,8 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
     ----------
     problem : problem
         mu > 0 is required (l2 > 0, or ridge regression with independent columns, d <= 500), unless the minimum is
-        known: quadratics and sines.
+        known: quadratics and sines.  Of a function of Python the minimum is the best that SciPy's L-BFGS finds from 0,
+        certified if its ``strong_convexity`` is stated; else ``gap`` is NaN, and ``message`` says so.
     tolerance : float
         In (0, 1).
     comm : mpi4py communicator, optional
@@ -237,6 +277,8 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
     if known is not None:
         x, mu, how = known
         return _result(x, float(value(problem, x)), 0.0, np.zeros_like(x), mu, 0, tolerance, how)
+    if isinstance(problem, FunctionProblem):
+        return _search(problem, tolerance)
     mu = strong_convexity(problem)
     if mu < 0.0:
         raise ValueError(f"solve: no certificate, since the f of a {type(problem).__name__} is not convex")

@@ -79,8 +79,9 @@ class FunctionProblem(NamedTuple):
     def strong_convexity(problem) -> float:
         return problem.known("strong_convexity")
 
-    def known_minimum(problem) -> tuple[np.ndarray, float, str]:
-        return problem.known("minimizer"), problem.constants["strong_convexity"] or 0.0, "stated by the user"
+    def known_minimum(problem) -> tuple[np.ndarray, float, str] | None:
+        x = problem.constants["minimizer"]
+        return None if x is None else (x, problem.constants["strong_convexity"] or 0.0, "stated by the user")
 
 
 def _of_shape(found: Any, shape: Any, name: str) -> np.ndarray:
