@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def _(context):
     for H, N, sigma2, eta, h in ((4, 2, 0.5, 0.3, 1.5), (5, 4, 2.0, 0.2, 0.6)):
         known: dict[str, Any] = dict(steps=4 * H, local_steps=H, step=Constant(eta), workers=N, seed=context.stream(N))
         known |= dict(deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5, exchange=exchange)
-        _, spread, squares = local_steps_path(lambda x, h=h: h * x, **known)
+        _, spread, squares = local_steps_path(partial(np.multiply, h), **known)
         label = f"steps after an exchange, H={H}, N={N}, eta={eta:g}, h={h:g}"
         for since in (H - 1, 1):
             exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=h, variance=sigma2, workers=N)

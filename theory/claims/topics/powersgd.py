@@ -65,8 +65,8 @@ def errors_of_skewed(v, rank: int, steps: int, stream) -> np.ndarray:
     measured_by="the package's run",
 )
 def _(context):
-    for s, rank in (([3.0, 2.0, 1.5, 0.5, 0.2, 0.1], 2), ([3.0, 2.5, 2.0, 1.4, 0.2, 0.1], 3)):
-        s = np.array(s)
+    for values, rank in (([3.0, 2.0, 1.5, 0.5, 0.2, 0.1], 2), ([3.0, 2.5, 2.0, 1.4, 0.2, 0.1], 3)):
+        s = np.array(values)
         found = context.subject(matrix(context, s), rank, 14, key(context.stream("start", rank)))
         best = float(bounds.best_rank_error(s, rank))
         excess, factor = found - best, bounds.power_sgd_warm_factor(s, rank)

@@ -189,7 +189,7 @@ def _(context):
         path, _ = filled(context, method, round(fewer * steps), **own)
         yield upper(f"E x_T^2, D_0={distance:g}, eps={eps:g}, T={steps}", path[-1] ** 2, eps, trivial=distance)
         yield fits(path, mu, G2)
-        after = partial(bounds.sgd_constant_step, step=step, **known)
+        after: Any = partial(bounds.sgd_constant_step, step=step, **known)
         yield upper(f"sgd.constant-step.bound after T={steps}", float(after(steps)), eps)
         yield lower("the same after 0.95 T, so that T is not too large", float(after(int(0.95 * steps))), eps)
 

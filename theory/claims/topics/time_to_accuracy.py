@@ -55,7 +55,7 @@ def _(context):
         own: dict[str, Any] = dict(workers=workers, batch=batch, step=step, steps=steps, start=start)
         own |= dict(mu=mu, variance=sigma2, replicas=context.samples(3000, 1200))
         found, omega = distances(context, compressor, N, B, **own), float(bounds.rand_k_variance(D, k))
-        given = dict(mu=mu, variance=sigma2, omega=omega, distance=start, workers=N)
+        given: dict[str, Any] = dict(mu=mu, variance=sigma2, omega=omega, distance=start, workers=N)
         law, label = given | dict(step=eta, batch=B), f"T = {steps}, N = {N}, B = {B}, mu = {mu:g}"
         value = bounds.compressed_distance(steps, **law)
         yield equality(f"E||x_T||^2, {label}, rand-{k} of {D}", found, value)
@@ -78,7 +78,8 @@ def _(context):
         given: dict[str, Any] = dict(workers=N, batch=B, omega=LAW["omega"])
         moment = bounds.averaged_second_moment(sigma2, sigma2 + mu**2 * start, **given)
         enough, step = bounds.sgd_iterations(eps, mu=mu, second_moment=moment, distance=start), eps * mu / moment
-        steps, known = math.ceil(context.subject * enough), dict(mu=mu, variance=sigma2)
+        steps = math.ceil(context.subject * enough)
+        known: dict[str, Any] = {"mu": mu, "variance": sigma2}
         own: dict[str, Any] = dict(workers=N, batch=B, step=step, steps=steps, start=start, **known)
         found = distances(context, RandK(5, unbiased=True), N, **own, replicas=context.samples(3000, 1200))
         yield upper(f"E||x_T||^2, T = {steps}, N = {N}, mu = {mu:g}, rand-5 of {D}", found, eps)

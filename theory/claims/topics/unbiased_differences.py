@@ -201,7 +201,8 @@ def gradient_law(id, of, make, step_of, bound_of, mutants):
 
     def measure(context):
         for workers, k in ((6, 1), (12, 3)):
-            yield from of_runs(context, *regression(context, workers), k)
+            problem, known = regression(context, workers)
+            yield from of_runs(context, problem, known, k)
 
     def of_runs(context, problem, known, k):
         (N, d), w = problem.A.shape, 4.0 / k - 1.0
