@@ -100,6 +100,7 @@ def test_the_claim_on_power_sgd_holds_for_the_hook():
     rng, zeros = np.random.default_rng(0), np.zeros(ROWS * COLUMNS)
     assert np.isnan(hook_from_a_cold_start(0.0)(zeros, rng, 2)).all()
     assert not hook_from_a_cold_start(1e-12)(zeros, rng, 2).any()
+    assert not th.compress(th.PowerSGD(ROWS, COLUMNS, 2), zeros, 0).any()
 
 
 def test_the_hook_for_half_precision_rounds_to_the_nearest():
