@@ -17,6 +17,7 @@ from numbers_of_others import (
     EVERY,
     LINE,
     PAGE,
+    RATE_CHECKS,
     RATES,
     ROWS,
     SAMPLED,
@@ -34,7 +35,7 @@ def _missing(name):
 
 
 def _compare(check):
-    apart = abs(float(check.ours()) - check.theirs)
+    apart = abs(check.apart(check.ours()))
     assert (apart <= check.within) == (check.verdict == EQUAL), (check.what, apart)
     assert bool(check.why) == (check.verdict != EQUAL)
 
@@ -82,7 +83,7 @@ def _krum(rows, f, neighbours):
 
 
 def test_krum_differs_by_the_number_of_neighbours():
-    theirs = next(check for check in BYZFL if check.what.startswith("Krum"))
+    theirs = next(check for check in BYZFL if check.what.startswith("Krum on"))
     n, f = len(LINE), 1
     assert _krum(LINE, f, n - f - 1)[0] == theirs.theirs and _krum(LINE, f, n - f - 2)[0] == theirs.ours()
 
@@ -92,9 +93,17 @@ def test_the_geometric_median_of_byzfl_is_three_steps_of_weiszfeld():
     for _ in range(3):
         weights = 1.0 / np.linalg.norm(ROWS - x, axis=1)
         x = weights @ ROWS / weights.sum()
-    assert x[0] == pytest.approx(theirs.theirs, abs=1e-6)
+    np.testing.assert_allclose(x, theirs.theirs, rtol=0.0, atol=1e-6)
     assert np.linalg.norm(ROWS - ROWS[1], axis=1).sum() < np.linalg.norm(ROWS - x, axis=1).sum()
-    assert theirs.ours() == pytest.approx(ROWS[1, 0], abs=1e-8)
+    np.testing.assert_allclose(theirs.ours(), ROWS[1], rtol=0.0, atol=1e-8)
+
+
+def test_the_attacks_differ_by_the_sign_the_variance_and_the_message():
+    flip, alie = (next(check for check in BYZFL if check.what.startswith(name)) for name in ("sign", "a little"))
+    np.testing.assert_allclose(flip.theirs, -ROWS.mean(axis=0))
+    np.testing.assert_allclose(flip.ours(), -ROWS[-1])
+    np.testing.assert_allclose(alie.theirs, ROWS.mean(axis=0) + 1.5 * ROWS.std(axis=0, ddof=1))
+    np.testing.assert_allclose(alie.ours(), ROWS.mean(axis=0) - 1.5 * ROWS.std(axis=0))
 
 
 @pytest.mark.parametrize(("workers", "bad"), [(10, 2), (20, 4), (25, 5)])
@@ -133,17 +142,24 @@ def test_worst_cases_agree_with_an_independent_program(number):
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
+def _numbers(cell):
+    return [float(part) for part in cell.split(",")]
+
+
 @pytest.mark.skipif(_missing("cvxpy") or _missing("dp_accounting"), reason='"theory[pepit,privacy]" is not installed')
 def test_the_page_has_all_numbers():
     text = PAGE.read_text(encoding="utf-8")
-    rows = text.split(START)[1].split(END)[0].strip().splitlines()[2:]
-    assert len(rows) == len(EVERY) >= 48
+    lines = text.split(START)[1].split(END)[0].splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| what ")]
+    assert len(rows) == len(EVERY)
+    count = len(EVERY) - len(RATE_CHECKS) + 2  # 1,800 rates and 1,800 steps count as two
+    assert count >= 60 and f"**{count} numbers**" in text
     for row, check in zip(rows, EVERY, strict=True):
         what, whose, theirs, ours, _, verdict = (cell.strip() for cell in row.strip("|").split("|"))
         assert (what, whose) == (check.what, SOURCES[check.whose][0])
-        assert float(theirs) == pytest.approx(check.theirs, rel=1e-7)
+        assert _numbers(theirs) == pytest.approx(np.ravel(check.theirs), rel=1e-7)
         assert verdict == (f"{check.verdict}: {check.why}" if check.why else check.verdict)
-        assert float(ours) == pytest.approx(float(check.ours()), rel=1e-6)
+        assert _numbers(ours) == pytest.approx(np.ravel(check.ours()), rel=1e-6)
     for name, where in SOURCES.values():
         assert name in text and where.split(",")[0] in text
     assert all(a.what != b.what for a, b in combinations(EVERY, 2))

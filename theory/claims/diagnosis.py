@@ -83,14 +83,18 @@ def _apart(a: np.ndarray, b: np.ndarray, scale: float | np.ndarray) -> float:
 
 
 def _sums(rows: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """For each message the squared error, the squared norm, the error along v, and the number of non-zeros."""
+    """For each message the squared error, the squared norm, the error along v, and the number of non-zeros.
+
+    What rounding left in place of 0 is none of them.
+    """
     error, size = rows - v, float(v @ v)
+    nonzero = np.abs(rows) > 1e-12 * math.sqrt(size)
     return np.column_stack(
         [
             (error**2).sum(axis=1) / size,
             (rows**2).sum(axis=1) / size,
             error @ v / size,
-            np.count_nonzero(rows, axis=1) / v.size,
+            np.count_nonzero(nonzero, axis=1) / v.size,
         ]
     )
 

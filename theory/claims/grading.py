@@ -246,19 +246,24 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     given = {name: value for name, value in handed.settings.items() if any(name in case.settings for case in cases)}
     known = "; ".join(dict.fromkeys(shown(case.settings) for case in cases))
     require(wanted, "settings", shown(given or settings), f"those of a case of the claim: {known}")
+    try:
+        return _graded(claim, handed, wanted, seed)
+    except Fault as fault:
+        return Grade(claim.id, False, (str(fault),))
+
+
+def _graded(claim: Claim, handed: Handed, wanted: list[Case], seed: int) -> Grade:
+    """The grade of what could be called; raise a `Fault` if one of its messages cannot be measured."""
 
     def subject(*args: Any, **kwargs: Any) -> Any:
         return handed.made(settings_of(claim, args, kwargs), args, kwargs)
 
-    try:
-        at_zero = [said for case in wanted if (said := look_at(handed, case))][:1]
-        for effort in EFFORTS:
-            checks = _measure(claim, handed, effort, seed)
-            verdict = overall(checks)
-            if verdict != "undecided":
-                break
-    except Fault as fault:
-        return Grade(claim.id, False, (str(fault),))
+    at_zero = [said for case in wanted if (said := look_at(handed, case))][:1]
+    for effort in EFFORTS:
+        checks = _measure(claim, handed, effort, seed)
+        verdict = overall(checks)
+        if verdict != "undecided":
+            break
     found: list[str] = []
     wanted = one_message(claim.subject, wanted) or wanted
     pairs = pairs_of(subject, claim.subject, wanted, seed)
@@ -280,7 +285,8 @@ def _elsewhere(subject: Callable, truth: Callable, cases: Sequence[Case], seed: 
             with np.errstate(all="ignore"):
                 pairs = pairs_of(subject, truth, [case], seed)
         except Exception as error:
-            return [f"on {case.label}, of length {case.v.size}, it raises {type(error).__name__}: {error}"]
+            said = error if isinstance(error, Fault) else f"it raises {type(error).__name__}: {error}"
+            return [f"on {case.label}, of length {case.v.size}, {said}"]
         if not np.isfinite(pairs[0].found).all():
             return [f"on {case.label}: the message is not finite"]
         if not same_law(pairs[0]):

@@ -67,7 +67,10 @@ def _many(once: Callable) -> Callable:
     """A function of one message as one of many, as `moments` takes it."""
 
     def messages(v: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
-        return np.array([np.asarray(once(v.copy(), rng), float) for _ in range(samples)])
+        try:
+            return np.array([np.asarray(once(v.copy(), rng), float) for _ in range(samples)])
+        except Exception as error:
+            raise Fault(f"it raises {type(error).__name__}: {error}") from error
 
     messages.once = once  # type: ignore[attr-defined]
     return messages

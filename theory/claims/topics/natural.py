@@ -14,11 +14,20 @@ from .. import claim, equality, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants.quantizers import INVERTED, NEAREST, SHIFTED, WrongRounding
 
+
+def even_below_one(v, samples, rng):
+    """Up or down with the probability 1/2 where |v_i| < 1: 2^-1 is 0 in whole numbers, as in GRACE (PyTorch)."""
+    low = np.floor(np.log2(np.abs(v)))
+    up = np.where(low < 0.0, 0.5, np.abs(v) / np.exp2(low) - 1.0)
+    return np.sign(v) * np.exp2(low + (rng.random((samples, v.size)) < up))
+
+
 POWERS = partial(WrongRounding, 60, norm=math.inf)  # rounding to powers of two (of the largest magnitude)
 MUTANTS = {
     "rounding with the probability inverted": lambda: POWERS(fault=INVERTED),
     "rounding to the nearest power of two": lambda: POWERS(fault=NEAREST),
     "the exponent off by one": lambda: POWERS(fault=SHIFTED),
+    "up or down with the probability 1/2 where |v_i| < 1": lambda: even_below_one,
 }
 
 

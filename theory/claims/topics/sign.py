@@ -123,7 +123,15 @@ def WrongTwoScales(where=np.greater_equal, scale=np.mean) -> Messages:
     return wrong
 
 
+def inverted_bytes(v, samples, rng):
+    """Sides as bytes, the other side by ``~``: 254 and 255 in place of 0 and 1, as in GRACE (PyTorch)."""
+    negative = (v < 0.0).astype(np.uint8)
+    scales = [v[side].mean() if side.any() else 0.0 for side in (v < 0.0, v >= 0.0)]
+    return np.tile(scales[0] * negative + scales[1] * ~negative, (samples, 1))
+
+
 WRONG_SCALES = {
+    "~ of a mask of bytes, which is 255 where the mask is 0": lambda: inverted_bytes,
     "one scale": ScaledSign,
     "the scales are medians": partial(WrongTwoScales, scale=np.median),
     "all that are not 0 share one scale": partial(WrongTwoScales, np.not_equal),

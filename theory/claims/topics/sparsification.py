@@ -15,6 +15,7 @@ from ...methods.schedules import Constant
 from ...problems import quadratic
 from .. import certain, claim, equality, identity, upper
 from ..laws import Input, compressor_law, gaussian, loglog_rate
+from ..mutants import Messages
 from ..mutants.sparsifiers import CUT, INSIDE, UNDIVIDED, WrongSparsifier
 
 # --- random blocks ----------------------------------------------------------------------------------------------------
@@ -153,6 +154,11 @@ compressor_law(
 )
 
 
+def signed_threshold(size: float) -> Messages:
+    """A share of the largest entry with its sign, not of the largest magnitude, as in GRACE (dist)."""
+    return lambda v, samples, rng: np.tile(np.where(np.abs(v) >= size * v.max(), v, 0.0), (samples, 1))
+
+
 @claim(
     "threshold.contraction",
     of=bounds.threshold_contraction,
@@ -160,16 +166,18 @@ compressor_law(
     mutants={
         "a threshold 5 % higher": lambda size: Threshold(1.05 * size, relative=True),
         "an absolute threshold of three times the size": lambda size: Threshold(3.0 * size),
+        "the largest entry with its sign, not the largest magnitude": signed_threshold,
     },
 )
 def _(context):
     d, size = 400, 0.1
     below, above = (np.append(1.0, np.full(d - 1, share * size)) for share in (1.0 - 1e-9, 1.04))
-    for name, v in (("others just below", below), ("others just above", above), ("Gaussian", context.normal(d))):
+    sizes = (("others just below", below), ("others just above", above), ("Gaussian", context.normal(d)))
+    for name, v in (*sizes, ("others just below, all negative", -below)):
         found = context.moments(context.subject(size), v, 2, name)
         error, bound = found.error[0] / found.squared_norm, 1.0 - bounds.threshold_contraction(d, size)
         label = f"error, {name}, d={d}, tau={size}"
-        yield identity(label, error, bound, 1e-8) if v is below else upper(label, certain(error), bound)
+        yield identity(label, error, bound, 1e-8) if "below" in name else upper(label, certain(error), bound)
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------

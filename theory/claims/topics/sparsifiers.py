@@ -11,7 +11,7 @@ from ... import bounds
 from ...compressors import RandK, TopK
 from .. import claim, identity, upper
 from ..laws import compressor_law, equal_magnitudes, gaussian
-from ..mutants.sparsifiers import REPLACED, WrongSparsifier
+from ..mutants.sparsifiers import ADDED, REPLACED, WrongSparsifier
 
 unbiased = partial(RandK, unbiased=True)
 REPLACEMENT: dict[str, Callable] = {"drawn with replacement": partial(WrongSparsifier, fault=REPLACED)}
@@ -37,7 +37,10 @@ compressor_law(
     quick=10_000,
     mutants={"factor d/k forgotten": RandK, "the largest coordinates": TopK}
     | REPLACEMENT
-    | {"one coordinate fewer": lambda k: unbiased(k - 1)},
+    | {
+        "drawn with replacement, and duplicates are added": partial(WrongSparsifier, fault=ADDED),
+        "one coordinate fewer": lambda k: unbiased(k - 1),
+    },
 )
 
 compressor_law(
