@@ -111,5 +111,5 @@ def test_a_small_problem_is_measured():
     # the loss of the mean of the runs, by the package once more: the mean of a batch with B times the step
     step = found.step / th.max_lipschitz(problem)
     method = th.ParallelSGD(th.Identity(sparse=True), step=th.Constant(4 * step), batch=4, compress="loss")
-    again = th.run(method, problem, workers=1, steps=455 // 4, replicas=4, record_every=455 // 4)
+    again = th.run(method, problem, workers=1, steps=455 // 4, replicas=6, record_every=455 // 4)
     assert np.mean(points[2].gap) == pytest.approx(again.funs.mean() - th.solve(problem, 1e-9).fun, rel=1e-6)

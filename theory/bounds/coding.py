@@ -232,7 +232,7 @@ def rice_redundancy() -> float:
 def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: int = 32) -> int:
     r"""Bits of a vector in buckets: every coordinate at a fixed width, and floats for every bucket.
 
-    Title: Bits of scaled signs in buckets.
+    Title: Bits of signs, or levels of a fixed width, in buckets.
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
     bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a

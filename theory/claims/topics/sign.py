@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 
 from ... import bounds
-from ...compressors import Bucketed, ScaledSign, TwoScaleSign, encode
+from ...compressors import QSGD, Bucketed, ScaledSign, TwoScaleSign, encode
 from ...measure import Interval
-from ...wire import open_frame
+from ...wire import bits_for, open_frame
 from .. import certain, claim, identity, upper
 from ..laws import Input, equal_magnitudes, gaussian
 from ..mutants import Messages
@@ -159,21 +159,22 @@ def _(context):
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-def sent(v, bucket: int, sign=ScaledSign) -> int:
+def sent(v, bucket: int, inner=ScaledSign, dtype=np.float32) -> int:
     """The payload of an encoded message."""
-    return open_frame(encode(Bucketed(sign(), bucket), v, 0)).payload_bits
+    return open_frame(encode(Bucketed(inner(), bucket), v, 0, wire_dtype=dtype)).payload_bits
 
 
 @claim(
     "sign.bits",
-    of=partial(bounds.bucketed_bits, bits=1),
+    of=bounds.bucketed_bits,
     subject=sent,
     mutants={
-        "32 bits more a bucket": lambda v, m, sign: sent(v, m, sign) + 32 * math.ceil(v.size / m),
-        "scales for all buckets together": lambda v, m, sign: sent(v, v.size, sign),
-        "the last bucket is filled up": lambda v, m, sign: sent(np.resize(v, m * math.ceil(v.size / m)), m, sign),
+        "32 bits more a bucket": lambda v, m, *how: sent(v, m, *how) + 32 * math.ceil(v.size / m),
+        "scales for all buckets together": lambda v, m, *how: sent(v, v.size, *how),
+        "the last bucket is filled up": lambda v, m, *how: sent(np.resize(v, m * math.ceil(v.size / m)), m, *how),
     },
     measured_by="the package's run",
+    fixed={"floats": "signs and levels have one scale a bucket, or two; no compressor has more"},
 )
 def _(context):
     zeros = Input("zeros, d=64", lambda context: np.zeros(64))
@@ -183,3 +184,9 @@ def _(context):
             bits = context.subject(v, bucket, sign)
             predicted = bounds.bucketed_bits(v.size, bucket, 1, floats=scales)
             yield identity(f"bits, {vector.label}, m={bucket}, scales {scales}", bits, predicted, tolerance=0.0)
+    v = gaussian(1000).make(context)
+    for s, dtype in product((3, 7), (np.float32, np.float64)):
+        width, floats = bits_for(2 * s + 1), 8 * np.dtype(dtype).itemsize
+        predicted = bounds.bucketed_bits(v.size, 64, width, float_bits=floats)
+        label = f"bits, {2 * s + 1} levels, m=64, floats of {floats} bits"
+        yield identity(label, context.subject(v, 64, partial(QSGD, s), dtype), predicted, tolerance=0.0)

@@ -129,7 +129,7 @@ DECREASING["t"] = POSITIVE
     states="if D_t <= nu/(a + t), then D_{t+1} <= (1 - mu eta) D_t + eta^2 L M/2 is at most nu/(a + t + 1), eta = "
     "beta/(a + t), beta = (1 + b)/mu, and D_0 <= nu/a: for every t by induction, whichever of the two in nu is larger",
     variants={
-        "beta^2 L M/(4 (beta mu - 1))": Change("bottou_decreasing_step", "(2.0 * (beta", "(4.0 * (beta"),
+        "beta^2 L M/(4 (beta mu - 1))": Change("bottou_decreasing_step", "(2.0 * (first", "(4.0 * (first"),
         "half of the start": Change("bottou_decreasing_step", "shift * gap", "0.5 * shift * gap"),
     },
 )
