@@ -6,12 +6,14 @@ import csv
 import functools
 import io
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
 import theory as th
+from theory.core import setting
 
 PROBLEM = th.quadratic(np.ones(6), covariance=1.0)
 START = dict(x0=np.full(6, 2.0), workers=2, steps=40)
@@ -161,6 +163,31 @@ def test_a_sweep_that_was_ended_goes_on(tmp_path, monkeypatch):
     assert sweep(out=tmp_path).records == whole.records and len(count) == 9
     longer = sweep(out=tmp_path, steps=START["steps"] + 10)  # another run is not taken from there
     assert len(list(tmp_path.iterdir())) == 16 and longer.rows[0]["steps"] == START["steps"] + 10
+
+
+def test_an_edited_server_rule_is_measured_again(tmp_path):
+    def made(factor):  # as if the class had been changed between two starts of a script
+        @setting
+        class Own(NamedTuple):
+            def update(self, run, received):
+                run.add(run.x, received, scale=-factor * run.eta_received)
+
+        Own.__qualname__ = "Own"
+        return th.ParallelSGD(server=Own())
+
+    known = {"grid": {"step": [0.01]}, "workers": 2, "steps": 4, "x0": np.full(6, 2.0), "out": tmp_path}
+    first, again, edited = (th.compare(made(factor), PROBLEM, **known) for factor in (1.0, 1.0, 0.5))
+    assert first.records == again.records and len(list(tmp_path.iterdir())) == 2
+    assert edited.records[-1]["fun"] > first.records[-1]["fun"]
+
+
+def test_a_function_is_called_by_its_name():
+    def halved(v):
+        return v / 2
+
+    methods = [th.ParallelSGD(th.compressor(halved)), th.ParallelSGD()]
+    found = th.compare(methods, PROBLEM, workers=2, steps=4, step=0.01)
+    assert found.labels == ("compressor(halved)", "full precision")
 
 
 def test_processes_give_the_bits_of_one(tmp_path):
