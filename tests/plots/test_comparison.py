@@ -185,9 +185,9 @@ def test_a_function_is_called_by_its_name():
     def halved(v):
         return v / 2
 
-    methods = [th.ParallelSGD(th.compressor(halved)), th.ParallelSGD()]
+    methods = [th.ParallelSGD(th.compressor(halved)), th.ParallelSGD(), th.ParallelSGD(th.Natural())]
     found = th.compare(methods, PROBLEM, workers=2, steps=4, step=0.01)
-    assert found.labels == ("compressor(halved)", "full precision")
+    assert found.labels == ("compressor(halved)", "full precision", "Natural")
 
 
 def test_processes_give_the_bits_of_one(tmp_path):
