@@ -275,8 +275,9 @@ def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] 
     from nbformat.v4 import new_markdown_cell, new_notebook
 
     asked_for = chosen(lecture.exercises, set(only))
-    if not asked_for:
-        raise SystemExit(f"{lecture.path.name} has no exercise {', '.join(map(str, sorted(only)))}")
+    missing = [number for number in sorted(only) if not chosen(lecture.exercises, {number})]
+    if missing:
+        raise SystemExit(f"{lecture.path.name} has no exercise {', '.join(map(str, missing))}")
     code = [cell for cell in (*lecture.before, *lecture.exercises) if cell.cell_type == "code"]
     wanted = {i for i, cell in enumerate(code) if any(cell is other for other in asked_for)}
     setup = [code[i] for i in needed([cell.source for cell in code], wanted) if i not in wanted]

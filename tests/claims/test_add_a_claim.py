@@ -368,3 +368,14 @@ def test_the_norm_of_a_gradient_whose_squares_overflow_is_a_number():
     large = th.function(lambda x: slope @ x, lambda x: slope, d=2)
     norm = th.run(th.ParallelSGD(th.Identity(), th.Constant(1e-9)), large, workers=1, steps=1).history["gradient_norm"]
     assert norm[0] == pytest.approx(5e200)
+
+
+def test_an_error_in_a_measurement_names_the_claim():
+    @claim("mine.single", title="one", statement="one", kind="upper", source="derived", subject=3, mutants={"four": 4})
+    def _(context):
+        rng = np.random.default_rng(context.stream())
+        yield upper("error", rng.standard_normal(9).mean(), 2.5)
+
+    with pytest.raises(ValueError, match="a sample of one") as found:
+        th.verify("mine.single")
+    assert found.value.__notes__ == ["in the measurement of the claim mine.single"]

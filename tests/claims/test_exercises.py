@@ -180,7 +180,7 @@ def test_other_mistakes_of_a_step_with_memory_are_named():
     found = th.grade(lambda *args: remember(*args)[0], "ef.identity")
     assert "it returns ndarray, not 2 values: the new x, the new memory" in found.faults[0]
     swapped = th.grade(lambda *args: remember(*args)[::-1], "ef.identity")
-    assert len(swapped.faults) == 2
+    assert swapped.faults == ("the values are right, but in another order: return the new x, the new memory",)
     assert th.grade(lambda *args: list(remember(*args)), "ef.identity")  # a list will do
 
 
@@ -224,6 +224,44 @@ def test_a_number_that_is_right_in_some_cases_is_said_to_be():
     found = th.grade(finite, "14.limit")
     assert "not inf, for beta1 = 0.9, beta2 = 0.8; it is right in 3 of 4 cases" in found.faults[0]
     assert "is L^2 times" in th.grade(squared, "09.largest").faults[0]
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("07.drift", lambda: (-0.5, 0.25), "another order: return the mean gradient, the mean sign"),
+        ("07.drift", lambda: (3.0, 0.0), "the mean gradient is 3, not 0.25$"),  # one pair of numbers: no guesses
+        ("07.waiting", lambda p: ((1 - p) / p) ** 2, "the square of the mean"),
+        ("07.walk", lambda gradients: -gradients.astype(complex).sum(), "is complex"),
+        ("02.enough", lambda share, B_D: math.ceil(share / (1 - share) * (B_D - 1)), "rounded up"),
+        ("12.replaced_variance", lambda d, k: (d - k) / k, "without replacement"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_usual_mistakes_are_named(id, answer, words):
+    found = th.grade(answer, id)
+    assert not found and len(found.faults) <= 2 and re.search(words, found.faults[0]), found
+
+
+@pytest.mark.parametrize("id", [id for id, exercise in EXERCISES.items() if exercise.mistakes])
+def test_no_right_answer_is_taken_for_a_usual_mistake(id):
+    exercise = EXERCISES[id]
+    assert th.grade(exercise.right, id)
+    for words, mistake in exercise.mistakes.items():
+        assert th.grade(mistake, id).faults == (words,)
+
+
+def test_what_a_lecture_accepts_is_graded_as_right():
+    def outside(c, gradients, gammas):  # messages in float32, the default of th.compress
+        x, e = np.zeros(gradients.shape[1]), np.zeros(gradients.shape[1])
+        for g, gamma in zip(gradients, gammas, strict=True):
+            sent = th.compress(c, g + e, 0)
+            x, e = x - gamma * sent, g + e - sent
+        return x, e
+
+    assert th.grade(outside, "07.outside")
+    assert th.grade(lambda *given: np.array(outside(*given)), "07.outside")
+    assert th.grade(lambda: np.array([0.25, -0.5]), "07.drift")
 
 
 def test_what_is_no_exercise_is_refused():

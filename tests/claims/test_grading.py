@@ -296,6 +296,21 @@ def test_what_is_unbiased_is_not_said_to_have_another_mean():
     assert "the number of those that are sent varies" in fault
 
 
+def test_a_right_scale_is_not_named_as_the_error():
+    """Of a claim on the same compressor with another scale this one is a mutant."""
+    found = th.grade(lambda v: np.abs(v).mean() * np.where(v > 0, 1.0, -1.0), "sign.error")
+    assert not found and "v_0 = 0" in found.faults[0] and "||v||_1/d" not in found.faults[0]
+    assert "no settings" not in found.faults[0]
+
+
+def test_more_coordinates_than_asked_for_are_named():
+    def reached(v, k):
+        return np.where(np.abs(v) >= np.sort(np.abs(v))[-k], v, 0.0)
+
+    (fault,) = th.grade(reached, "topk.contraction").faults
+    assert "it sends 1000 coordinates, not 10: are several of them equally large?" in fault
+
+
 def test_a_coordinate_that_is_never_sent_is_named():
     def without(v, rng, k):
         found = rand_k(v, rng, k)

@@ -208,10 +208,10 @@ def test_another_round_function_or_version_is_refused(tmp_path, monkeypatch):
 
     first = small(method=made(1.0))
     same(small(method=made(1.0), resume=first, steps=24), small(method=made(1.0), steps=24))
-    with pytest.raises(ResumeError, match=r" method \(was"):
+    with pytest.raises(ResumeError, match=r" method \(its code has changed\)"):
         small(method=made(0.5), resume=first)
     small(checkpoint=tmp_path)
-    monkeypatch.setattr(setup_of_runs, "_versions", lambda: "theory 0.0.1")
+    monkeypatch.setattr(setup_of_runs, "package_code", lambda: "theory 0.0.1")
     with pytest.raises(ResumeError, match=r"version \(was theory .*, is theory 0.0.1\)"):
         small(resume=tmp_path)
 
@@ -231,6 +231,8 @@ def test_one_command_for_the_first_start_and_all_later_ones(tmp_path):
 
 OWN_CODE = """
 import sys, numpy as np, theory as th
+from typing import NamedTuple
+from theory.core import setting
 TARGET, WEIGHTS, LIST = 2.0, np.ones(3), [1.0, 0.5]
 def helper(x):
     return x - TARGET
@@ -242,8 +244,14 @@ class Half:
     scale = 0.5
     def __call__(self, v, rng):
         return self.scale * v
+@setting
+class Slower(NamedTuple):
+    def update(self, run, received):
+        run.add(run.x, received, scale=-0.5 * run.eta_received)
 problem = th.function(lambda x: 0.5 * float(np.sum((x - TARGET) ** 2)), factory(1.0), 3)
-method = th.ParallelSGD(th.compressor(Half(), delta=0.5), step=0.1, feedback=th.ErrorFeedback())
+method = th.ParallelSGD(
+    th.compressor(Half(), delta=0.5), step=0.1, feedback=th.ErrorFeedback(), server=Slower()
+)
 known = dict(workers=1, steps=int(sys.argv[2]), checkpoint=sys.argv[1], every=5, resume=sys.argv[1])
 try:
     print("x", th.run(method, problem, **known).x[0])
@@ -274,8 +282,11 @@ def test_edited_code_is_another_run_and_the_same_code_is_not(tmp_path):
         ("return x - TARGET", "return TARGET - x"),
         ("factory(1.0)", "factory(1.5)"),
         ("scale = 0.5", "scale = 0.25"),
+        ("scale=-0.5", "scale=-0.75"),
     ):
-        assert said(20, old, new).startswith("refused resume: this is another run"), new
+        answer = said(20, old, new)
+        assert answer.startswith("refused resume: this is another run"), new
+    assert "method (its code has changed)" in said(20, "scale=-0.5", "scale=-0.75")
     assert said(20, "# no", "# words") == said(20, folder="whole")
 
 

@@ -210,3 +210,12 @@ def test_the_step_of_the_theorem_descends_as_it_says():
     result = th.run(th.ParallelSGD(step="theory"), PROBLEM, steps=30, step="theory", **RUN)
     gaps = result.history["f"]
     assert np.all(gaps[1:] <= (1.0 - 0.25) * gaps[:-1])
+
+
+def test_a_gap_to_an_unknown_optimum_that_is_too_high_is_no_success():
+    """From 0, a saddle, the search for f* finds 0.75; the run starts below that."""
+    problem = th.function(lambda x: 0.25 * float(np.sum((x * x - 1) ** 2)), lambda x: x * (x * x - 1), d=3)
+    result = th.run(th.ParallelSGD(step=0.1), problem, workers=1, steps=20, x0=np.full(3, 0.5), target=1e-3)
+    assert not result.success and "f* is not known" in result.message
+    reached = th.run(th.ParallelSGD(step=0.1), problem, workers=1, steps=99, x0=np.full(3, 0.5), target={"f": 1e-3})
+    assert reached.success and reached.fun <= 1e-3

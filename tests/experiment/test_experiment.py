@@ -257,6 +257,20 @@ def test_ranks_give_the_same_record(small_record, tmp_path):
 
 
 @pytest.mark.mpi
+def test_a_table_is_read_on_the_command_line(tmp_path, capsys):
+    pytest.importorskip("pandas")
+    rows = [f"{k % 7},{k % 5},{'yes' if k % 3 else 'no'}" for k in range(30)]
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,label", *rows]))
+    run = ["--data", str(tmp_path / "mine.csv"), "--methods", "sgd", "--steps", "4", "--batch", "2", "--out"]
+    run.append(str(tmp_path / "runs"))
+    assert main([*run, "--target", "label"]) == 0 and "mine: n = 30, d = 2, logistic" in capsys.readouterr().out
+    (record,) = (tmp_path / "runs").iterdir()
+    assert Configuration.from_toml(record / "configuration.toml").target == "label"
+    with pytest.raises(SystemExit):
+        main(run)
+    assert "or --target label" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from quadratics import Quadratics, top
 
 import theory as th
+from theory.core import setting
 
 WORKERS, D, ETA, STEPS = 4, 6, 0.05, 12
 KNOWN = Quadratics(WORKERS, D)
@@ -189,3 +192,29 @@ def test_the_rule_of_the_documentation_is_its_pseudo_code():
     method = th.ParallelSGD(step=th.Constant(ETA), server=module.Lion(), shards="contiguous")
     for server in (module.Lion(), th.Sharded(module.Lion())):
         assert found(method._replace(server=server)).x == pytest.approx(x, rel=1e-12)
+
+
+@setting
+class Twice(NamedTuple):
+    """x = x - 2 eta g: a rule without fields."""
+
+    def update(self, run, received):
+        run.add(run.x, received, scale=-2.0 * run.eta_received)
+
+
+def test_a_rule_without_fields_is_the_rule_that_runs():
+    """A tuple without fields is false; the rule that was given must not be taken for none."""
+    for method in (th.ParallelSGD(step=ETA), th.LocalSGD(step=ETA, local_steps=1)):
+        twice = found(method._replace(server=Twice()))
+        assert twice.x == pytest.approx(found(method, step=2 * ETA).x, rel=1e-12)
+    signs = th.ParallelSGD(th.Sign(), step=ETA)
+    x = X0
+    for _ in range(STEPS):
+        votes = np.where(gradients(x) < 0.0, -1.0, 1.0).sum(axis=0)
+        x = x - ETA * np.where(votes >= 0.0, 1.0, -1.0)  # a tie counts as +1
+    assert found(signs._replace(server=th.Majority(), shards="contiguous")).x == pytest.approx(x, rel=1e-12)
+
+
+def test_a_topology_without_fields_is_the_one_that_runs():
+    gathered = found(th.ParallelSGD(step=ETA, topology=th.AllGather()))
+    assert gathered.history["bits_down"][-1] == (WORKERS - 1) * gathered.history["bits_up"][-1]

@@ -6,12 +6,14 @@ import csv
 import functools
 import io
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
 import theory as th
+from theory.core import setting
 
 PROBLEM = th.quadratic(np.ones(6), covariance=1.0)
 START = dict(x0=np.full(6, 2.0), workers=2, steps=40)
@@ -163,6 +165,31 @@ def test_a_sweep_that_was_ended_goes_on(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 16 and longer.rows[0]["steps"] == START["steps"] + 10
 
 
+def test_an_edited_server_rule_is_measured_again(tmp_path):
+    def made(factor):  # as if the class had been changed between two starts of a script
+        @setting
+        class Own(NamedTuple):
+            def update(self, run, received):
+                run.add(run.x, received, scale=-factor * run.eta_received)
+
+        Own.__qualname__ = "Own"
+        return th.ParallelSGD(server=Own())
+
+    known = {"grid": {"step": [0.01]}, "workers": 2, "steps": 4, "x0": np.full(6, 2.0), "out": tmp_path}
+    first, again, edited = (th.compare(made(factor), PROBLEM, **known) for factor in (1.0, 1.0, 0.5))
+    assert first.records == again.records and len(list(tmp_path.iterdir())) == 2
+    assert edited.records[-1]["fun"] > first.records[-1]["fun"]
+
+
+def test_a_function_is_called_by_its_name():
+    def halved(v):
+        return v / 2
+
+    methods = [th.ParallelSGD(th.compressor(halved)), th.ParallelSGD(), th.ParallelSGD(th.Natural())]
+    found = th.compare(methods, PROBLEM, workers=2, steps=4, step=0.01)
+    assert found.labels == ("compressor(halved)", "full precision", "Natural")
+
+
 def test_processes_give_the_bits_of_one(tmp_path):
     one, two = sweep(), sweep(jobs=2, out=tmp_path)
     assert [r["fun"] for r in one.records] == [r["fun"] for r in two.records]
@@ -241,3 +268,29 @@ def test_a_table_fits_the_terminal(compared, width, monkeypatch):
     shown = " ".join(table)
     assert all(text in shown for text in ("f - f*", "samples", "rounds", "total"))
     assert sum(line.startswith("slow") for line in table) == sum(set(line) == {"-"} for line in table) / 2
+
+
+def far_from_zero():
+    """x = 0 is a saddle of f = (x^2 - 1)^2/4 summed, and the search for f* does not leave it."""
+    return th.function(lambda x: 0.25 * float(np.sum((x * x - 1) ** 2)), lambda x: x * (x * x - 1), d=3)
+
+
+def test_the_note_says_what_is_taken_for_an_unknown_optimum():
+    known = {"workers": 2, "steps": 50, "x0": np.full(3, 0.5), "step": 0.1}
+    found = th.compare([th.ParallelSGD(), th.ParallelSGD(th.TopK(2))], far_from_zero(), **known)
+    assert re.search(r"f\*: the least f in these runs, .*`solve` found 0\.75, no lower", str(found))
+    assert "as the gradient there is 0" in th.solve(far_from_zero()).message
+
+
+def test_the_best_step_without_a_known_smoothness_is_refused_with_what_to_give():
+    with pytest.raises(ValueError, match=r"step: got 'best'.*function\(..., lipschitz=...\), of which a rough value"):
+        th.compare([th.ParallelSGD()], far_from_zero(), workers=2, steps=5, step="best")
+
+
+def test_a_figure_without_room_for_its_legend_is_refused():
+    many = th.compare(
+        {f"a method with a long name, number {k}": th.ParallelSGD(step=0.1) for k in range(12)}, PROBLEM, **START
+    )
+    with pytest.raises(ValueError, match=r"size: got .*a height of at least \d.* for the legend of 1[23] curves"):
+        many.plot("bits", size=(3.4, 2.6), title=None, note=False)
+    many.plot("bits", size=(3.4, 6.0), title=None, note=False).canvas.draw()

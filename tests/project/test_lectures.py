@@ -244,6 +244,8 @@ def test_exercises_can_be_chosen_and_a_proof_has_a_cell():
     assert question == "**Proof.** *Write it here.*" and "Cauchy" in answer
     with pytest.raises(SystemExit, match="no exercise 9"):
         sheets.sheet(read, solutions=True, only={9})
+    with pytest.raises(SystemExit, match="has no exercise 9$"):  # and is not written without it
+        sheets.sheet(read, solutions=True, only={3, 9})
 
 
 # --- notebooks to work in -------------------------------------------------------------------------------------------

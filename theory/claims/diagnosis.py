@@ -294,6 +294,15 @@ def _bias(rows: np.ndarray, v: np.ndarray) -> float:
     return max(_apart(sums[:, None], np.zeros((len(rows), 1)), 1.0) for sums in (along, squared))
 
 
+def sends_more(pairs: Sequence[Pair], cases: Sequence[Case]) -> list[str]:
+    """Where all messages have more non-zeros than the right ones, as from a threshold that several entries reach."""
+    for pair, case in zip(pairs, cases, strict=True):
+        ours, right = np.count_nonzero(pair.found, axis=1).min(), np.count_nonzero(pair.right, axis=1).max()
+        if ours > right:
+            return [f"on {case.label} it sends {ours} coordinates, not {right}: are several of them equally large?"]
+    return []
+
+
 def shares_its_coins(pairs: Sequence[Pair]) -> bool:
     """Whether each coordinate has the right law, and all together have not: they are not drawn independently."""
     return all(_same_coordinates(*pair) for pair in pairs) and not all(_same_spread(*pair) for pair in pairs)
@@ -335,7 +344,7 @@ def diagnose(
     """
     found, right = [pair.found for pair in pairs], [pair.right for pair in pairs]
     for suspicion in _suspicions(mutants, cases):
-        if _fits(suspicion, cases, found, right, seed + 2):
+        if _fits(suspicion, cases, found, right, seed + 2) and not _fits(suspicion, cases, right, right, seed + 2):
             return [suspicion.sentence]
     if all(np.array_equal(rows, np.broadcast_to(case.v, rows.shape)) for rows, case in zip(found, cases, strict=True)):
         return ["it returns v itself: nothing is compressed"]

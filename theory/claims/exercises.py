@@ -7,7 +7,8 @@ lectures' solutions, or formulas of `theory.bounds`; arguments are passed by the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,16 @@ from ..compressors import TopK
 
 
 class Exercise(NamedTuple):
-    """A right answer, the arguments with which an answer is called, names of its parts, and the allowed difference."""
+    """A right answer, the arguments with which an answer is called, names of its parts, and the allowed difference.
+
+    ``mistakes`` are usual wrong answers, of an exercise with one part, by what a grade says of them.
+    """
 
     right: Callable
     at: Sequence[tuple]
     parts: tuple[str, ...] = ("the value",)
     tolerance: float = 1e-6
+    mistakes: Mapping[str, Callable] = MappingProxyType({})
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -155,6 +160,7 @@ def _end(A: np.ndarray, b: np.ndarray, eta: float, H: int) -> float:
 MU, SIGMA2 = 0.5, 2.0  # of lecture 3
 LECTURE_10 = (np.array([4.0, 1.0, 0.25]), np.array([1.0, 1.5, -2.0]), 0.1)  # curvatures, minimisers, gamma
 DRAWN = np.random.default_rng(20)
+FLOAT32 = 1e-5  # of what `compress` sends by default
 V, W = DRAWN.standard_normal(12), DRAWN.standard_normal(7) ** 3
 ROWS, TIMES = DRAWN.standard_normal((9, 4)), 1.0 + DRAWN.exponential(size=(2000, 32))
 SLOPES = [lambda y, a=a, b=b: a * (y - b) for a, b in ((0.5, V[:4]), (1.5, V[4:8]), (4.0, V[8:]))]
@@ -186,8 +192,36 @@ EXERCISES: dict[str, Exercise] = {
     "02.second_moment_without": Exercise(
         lambda M2, B_D, B, n: bounds.minibatch_second_moment(M2, M2 / B_D, B, n=n, reduction="sum"),
         [(2.0, 3.0, 4, 10), (5.0, 1.5, 7, 7), (3.0, 6.0, 2, 9)],
+        mistakes={
+            "this is the law with replacement: without it two rows of a batch always differ": (
+                lambda M2, B_D, B, n: B * M2 * (1 + (B - 1) / B_D)
+            ),
+            "n in place of n - 1: the second row is one of the n - 1 others": (
+                lambda M2, B_D, B, n: B * M2 * (1 + (B - 1) / n * (n / B_D - 1))
+            ),
+            "this is the variance: the square of the mean is missing": (
+                lambda M2, B_D, B, n: B * (M2 - M2 / B_D) * (n - B) / (n - 1)
+            ),
+            "this is that of the mean of the batch, not of its sum": (
+                lambda M2, B_D, B, n: M2 / B * (1 + (B - 1) / (n - 1) * (n / B_D - 1))
+            ),
+        },
     ),
-    "02.enough": Exercise(lambda share, B_D: share / (1 - share) * (B_D - 1), [(0.5, 10.0), (0.9, 231.0), (0.3, 4.0)]),
+    "02.enough": Exercise(
+        lambda share, B_D: share / (1 - share) * (B_D - 1),
+        [(0.5, 10.0), (0.9, 231.0), (0.3, 4.0)],
+        mistakes={
+            "rounded up to a whole number: the lecture asks for the real number that gives exactly this share": (
+                lambda share, B_D: math.ceil(share / (1 - share) * (B_D - 1))
+            ),
+            "B_D in place of B_D - 1: the speed-up is B/(1 + (B - 1)/B_D)": (
+                lambda share, B_D: share / (1 - share) * B_D
+            ),
+            "this is the speed-up to be reached, not the number of machines that reaches it": (
+                lambda share, B_D: share * B_D
+            ),
+        },
+    ),
     "02.most": Exercise(lambda x: bounds.sphere_quadratic_delta(0.5 / x, x, 1.0), [(0.1,), (0.01,), (0.03,)]),
     "03.plan": Exercise(
         _plan, [(0.1, 0.5, 0.5, 6.0, 16.0), (1e-3, 0.8, 2.0, 3.0, 5.0)], ("the step", "the number of steps")
@@ -197,7 +231,16 @@ EXERCISES: dict[str, Exercise] = {
     "03.floor": Exercise(_floor, [(0.1, 3.0, 4), (0.3, 1.5, 2), (0.05, 7.0, 9)]),
     "04.saving": Exercise(lambda v: v.size * (v @ v) / np.abs(v).sum() ** 2, [(V,), (W,), (1e3 * V[:5],)]),
     "04.probabilities": Exercise(
-        lambda v, k: bounds.optimal_probabilities(v, budget=k), [(V, 3.0), (W, 5.0), (W, 2.0)]
+        lambda v, k: bounds.optimal_probabilities(v, budget=k),
+        [(V, 3.0), (W, 5.0), (W, 2.0)],
+        mistakes={
+            "what is clipped at 1 is not given to the others: the sum is below k": (
+                lambda v, k: np.minimum(1, k * np.abs(v) / np.abs(v).sum())
+            ),
+            "proportional to the squares: the optimal ones are proportional to |v_i|": (
+                lambda v, k: np.minimum(1, k * v**2 / (v @ v))
+            ),
+        },
     ),
     "04.careless": Exercise(
         lambda v, k: np.minimum(1, k * np.abs(v) / np.abs(v).sum()), [(V, 3.0), (W, 5.0), (W, 2.0)]
@@ -206,8 +249,28 @@ EXERCISES: dict[str, Exercise] = {
     "04.values": Exercise(
         lambda N, shared: 2 * N + 1 if shared else 3**N, [(2, True), (4, False), (7, True), (3, False)]
     ),
-    "04.down": Exercise(lambda N: bounds.terngrad_downlink_bits(N), [(2,), (4,), (30,)]),
-    "04.second": Exercise(lambda v, C: v.size * C**2, [(V, 3.0), (W, 12.0), (V[:5], 0.7)]),
+    "04.down": Exercise(
+        lambda N: bounds.terngrad_downlink_bits(N),
+        [(2,), (4,), (30,)],
+        mistakes={
+            "rounded up to a whole number: the exercise asks for the logarithm": (
+                lambda N: math.ceil(math.log2(2 * N + 1))
+            ),
+            "these are the bits without a common scale: with it a sum takes 2N + 1 values": (
+                lambda N: N * math.log2(3)
+            ),
+        },
+    ),
+    "04.second": Exercise(
+        lambda v, C: v.size * C**2,
+        [(V, 3.0), (W, 12.0), (V[:5], 0.7)],
+        mistakes={
+            "this is the variance: the exercise asks for E||Q(v)||^2": lambda v, C: v.size * C**2 - v @ v,
+            "this is the second moment of ternary messages; with one bit no coordinate is 0": (
+                lambda v, C: C * np.abs(v).sum()
+            ),
+        },
+    ),
     "05.variance": Exercise(
         lambda v, levels: bounds.chord_variance(v, levels) / (v @ v),
         [(V, np.arange(4) / 3), (W, np.array([0.0, 0.25, 0.5, 1.0])), (3.0 * V, np.array([0.0, 0.1, 1.0]))],
@@ -226,9 +289,20 @@ EXERCISES: dict[str, Exercise] = {
     "06.rank_one": Exercise(lambda n: math.pi / math.sqrt(2 * n), [(100,), (7,), (2**12,)]),
     "07.drift": Exercise(lambda: (0.25, -0.5), [()], ("the mean gradient", "the mean sign")),
     "07.walk": Exercise(_walk, [(V,), (3.0 * W,), (np.where(V > 0, 4.0, -1.0),)]),
-    "07.waiting": Exercise(lambda p: (1 - p) * (2 - p) / p**2, [(0.01,), (0.3,), (0.7,)]),
-    "07.outside": Exercise(_outside, [(TopK(1), ROWS, FALLING), (TopK(2), ROWS - 1, FALLING**2)], X_AND_E),
-    "07.debt": Exercise(_debt, [(TopK(1), ROWS, FALLING), (TopK(2), ROWS - 1, FALLING**2)]),
+    "07.waiting": Exercise(
+        lambda p: (1 - p) * (2 - p) / p**2,
+        [(0.01,), (0.3,), (0.7,)],
+        mistakes={
+            "this is the variance of the waiting time: the square of its mean is missing": lambda p: (1 - p) / p**2,
+            "this is the square of the mean, not the mean of the square": lambda p: ((1 - p) / p) ** 2,
+            "this is the mean of the waiting time, not of its square": lambda p: (1 - p) / p,
+            "counted from 1: a coordinate that is sent in this step has waited 0 steps": lambda p: (2 - p) / p**2,
+        },
+    ),
+    "07.outside": Exercise(
+        _outside, [(TopK(1), ROWS, FALLING), (TopK(2), ROWS - 1, FALLING**2)], X_AND_E, tolerance=FLOAT32
+    ),
+    "07.debt": Exercise(_debt, [(TopK(1), ROWS, FALLING), (TopK(2), ROWS - 1, FALLING**2)], tolerance=FLOAT32),
     "07.grows": Exercise(_grows, [(0.1, 0.2), (0.5, 1.2), (0.9, 0.3)]),
     "08.mean_share": Exercise(lambda theta: 1 / (1 + theta), [(0.5,), (3.0,), (9.0,)]),
     "08.shrunk_factor": Exercise(lambda theta, residual: residual / (1 + theta), [(0.5, 0.9), (3.0, 0.4)]),
@@ -267,7 +341,14 @@ EXERCISES: dict[str, Exercise] = {
     "11.received": Exercise(
         lambda k, d, N: (N - 1) * k * (32 + math.ceil(math.log2(d))), [(20, 400, 8), (3, 1000, 2), (100, 70, 16)]
     ),
-    "12.replaced_variance": Exercise(lambda d, k: (d - 1) / k, [(20, 10), (7, 3), (50, 80)]),
+    "12.replaced_variance": Exercise(
+        lambda d, k: (d - 1) / k,
+        [(20, 10), (7, 3), (50, 80)],
+        mistakes={
+            "this is d/k - 1, the variance without replacement": lambda d, k: d / k - 1,
+            "this is the second moment of one draw over k: the square of the mean is missing": lambda d, k: d / k,
+        },
+    ),
     "13.most": Exercise(lambda values: bounds.dcd_threshold(values), [(GOSSIP[0],), (GOSSIP[1],)]),
     "13.longest": Exercise(
         lambda least: (1 + least, (1 + least) ** 2 / 2),

@@ -30,6 +30,7 @@ from .diagnosis import (
     pairs_of,
     probes,
     same_law,
+    sends_more,
     shares_its_coins,
     varies_in_number,
 )
@@ -107,7 +108,7 @@ class Recording(Context):
         """A few samples of a message, as the numbers do not matter."""
         if isinstance(compressor, Watched):
             v, settings = np.array(v, float), compressor.settings
-            label = f"a vector of length {v.size} with {shown(settings)}"
+            label = f"a vector of length {v.size}" + (f" with {shown(settings)}" if settings else "")
             self.cases.append(Case(label, v, settings, compressor.given))
             compressor = compressor.made
         return moments(compressor, v, 16, **{"seed": self.stream(*path)} | options)
@@ -265,11 +266,15 @@ def _graded(claim: Claim, handed: Handed, wanted: list[Case], seed: int) -> Grad
         if verdict != "undecided":
             break
     found: list[str] = []
-    wanted = one_message(claim.subject, wanted) or wanted
+    everywhere, wanted = wanted, one_message(claim.subject, wanted) or wanted
     pairs = pairs_of(subject, claim.subject, wanted, seed)
     if verdict not in ("holds", "vacuous") or is_biased(pairs) or not all(map(same_law, pairs)):
         errors = _known_errors(claim)
-        found = diagnose(pairs, subject, claim.subject, errors, wanted, seed) or _headline(checks, verdict)
+        found = (
+            diagnose(pairs, subject, claim.subject, errors, wanted, seed)
+            or sends_more(pairs_of(subject, claim.subject, everywhere, seed), everywhere)
+            or _headline(checks, verdict)
+        )
     elif shares_its_coins(pairs):
         found = [NUMBER if varies_in_number(pairs) else SHARED]
     else:

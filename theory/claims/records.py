@@ -109,7 +109,11 @@ def measured(claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = No
         """The first attempt that refutes, or that decides with at least so many times the samples."""
         for effort in EFFORTS:
             context = Context(subject, claim.id, seed, quick, effort, data, used)
-            found = Measurement(claim.measure(context), context)
+            try:
+                found = Measurement(claim.measure(context), context)
+            except Exception as error:
+                error.add_note(f"in the measurement of the claim {claim.id}")
+                raise
             verdict = overall(found.checks)
             if verdict == "refuted" or (verdict != "undecided" and effort >= least):
                 break

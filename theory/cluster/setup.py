@@ -280,7 +280,7 @@ def _describe(
     arrays = {name: part for name, part in zip(problem._fields, problem, strict=True) if _has_array(part)}
     others = {name: part for name, part in problem._asdict().items() if name not in arrays}
     code, unknown = deep_digest((method, type(method).round))
-    rest, more = deep_digest((type(problem).__qualname__, others))
+    rest, more = deep_digest((type(problem), others))
     given = [f"identity {identity}"] * bool(identity)  # in place of code that cannot be compared
     told = {
         "method": [*(given or [code]), repr(method)],

@@ -106,11 +106,13 @@ def fill_array(run: Any, state: State, name: str, one: Owned) -> None:
 
 def differences(mine: dict, theirs: dict) -> list[str]:
     """What differs between two runs, a line for each."""
-    return [
-        f"{name} (was {theirs.get(name, ['unknown'])[-1]}, is {mine[name][-1]})"
-        for name in mine
-        if mine[name][0] != theirs.get(name, [None])[0]  # what a message says of a function has its address
-    ]
+    found = []
+    for name in mine:
+        before, now = theirs.get(name, [None, "unknown"]), mine[name]
+        if before[0] != now[0]:  # what a message says of a function has its address
+            shown = f"was {before[-1]}, is {now[-1]}" if before[-1] != now[-1] else "its code has changed"
+            found.append(f"{name} ({shown})")
+    return found
 
 
 def continued(setup: Setup, state: State) -> tuple[Setup, np.ndarray]:

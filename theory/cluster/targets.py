@@ -20,11 +20,12 @@ ALLOWED = f"a number, the gap f - f*, or a dict with some of {', '.join((*GOALS,
 
 
 class Targets(NamedTuple):
-    """What is to be reached, and what may be spent; ``lower`` is a certified lower bound of f*."""
+    """What is to be reached, and what may be spent; ``lower`` bounds f* from below if it is ``certified``."""
 
     goals: dict[str, float]
     budgets: dict[str, float]
     lower: float = np.nan
+    certified: bool = True
 
     def value(self, name: str, row: Any) -> float:
         """What a row of the history has for a goal."""
@@ -34,6 +35,11 @@ class Targets(NamedTuple):
         """Whether a run may go on after a row: status and message."""
         for name, goal in self.goals.items():
             found = self.value(name, row)
+            if name == "gap" and not self.certified and found < -goal:
+                return MISSED, (
+                    f"f = {float(row['f']):.6g} is below {self.lower:.6g}, the least f that `solve` found: f* is not "
+                    "known; give minimizer= to the function, or target={'f': ...}"
+                )
             if found <= goal:
                 return REACHED, f"{_named(name)} = {found:.3g} <= {goal:g} after step {row['step']}"
         for name, most in self.budgets.items():
@@ -71,13 +77,14 @@ def read_targets(tol: Any, target: Any, problem: Any) -> Targets:
         require(finite_number("tol", tol) > 0, "tol", tol, "a number above 0: a norm of the gradient")
         require("gradient_norm" not in given, "tol", tol, "None with the target gradient_norm, which is the same")
         given["gradient_norm"] = tol
-    lower = np.nan
+    lower, certified = np.nan, True
     if "gap" in given:
         from ..problems import solve
 
         optimum = solve(problem)
         gap = float(optimum.get("gap", 0.0))
-        lower = float(optimum.fun) - (gap if np.isfinite(gap) else 0.0)  # NaN: the best found, without a certificate
+        certified = bool(np.isfinite(gap))  # NaN: the best found, without a certificate
+        lower = float(optimum.fun) - (gap if certified else 0.0)
     numbers = {name: float(number) for name, number in given.items()}
     goals = {name: number for name, number in numbers.items() if name in GOALS}
-    return Targets(goals, {name: number for name, number in numbers.items() if name in BUDGETS}, lower)
+    return Targets(goals, {name: number for name, number in numbers.items() if name in BUDGETS}, lower, certified)

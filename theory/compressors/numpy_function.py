@@ -36,6 +36,9 @@ class FunctionCompressor(NamedTuple):
     random: bool
     factors: dict
 
+    def __repr__(self) -> str:
+        return f"compressor({getattr(self.function, '__name__', type(self.function).__name__)})"
+
     def apply(self, v: np.ndarray, stream: Any) -> np.ndarray:
         """The vector that is sent for v."""
         v = np.array(v)  # the function may modify it
@@ -76,6 +79,8 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     --------
     >>> import numpy as np, theory as th
     >>> half = th.compressor(lambda v: np.where(np.abs(v) > np.median(np.abs(v)), v, 0.0))
+    >>> half
+    compressor(<lambda>)
     >>> th.compress(half, np.array([1.0, -4.0, 2.0, 0.5]), 0)
     array([ 0., -4.,  2.,  0.])
     """

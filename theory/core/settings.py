@@ -225,6 +225,7 @@ def setting(cls: type[T]) -> type[T]:
     made.__eq__ = lambda self, other: type(self) is type(other) and digest(self) == digest(other)
     made.__ne__ = lambda self, other: not self == other
     made.__hash__ = lambda self: hash(digest(self))
+    made.__bool__ = lambda self: True  # a tuple without fields is false, and Majority() is not "no server"
     return registers(made)
 
 

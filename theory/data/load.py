@@ -110,7 +110,9 @@ def read_table(given: Any, target: Any) -> Dataset:
     if target not in names:
         near = difflib.get_close_matches(str(target), names, n=1)
         hint = f"did you mean {near[0]!r}" if near else f"its columns are {', '.join(names[:10])}"
-        raise DataError(f'{path}: target is {target!r}; {hint}? Give it as load_data(path, target="{names[-1]}")')
+        last = names[-1]
+        how = f'load_data(path, target="{last}"), or --target {last}'
+        raise DataError(f"{path}: target is {target!r}; {hint}? Give it as {how}")
     place = names.index(target)
     rows = table.drop(columns=table.columns[place])
     return make_dataset(rows, table.iloc[:, place].to_numpy(), path.stem, texts=len(table))

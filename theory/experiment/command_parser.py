@@ -52,8 +52,13 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
     default = Configuration()
     add = parser.add_argument
     add_config_flag(parser)
-    add("--data", metavar="NAME", help=f"name, LIBSVM file or folder of shards (default: {default.data}); see `list`")
-    add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
+    add(
+        "--data",
+        metavar="NAME",
+        help=f"name, LIBSVM, CSV or parquet file, or folder of shards (default: {default.data}); see `list`",
+    )
+    add("--features", type=int, metavar="D", help="columns of a LIBSVM file (default: its highest index)")
+    add("--target", metavar="COLUMN", help="column of a CSV or parquet file that has the labels")
     add("--scaled", action="store_true", default=None, help="divide each column by its largest magnitude")
     add("--problem", metavar="NAME", help=f"one of {', '.join(PROBLEMS)} (default: {default.problem}, by the labels)")
     add("--l2", type=float, metavar="L", help="weight of (1/2)||x||^2 (default: 1/n)")

@@ -51,9 +51,11 @@ class Configuration:
     Parameters
     ----------
     data : str
-        A name that `theory.load_data` knows, or the path of a LIBSVM file.
+        A name that `theory.load_data` knows, or the path of a file: LIBSVM, or a table in CSV or parquet.
     features : int, optional
-        Number of columns of a file; inferred by default.
+        Number of columns of a LIBSVM file; inferred by default.
+    target : str, optional
+        Column of a table that has the labels.
     scaled : bool
         Whether each column is divided by its largest magnitude.
     workers, batch : int or tuple of int
@@ -88,6 +90,7 @@ class Configuration:
 
     data: str = "rcv1-like"
     features: int | None = None
+    target: str | None = None
     scaled: bool = False
     workers: int | tuple[int, ...] = 8
     batch: int | tuple[int, ...] = 32
@@ -119,6 +122,7 @@ class Configuration:
             good = (is_whole(value) and 1 <= value <= MOST) or (name == "features" and value is None)
             _require(good, name, value, "an integer of at least 1, up to 2**53")
         good = is_whole(self.seed) and 0 <= self.seed < SEED_LIMIT
+        _require(self.target is None or isinstance(self.target, str), "target", self.target, "the name of a column")
         _require(good, "seed", self.seed, "an integer from 0 to 2**63 - 1")
         for name in ("scaled", "until_bound"):
             _require(isinstance(getattr(self, name), bool), name, getattr(self, name), "true or false")

@@ -301,7 +301,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     from ..problems.row_blocks import is_large
 
     def load(comm=None):
-        data = load_data(configuration.data, n_features=configuration.features, comm=comm)
+        data = load_data(configuration.data, n_features=configuration.features, target=configuration.target, comm=comm)
         data = data.scaled() if configuration.scaled else data
         return data, make_problem(data, configuration.l2, configuration.problem)
 

@@ -25,7 +25,7 @@ def name_of(c: Any) -> str:
     'Bucketed(QSGD(7), 16)'
     """
     if callable(getattr(c, "function", None)):
-        return f"compressor({getattr(c.function, '__name__', type(c.function).__name__)})"
+        return repr(c)
     default, parts, skipped = getattr(c, "_field_defaults", {}), [], False
     for name, value in zip(c._fields, c, strict=True):
         if name in default and type(default[name]) is type(value) and default[name] == value:

@@ -27,10 +27,6 @@ class Median(NamedTuple):
     array([1.])
     """
 
-    def __bool__(self) -> bool:
-        """Return True: a tuple without fields would be false, and be taken for no server."""
-        return True
-
     def check_workers(self, n: int) -> None:
         """Any number will do."""
 

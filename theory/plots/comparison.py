@@ -245,6 +245,8 @@ class Comparison:
         """How steps were chosen, and why the runs with a star were no success."""
         certified = math.isfinite(self.optimum.get("gap", 0.0))
         steps = [] if certified else [f"f*: {self.optimum.get('message', 'the best found')}"]
+        if not certified and self.lower < self.optimum.fun:
+            steps = [f"f*: the least f in these runs, {self.lower:.6g}; `solve` found {self.optimum.fun:.6g}, no lower"]
         steps += [f"{label}: step {how}" for label, how in zip(self.labels, self.choices, strict=False) if how]
         if self.seeds > 1:
             steps.append(f"means over {self.seeds} seeds ± half of their intervals of {SHOWN_LEVEL:.0%}")

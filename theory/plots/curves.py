@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import require
 from ..core.repetitions import SHOWN_LEVEL, spread
 from .figure_style import COLUMN, new_figure, style
 
@@ -24,6 +25,7 @@ START = r"start, $f(x_0) - f^*$"
 BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
 DOTS_AND_DASHES = (0, (3, 1, 1, 1, 1, 1))  # in place of the cycle's dotted lines, which here are bounds
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
+LEAST_PANEL = 0.8  # inches, for axes with their labels
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
 NEAR = 0.02  # relative distance below which two curves are one to the eye
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
@@ -239,6 +241,9 @@ def draw_panels(
             legend.remove()
         below, foot = box.height / figure.dpi + 0.1, LINE * len(small)
         whole = height * rows + below + foot if size is None else size[1]
+        least = below + foot + LEAST_PANEL
+        room = f"a height of at least {least:.1f} inches, for the legend of {len(labels)} curves"
+        require(whole >= least, "size", size, f"{room}; or a larger width, shorter labels=, or ax= of your own")
         figure.set_size_inches(width, whole)
         figure.get_layout_engine().set(rect=(0.0, (below + foot) / whole, 1.0, 1.0 - (below + foot) / whole))
         legend.set_bbox_to_anchor((0.5, (below + foot) / whole))

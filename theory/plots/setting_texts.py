@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..compressors.numpy_function import FunctionCompressor
 from ..compressors.share import Share
 from ..methods.schedules import as_step
 
@@ -34,7 +35,7 @@ def _value(method: Any, name: str) -> Any:
 
 def short(value: Any) -> str:
     """A setting as a string, without fields that have their default value."""
-    if not hasattr(value, "_fields") or isinstance(value, Share):
+    if not hasattr(value, "_fields") or isinstance(value, (Share, FunctionCompressor)):
         return value if isinstance(value, str) else repr(value)
     default = getattr(value, "_field_defaults", {})
     parts = []

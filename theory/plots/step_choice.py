@@ -79,7 +79,12 @@ def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
     """
     from ..cluster import run
 
-    smoothness, found = float(lipschitz(problem)), []
+    try:
+        smoothness = float(lipschitz(problem))
+    except ValueError as error:
+        known = "a number, or a problem whose L is known: function(..., lipschitz=...), of which a rough value will do"
+        raise ValueError(f"step: got 'best', which searches among 2^e/L, allowed: {known}") from error
+    found = []
     for method in methods:
         spent = 0.0
 

@@ -215,7 +215,8 @@ def _search(problem: FunctionProblem, tolerance: float) -> Result:
     )
     x, mu = found.x, problem.constants["strong_convexity"]
     if drawn or mu is None:
-        how = f"best found by L-BFGS from 0 ({found.nit} steps): no certificate without strong_convexity"
+        stuck = ", as the gradient there is 0" if found.nit == 0 else ""
+        how = f"best found by L-BFGS from 0 ({found.nit} steps{stuck}): no certificate without strong_convexity"
         return Result(
             x=x,
             fun=float(found.fun),
