@@ -134,13 +134,13 @@ def test_bets_know_more_than_the_range_where_little_varies():
     assert judge(check) == "holds" and check.interval.level > LEVEL
 
 
-def test_samples_that_do_not_vary_say_nothing_about_what_was_not_seen():
+def test_samples_that_do_not_vary_have_no_interval_and_are_judged_as_a_number():
     for samples in (np.zeros(500), np.full(500, 3.0), 0.1 + 1e-15 * np.arange(500)):
         assert mean_interval(samples)[1:3] == (-math.inf, math.inf)
         assert mean_interval(samples, certain=True).half < 1e-12
-        for rule in (equality, upper):
-            (check,) = Measurement([rule("", samples, 1.1 * samples[0])]).checks
-            assert judge(check) == "undecided"
+        stated = 1.1 * samples[0]  # they are judged as a number
+        (equal,), (below,) = (Measurement([rule("", samples, stated)]).checks for rule in (equality, upper))
+        assert (judge(equal) == "holds") == (stated == 0.0) and judge(below) == "holds"
     none = share_interval(np.zeros(500, bool))
     assert none.low == 0.0 and none.high == pytest.approx(1.0 - (0.5e-6) ** (1 / 500))
     assert mean_interval(np.r_[np.zeros(499), 1.0]).level <= 0.99  # one in 500 is far more skewed than a square

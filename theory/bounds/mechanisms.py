@@ -65,7 +65,7 @@ def quantized_factor(mean_norm_product: float, second_moment: float) -> float:
     return max(1.0, mean_norm_product / second_moment)
 
 
-@formula("factor >= 1", "n >= 1")
+@formula("1 <= factor <= inf", "n >= 1")
 def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = None) -> float:
     r"""Batch-size bound of gradients after a mechanism.
 
