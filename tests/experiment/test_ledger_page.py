@@ -328,7 +328,7 @@ def test_a_claim_is_exported_as_markdown_and_json(results):
         text = held[f"{result.id}.md"]
         assert text == markdown_of(result, MADE) and f"`{known.cite}`, {MADE}." in text and known.latex in text
         assert all(entry in text for entry in (*known.bibtex, bibtex_of(result, MADE)))
-        assert text.count(": refuted\n") == len(result.mutants) and f"- **Verdict:** {result.verdict} (" in text
+        assert text.count(": caught\n") == len(result.mutants) and f"- **Verdict:** {result.verdict} (" in text
 
 
 def test_the_command_exports_claims(capsys, tmp_path):
@@ -345,14 +345,14 @@ def test_the_badge_counts(results):
     text = badge(results)
     ET.fromstring(text)
     mutants = sum(len(find_claim(id).mutants) for id in CHEAP)
-    said = f"4 claims: 3 hold, 1 refuted, {mutants} of {mutants} mutants caught, 0 alarms"
+    said = f"4 claims: 3 hold, 1 fail, {mutants} of {mutants} mutants caught, 0 alarms"
     assert mutants > 5 and said in text and "vacuous" not in text
     alarm = badge([dataclasses.replace(results[0], verdict="undecided"), *results[1:]])
     assert "2 hold" in alarm and "1 alarms" in alarm and len({*re.findall("#[0-9a-f]{6}", alarm + text)}) == 3
 
 
 def test_an_order_that_is_consistent_raises_no_alarm(results):
-    assert alarms(dataclasses.replace(results[0], verdict="order consistent")) == []
+    assert alarms(dataclasses.replace(results[0], verdict="holds loosely")) == []
 
 
 def test_texts_are_escaped(own):
@@ -416,10 +416,10 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"verdict": "refuted"}, "refuted"),
+        ({"verdict": "fails"}, "fails"),
         ({"verdict": "undecided"}, "undecided"),
         ({"mutants": {"idle": "survived"}}, "mutant survived: idle"),
-        ({"refuted": "quoted"}, "expected to be refuted: holds"),
+        ({"refuted": "quoted"}, "expected to fail: holds"),
     ],
 )
 def test_what_is_not_expected_is_an_alarm(results, changes, reason):
