@@ -277,7 +277,7 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
 def rate(label: str, slope: Any, predicted: float, tolerance: float = NEAR) -> Check:
     """A rate: the interval of the log-log slope contains the exponent, and none that is 0.1 away from it.
 
-    An interval that is within the tolerance and does not contain the exponent *holds loosely*: the order, not the value.
+    An interval that is within the tolerance and does not contain the exponent *holds loosely*.
 
     Parameters
     ----------

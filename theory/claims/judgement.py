@@ -24,9 +24,7 @@ class Measured(Protocol):
 
 
 def judge(check: Check) -> str:
-    """The verdict on one check; "holds loosely" is a rate
-    near the exponent whose interval does not contain it: its order, and not its value.
-    """
+    """The verdict on one check; a rate near its exponent, which the interval does not contain, holds loosely."""
     estimate, low, high = check.interval[:3]
     predicted = float(check.predicted)
     if math.isnan(estimate) or math.isnan(predicted):

@@ -1,8 +1,8 @@
 """The index of the sources: what five sources state, and what the evidence says about it.
 
 An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
-weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What bears on an
-entry and is not its evidence is left out by name, with a reason that is printed.
+weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What
+bears on an entry and is not its evidence is left out by name, with a reason that is printed.
 """
 
 from __future__ import annotations
