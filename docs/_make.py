@@ -519,9 +519,8 @@ def source_summary(items: list) -> str:
         if one.verdict == "fails":
             item, target = one.entry, f"{{ref}}`{one.entry.id} <{source_target(one.entry)}>`"
             lines += [f"- {SOURCES[item.source][0]}, {target}. {inline(item.says)}"]
-            lines += [
-                f"  **Verdict:** {one.verdict}, {item.relation}. **Measured:** {inline(one.measured)} **Remark:** {inline(one.reason)}"
-            ]
+            lines += [f"  **Verdict:** {one.verdict}, {item.relation}."]
+            lines += [f"  **Measured:** {inline(one.measured)} **Remark:** {inline(one.reason)}"]
     return "\n".join([*lines, ""])
 
 

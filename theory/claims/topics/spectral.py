@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -80,6 +81,7 @@ def _(context):
 
 # --- a lecture's first numbers ----------------------------------------------------------------------------------------
 
+NOTHING = NoFeedback()
 STEPS, SIZE = 40, 16.0  # full precision then has 5 % of f(x_0) - f* left; 16/L is the best power of two for both
 
 
@@ -93,7 +95,7 @@ def digits():
     return problem, lipschitz(problem), float(solve(problem).fun)
 
 
-def gaps(context, name: str, compressor, steps: int, feedback=NoFeedback()):
+def gaps(context, name: str, compressor, steps: int, feedback: Any = NOTHING):
     """f(x) - f* after ``steps`` steps in independent runs, and the bits that a worker sent in a step."""
     problem, L, best = digits()
     method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32, feedback=feedback)
@@ -126,9 +128,7 @@ def _(context):
 
 
 SLIDE = "2.5 x more iterations, 8 x reduction in communication (currently testing)"
-EIGHTH = (
-    43  # steps with messages of 74 numbers for 640 that send 8 times fewer bits in all than STEPS in full precision
-)
+EIGHTH = 43  # steps with 74 numbers for 640 that send 8 times fewer bits in all than STEPS in full precision
 
 
 def at_an_eighth(context):
@@ -144,12 +144,12 @@ def at_an_eighth(context):
 claim(
     "spectral.trade.in-all",
     title="Spectral ATOMO at 8 times less communication in all",
-    statement="On softmax of the digits, spectral ATOMO with budget 1 comes to the f of full precision with 8 times fewer"
-    " bits in all.",
-    source="the lecture, whose slide says 'Currently testing', read as bits in all; measured with 4 workers, batches of"
-    " 32 and the constant step size that is best for both",
+    statement="On softmax of the digits, spectral ATOMO with budget 1 comes to the f of full precision with 8 times"
+    " fewer bits in all.",
+    source="the lecture, whose slide says 'Currently testing', read as bits in all; measured with 4 workers, batches"
+    " of 32 and the constant step size that is best for both",
     kind="upper",
-    subject=lambda rows, columns: (SpectralAtomo(rows, columns, 1.0), NoFeedback()),
+    subject=lambda rows, columns: (SpectralAtomo(rows, columns, 1.0), NOTHING),
     refuted="reading",
     quote=SLIDE,
     see=("spectral.trade.digits", "spectral.trade.rank"),
@@ -165,7 +165,7 @@ claim(
     kind="upper",
     subject=lambda rows, columns: (BestRank(rows, columns, 1), ErrorFeedback()),
     mutants={
-        "without a memory, as on the slide": lambda rows, columns: (BestRank(rows, columns, 1), NoFeedback()),
+        "without a memory, as on the slide": lambda rows, columns: (BestRank(rows, columns, 1), NOTHING),
         "rank 2": lambda rows, columns: (BestRank(rows, columns, 2), ErrorFeedback()),
     },
 )(at_an_eighth)
