@@ -29,6 +29,7 @@ from theory.experiment.ledger_badge import badge
 from theory.experiment.ledger_page import alarms, number, page
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml
+from theory.reporting.scale import SCALE
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
 MADE = Origin("0123456789abcdef", "2031-02-03")
@@ -302,10 +303,12 @@ def test_words_that_judge_are_explained_where_they_stand(results):
 
 
 def test_the_documentation_explains_the_words_as_the_page_does():
-    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    for words in (VERDICT, CERTIFICATE, MEASURED_BY, KNOWLEDGE):
+    text = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("claims", "verdicts"))
+    for words in (CERTIFICATE, MEASURED_BY, KNOWLEDGE):
         for word, meaning in words.items():
             assert f"| {word} | {meaning} |" in text
+    for word, (meaning, mark, _) in SCALE.items():
+        assert f"| {mark} {word} | {meaning}" in text
 
 
 def test_of_a_formula_that_gives_zero_the_difference_is_shown(results):
@@ -391,7 +394,7 @@ def summary(results) -> str:
 
 def test_the_summary_counts(results):
     text = summary(results)
-    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>refuted, as expected" in text
+    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>fail, as expected" in text
     assert "<b>0</b>alarms" in text and "No alarm" in text
     assert "qsgd.bits.theorem-3.4" in text and "qsgd.code-length" in text  # what is refuted, and what holds instead
 
@@ -530,7 +533,7 @@ def test_each_entry_has_witness_reason_derivation_and_test(how):
     for entry in written(how).split("\n## ")[1:]:
         name = re.search(r"^`([^`]+)`", entry, re.MULTILINE)[1]
         instead = "Instead" if how == "reading" else "What holds"
-        assert "| refuted |" in entry.split(f"**{instead}")[0], f"{name}: no witness"
+        assert "| fails |" in entry.split(f"**{instead}")[0], f"{name}: no witness"
         for part in ("efuted.", "Witness.", "Why."):
             assert f"{part}**" in entry, f"{name}: no {part}"
         assert f"**{instead}:" in entry and "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
@@ -594,10 +597,10 @@ def choose(browser, id: str, value: str) -> None:
     [
         ("topic", "qsgd", ["qsgd.variance", "qsgd.bits.theorem-3.4"]),
         ("kind", "identity", ["randk.variance"]),
-        ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
+        ("verdict", "fails, as expected (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
-        ("certificate", "symbolic", ["topk.contraction", "qsgd.variance", "randk.variance"]),
+        ("certificate", "symbolic", ["topk.contraction", "randk.variance"]),
         ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )

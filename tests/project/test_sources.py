@@ -136,7 +136,7 @@ def test_a_study_that_contradicts_an_entry_is_noticed():
 def test_the_verdict_is_the_weakest_of_the_evidence():
     assert JUDGED[REFUTED.key].verdict == "fails"
     right = [key for key in REFUTED.evidence if "printed" not in key]
-    assert judged(REFUTED._replace(evidence=right), RECORDS).verdict == "holds"
+    assert judged(REFUTED._replace(evidence=right), RECORDS).verdict == "holds loosely"
     order = ("fails", "undecided", "in part", "vacuous", "holds loosely", "holds")
     for one in JUDGED.values():
         if one.entry.relation == "–":
@@ -268,7 +268,7 @@ def test_each_page_has_every_entry_with_its_verdict_and_its_evidence(monkeypatch
 def test_the_command_prints_verdicts_and_evidence(capsys):
     assert main(["sources", ROUNDS.key]) == 0
     said = capsys.readouterr().out
-    assert f"{ROUNDS.key}: fails, " in said and "    fails         study:" in said
+    assert f"{ROUNDS.key}: fails, " in said and "    fails         claim:" in said
     with pytest.raises(SystemExit, match="2"):
         main(["sources", "no-such-source"])
     assert "no entry begins with no-such-source" in capsys.readouterr().err

@@ -207,7 +207,7 @@ class Verification:
         if self.ok:
             return ""
         worst = next((c for c in self.checks if judge(c) == self.verdict), None)
-        if worst is not None and not self.refuted:
+        if worst is not None and self.verdict not in EXPECTED and not self.refuted:
             found = f"measured {_number(worst.interval.estimate, 6)} ({_ends(worst)}), stated {_stated(worst)}"
             return f"{self.verdict} by the check {worst.label!r}: {found}"
         if self.refuted:
