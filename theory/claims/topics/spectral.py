@@ -165,6 +165,7 @@ claim(
     " fewer bits in all.",
     source="the lecture, whose slide sends a best rank, with a memory added; measured as spectral.trade.in-all",
     kind="upper",
+    proof="the memory sends later what rank 1 leaves out; without it that is lost, and f stays far above.",
     subject=lambda rows, columns: (BestRank(rows, columns, 1), ErrorFeedback()),
     mutants={
         "without a memory, as on the slide": lambda rows, columns: (BestRank(rows, columns, 1), NOTHING),
