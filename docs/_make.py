@@ -439,29 +439,31 @@ def source_page(source: str, items: list) -> str:
     _, title, who, read = SOURCES[source]
     said = ", ".join(f"{n} *{verdict}*" for verdict, n in in_order(Counter(one.verdict for one in items)))
     lines = [f"# {title}", "", who, "", f"**Read.** {read}", ""]
-    lines += [f"**{len(items)} entries:** {said}. {{doc}}`/sources` says what these words mean.", ""]
+    lines += [f"**{len(items)} entries:** {said}. {{doc}}`/verdicts` says what these words mean.", ""]
     for one in items:
         lines += source_entry(one)
     return "\n".join(lines)
 
 
 def in_order(counts: Counter) -> list[tuple[str, int]]:
-    """Verdicts with their numbers: what was judged from the most to the fewest, then what was not."""
-    last = ("shown, not judged", "not ours")
-    return sorted(
-        counts.items(), key=lambda pair: (pair[0] in last, last.index(pair[0]) if pair[0] in last else -pair[1])
-    )
+    """Verdicts with their numbers, in the order of the scale; what is not judged comes last."""
+    from theory.reporting.scale import SCALE, UNJUDGED
+
+    return [(word, counts[word]) for word in (*SCALE, UNJUDGED) if word in counts]
 
 
 def source_entry(one) -> list[str]:
     """What is said and printed, what came out by which evidence, and where to find it."""
+    from theory.reporting.scale import marked
+
     item = one.entry
     lines = [f"({source_target(item)})=", f"## {inline(item.id)}", ""]
     lines += [f"*{item.kind.capitalize()}.* {inline(item.says)}", ""]
+    said = "" if item.relation == one.verdict else f", {item.relation}"
     terms = {
         "Printed": inline(item.printed),
         "Here": inline(one.measured),
-        "Verdict": f"**{one.verdict}.** {inline(one.reason)}",
+        "Verdict": f"**{marked(one.verdict)}**{said}. {inline(one.reason)}",
         "Evidence": evidence_of(one.evidence),
         "Left out": f"{evidence_of(one.left_out)}. **Because:** {inline(one.because)}" if one.left_out else "",
         "See": ours_of(see_also(one)),
@@ -482,11 +484,16 @@ def see_also(one) -> list[str]:
 
 def evidence_of(pieces) -> str:
     """Links to pieces of evidence, each with its status; the statements of a study behind its name."""
+    from theory.claims.judgement import FARTHEST
+    from theory.reporting.scale import LOOSELY
+
     found: dict[str, list[str]] = {}
     for piece in pieces:
         kind, _, name = piece.key.partition(":")
         name, _, part = name.partition("#")
         said = f"*{piece.status}*"
+        if piece.status == LOOSELY and piece.passing is not None:
+            said += ", any factor passes" if piece.passing >= FARTHEST else f", a factor of {piece.passing:.3g} passes"
         if kind == "study":
             found.setdefault(f"study {link_to(kind, name)}", []).append(f"“{plain(piece.text).rstrip('.')}” ({said})")
         elif kind == "claim":
@@ -507,11 +514,12 @@ def source_summary(items: list) -> str:
     rows = [(verdict, [counts[source, verdict] for source in SOURCES]) for verdict in verdicts]
     rows.append(("all", [sum(row[k] for _, row in rows) for k in range(len(SOURCES))]))
     lines += [f"| {verdict} | {' | '.join(map(str, row))} | {sum(row)} |" for verdict, row in rows]
-    lines += ["", "## What does not hold", ""]
+    lines += ["", "## What fails", ""]
     for one in items:
-        if one.status == "fails" and one.verdict in verdicts and not one.verdict.startswith(("shown", "not ours")):
+        if one.verdict == "fails":
             item, target = one.entry, f"{{ref}}`{one.entry.id} <{source_target(one.entry)}>`"
-            lines += [f"- {SOURCES[item.source][0]}, {target}. {inline(item.says)} **Verdict:** {one.verdict}."]
+            lines += [f"- {SOURCES[item.source][0]}, {target}. {inline(item.says)}"]
+            lines += [f"  **Verdict:** {one.verdict}, {item.relation}."]
             lines += [f"  **Measured:** {inline(one.measured)} **Remark:** {inline(one.reason)}"]
     return "\n".join([*lines, ""])
 

@@ -83,7 +83,7 @@ def test_the_page_shows_the_file_and_its_cells_run(own, monkeypatch, capsys):
     for cell in cells:
         exec(compile(cell, str(PAGE), "exec"), space)
     found = re.findall(r"^mean\.dealt: (\w+)", capsys.readouterr().out, re.MULTILINE)
-    assert found == ["holds", "refuted"]  # as the page says: first the right formula, then the wrong one
+    assert found == ["holds", "fails"]  # as the page says: first the right formula, then the wrong one
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -200,7 +200,7 @@ def test_messages_of_the_wrong_shape_are_refused(own):
 def test_equal_samples_are_judged_as_a_number_and_said_to_be_equal(own):
     a_claim("own.equal", lambda context: [equality("E x", np.full(50, 0.558342), 0.5)])
     found = th.verify("own.equal")
-    assert found.verdict == "refuted" and found.effort == 1
+    assert found.verdict == "fails" and found.effort == 1
     assert "All 50 samples of 'E x' are equal" in found.note and "rarer than 24 % of the draws" in found.note
     assert "all 50 samples equal" in str(found) and "inf" not in str(found)
     a_claim("own.equal", lambda context: [upper("E x", np.full(50, 0.558342), 0.6)])
@@ -215,7 +215,7 @@ def test_a_false_theorem_about_what_is_deterministic_is_refuted(own):
 
     a_claim("own.unbiased", biased, subject=lambda v: np.abs(v).mean() * np.sign(v), mutants={"v": np.zeros_like})
     found = th.verify("own.unbiased")
-    assert found.verdict == "refuted" and found.mutants == {"v": "refuted"}
+    assert found.verdict == "fails" and found.mutants == {"v": "caught"}
 
 
 def test_of_outcomes_what_was_not_seen_is_not_excluded(own):
@@ -235,7 +235,7 @@ def test_a_claim_that_fails_says_why_in_one_line(own):
     a_claim("own.why", lambda context: [upper("first", 1.0, 2.0), equality("the mean", samples, 1.0)])
     found = th.verify("own.why")
     assert not found.ok and re.fullmatch(
-        r"refuted by the check 'the mean': measured (1\.9|2\.0)\d* \(\[1\.9\d*, 2\.0\d*\]\), stated =  1", found.why
+        r"fails by the check 'the mean': measured (1\.9|2\.0)\d* \(\[1\.9\d*, 2\.0\d*\]\), stated =  1", found.why
     )
     assert f"\n  why: {found.why}\n" in str(found) and "the mean" in found._repr_html_().split("why")[1]
     facts = {"subject": samples, "mutants": {"a larger one": samples + 0.001}}
@@ -277,7 +277,7 @@ def test_a_file_that_is_loaded_again_says_what_it_says_now(own):
     path = own("parity.py")
     assert load_claims(path) == ["parity.even"] and th.verify("parity.even").ok
     own("parity.py", id="parity.odd", factor=1)
-    assert load_claims(path) == ["parity.odd"] and th.verify("parity.odd").verdict == "refuted"
+    assert load_claims(path) == ["parity.odd"] and th.verify("parity.odd").verdict == "fails"
     assert "parity.even" not in list_claims()
 
 
@@ -334,7 +334,7 @@ def test_the_command_takes_files_and_ids(own, capsys, tmp_path, monkeypatch):
     assert command(th.verify("parity.even")) == "python -m theory.experiment verify parity.py --seed 0"
     own("parity.py", factor=1)
     assert main(["verify", "parity.py"]) == 1  # refuted
-    assert re.search(r"^  \S.* computed .*  refuted$", capsys.readouterr().out, re.MULTILINE)  # with the witness
+    assert re.search(r"^  \S.* computed .*  fails$", capsys.readouterr().out, re.MULTILINE)  # with the witness
     assert main(["explain", "parity.py"]) == 0 and "parity.even" in capsys.readouterr().out
     for name, text in (("nowhere.py", "a Python file that exists"), ("parity.evem", "did you mean parity.even")):
         with pytest.raises(SystemExit):
@@ -360,7 +360,7 @@ def test_a_run_that_diverges_and_a_bound_of_0_give_no_warnings(own, monkeypatch)
         assert th.verify("dcgd.rate", quick=True).ok  # a mutant overflows
         monkeypatch.setattr(th.bounds, "bottou_constant_step", lambda T, **known: 0.0)
         for id in ("bottou.constant-step", "bottou.constant-step.paper"):
-            assert overall(measured(find_claim(id), quick=True).truth.checks) == "refuted"
+            assert overall(measured(find_claim(id), quick=True).truth.checks) == "fails"
 
 
 def test_the_norm_of_a_gradient_whose_squares_overflow_is_a_number():

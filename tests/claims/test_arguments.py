@@ -73,7 +73,7 @@ def holds(id: str, effort: int) -> bool:
     """Whether a claim is neither refuted nor undecided with so many times the samples."""
     claim = find_claim(id)
     found = Measurement(claim.measure(Context(claim.subject, id, 0, True, effort)))
-    return overall(found.checks) not in ("refuted", "undecided")
+    return overall(found.checks) not in ("fails", "undecided")
 
 
 class Noticed:

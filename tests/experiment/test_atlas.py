@@ -36,7 +36,7 @@ def test_the_largest_gap_comes_first_and_unknown_ones_last(rows):
 def test_a_row_says_what_its_case_says(rows):
     found = compared(CASES["ef.4"], solution_of(CASES["ef.4"]))
     (row,) = [row for row in rows if row.regime == CASES["ef.4"].regime and row.method == "error feedback"]
-    assert (row.ours, row.below, row.gap, row.verdict) == (found.ours, found.below, found.gap, "slack by SDP")
+    assert (row.ours, row.below, row.gap, row.verdict) == (found.ours, found.below, found.gap, "holds")
     assert row.certificate == "symbolic" and row.printed == row.ours  # quoted from its paper
 
 
@@ -49,7 +49,7 @@ def test_what_follows_from_a_printed_theorem_is_not_called_printed(rows):
 def test_what_lemmas_allow_together_is_not_called_reached(rows):
     composed = [row for row in rows if "composition" in row.certificate and not row.how.startswith("SDP")]
     assert len(composed) >= 5
-    assert all(row.gap is None and row.how == "its lemmas together, no instance" for row in composed)
+    assert all(row.gap is None and row.how.startswith("its lemmas together; ") for row in composed)
 
 
 def test_no_gap_is_negative(rows):
@@ -67,4 +67,4 @@ def test_the_command_writes_json_and_fails_for_a_refuted_formula(tmp_path, monke
     assert {row["certificate"] for row in found} == {"not measured here"}
     monkeypatch.setitem(atlas.CASES, case.id, case._replace(ours=lambda: 0.9 * float(case.ours())))
     assert main(["atlas"]) == 1
-    assert "refuted by SDP" in capsys.readouterr().out
+    assert "| fails |" in capsys.readouterr().out

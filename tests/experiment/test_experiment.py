@@ -87,10 +87,10 @@ def test_verify_prints_a_ledger_and_writes_json(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("verdict", "refuted", "fates", "expected"),
     [
-        ("holds", "", {"m": "refuted"}, 0),
+        ("holds", "", {"m": "caught"}, 0),
         ("vacuous", "", {}, 0),
-        ("refuted", "quoted", {}, 0),
-        ("refuted", "", {}, 1),
+        ("fails", "quoted", {}, 0),
+        ("fails", "", {}, 1),
         ("holds", "", {"m": "survived"}, 1),
     ],
 )

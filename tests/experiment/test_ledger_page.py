@@ -29,6 +29,7 @@ from theory.experiment.ledger_badge import badge
 from theory.experiment.ledger_page import alarms, number, page
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml
+from theory.reporting.scale import SCALE
 
 CHEAP = ["topk.contraction", "qsgd.variance", "qsgd.bits.theorem-3.4", "randk.variance"]  # no long compilation
 MADE = Origin("0123456789abcdef", "2031-02-03")
@@ -302,10 +303,12 @@ def test_words_that_judge_are_explained_where_they_stand(results):
 
 
 def test_the_documentation_explains_the_words_as_the_page_does():
-    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    for words in (VERDICT, CERTIFICATE, MEASURED_BY, KNOWLEDGE):
+    text = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("claims", "verdicts"))
+    for words in (CERTIFICATE, MEASURED_BY, KNOWLEDGE):
         for word, meaning in words.items():
             assert f"| {word} | {meaning} |" in text
+    for word, (meaning, mark, _) in SCALE.items():
+        assert f"| {mark} {word} | {meaning}" in text
 
 
 def test_of_a_formula_that_gives_zero_the_difference_is_shown(results):
@@ -328,7 +331,7 @@ def test_a_claim_is_exported_as_markdown_and_json(results):
         text = held[f"{result.id}.md"]
         assert text == markdown_of(result, MADE) and f"`{known.cite}`, {MADE}." in text and known.latex in text
         assert all(entry in text for entry in (*known.bibtex, bibtex_of(result, MADE)))
-        assert text.count(": refuted\n") == len(result.mutants) and f"- **Verdict:** {result.verdict} (" in text
+        assert text.count(": caught\n") == len(result.mutants) and f"- **Verdict:** {result.verdict} (" in text
 
 
 def test_the_command_exports_claims(capsys, tmp_path):
@@ -345,14 +348,14 @@ def test_the_badge_counts(results):
     text = badge(results)
     ET.fromstring(text)
     mutants = sum(len(find_claim(id).mutants) for id in CHEAP)
-    said = f"4 claims: 3 hold, 1 refuted, {mutants} of {mutants} mutants caught, 0 alarms"
+    said = f"4 claims: 3 hold, 1 fail, {mutants} of {mutants} mutants caught, 0 alarms"
     assert mutants > 5 and said in text and "vacuous" not in text
     alarm = badge([dataclasses.replace(results[0], verdict="undecided"), *results[1:]])
     assert "2 hold" in alarm and "1 alarms" in alarm and len({*re.findall("#[0-9a-f]{6}", alarm + text)}) == 3
 
 
 def test_an_order_that_is_consistent_raises_no_alarm(results):
-    assert alarms(dataclasses.replace(results[0], verdict="order consistent")) == []
+    assert alarms(dataclasses.replace(results[0], verdict="holds loosely")) == []
 
 
 def test_texts_are_escaped(own):
@@ -391,7 +394,7 @@ def summary(results) -> str:
 
 def test_the_summary_counts(results):
     text = summary(results)
-    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>refuted, as expected" in text
+    assert "<b>4</b>claims" in text and "<b>3</b>hold" in text and "<b>1</b>fail, as expected" in text
     assert "<b>0</b>alarms" in text and "No alarm" in text
     assert "qsgd.bits.theorem-3.4" in text and "qsgd.code-length" in text  # what is refuted, and what holds instead
 
@@ -416,10 +419,10 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"verdict": "refuted"}, "refuted"),
+        ({"verdict": "fails"}, "fails"),
         ({"verdict": "undecided"}, "undecided"),
         ({"mutants": {"idle": "survived"}}, "mutant survived: idle"),
-        ({"refuted": "quoted"}, "expected to be refuted: holds"),
+        ({"refuted": "quoted"}, "expected to fail: holds"),
     ],
 )
 def test_what_is_not_expected_is_an_alarm(results, changes, reason):
@@ -530,7 +533,7 @@ def test_each_entry_has_witness_reason_derivation_and_test(how):
     for entry in written(how).split("\n## ")[1:]:
         name = re.search(r"^`([^`]+)`", entry, re.MULTILINE)[1]
         instead = "Instead" if how == "reading" else "What holds"
-        assert "| refuted |" in entry.split(f"**{instead}")[0], f"{name}: no witness"
+        assert "| fails |" in entry.split(f"**{instead}")[0], f"{name}: no witness"
         for part in ("efuted.", "Witness.", "Why."):
             assert f"{part}**" in entry, f"{name}: no {part}"
         assert f"**{instead}:" in entry and "*Derivation:*" in entry and "*Verdict:* holds" in entry, name
@@ -594,10 +597,10 @@ def choose(browser, id: str, value: str) -> None:
     [
         ("topic", "qsgd", ["qsgd.variance", "qsgd.bits.theorem-3.4"]),
         ("kind", "identity", ["randk.variance"]),
-        ("verdict", "refuted (in print)", ["qsgd.bits.theorem-3.4"]),
+        ("verdict", "fails, as expected (in print)", ["qsgd.bits.theorem-3.4"]),
         ("search", "PROBABILITY rounding", ["qsgd.variance"]),
         ("search", "no such words", []),
-        ("certificate", "symbolic", ["topk.contraction", "qsgd.variance", "randk.variance"]),
+        ("certificate", "symbolic", ["topk.contraction", "randk.variance"]),
         ("known", "derived", ["qsgd.variance", "randk.variance"]),
     ],
 )

@@ -34,9 +34,10 @@ from typing import Any
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
 from ..bounds.bibliography import source_known as known_as
 from ..bounds.theorems import KINDS, Theorem, parts, theorem
+from ..reporting.scale import FAILS
 from .checks import Check, Context
 from .display import claim_card
-from .judgement import CONSISTENT
+from .judgement import EXPECTED
 
 REFUTED = ("in print", "quoted", "reading", "question")
 CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
@@ -100,7 +101,7 @@ class Claim:
     @property
     def expected(self) -> tuple[str, ...]:
         """The verdicts that raise no alarm."""
-        return ("refuted",) if self.refuted else ("holds", "holds, slack", "holds, loose", CONSISTENT, "vacuous")
+        return (FAILS,) if self.refuted else EXPECTED
 
     @property
     def formula(self) -> str:

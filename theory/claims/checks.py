@@ -277,7 +277,7 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
 def rate(label: str, slope: Any, predicted: float, tolerance: float = NEAR) -> Check:
     """A rate: the interval of the log-log slope contains the exponent, and none that is 0.1 away from it.
 
-    An interval that is within the tolerance and does not contain the exponent is *order consistent*.
+    An interval that is within the tolerance and does not contain the exponent *holds loosely*.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def rate(label: str, slope: Any, predicted: float, tolerance: float = NEAR) -> C
     >>> judge(rate("E f - f* against T", Interval(-1.01, -1.05, -0.97), -1.0, tolerance=0.1))
     'holds'
     >>> judge(rate("E f - f* against T", Interval(-0.93, -0.95, -0.91), -1.0, tolerance=0.1))
-    'order consistent'
+    'holds loosely'
     """
     return _check(label, "rate", slope, predicted, tolerance)
 

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..reporting.formulas import FormulaError, mathml
+from ..reporting.scale import marked
 from .judgement import judge
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from .checks import Check
 
 SIGNS = {"upper": "≤", "lower": "≥", "rate": "≈", "limit": "≈"}
-COLOURS = {"holds": "#009E73", "refuted": "#D55E00", "undecided": "#CC79A7"}
-MARKS = {"holds": "✓", "refuted": "✗", "undecided": "?", "vacuous": "○"}
 WIDTH, HEIGHT = 88, 10  # of a bar, in pixels; four fifths of the width are the ratio 1
 LEFT = 'style="text-align:left"'
 
@@ -51,14 +50,6 @@ def bar(ratio: float | None) -> str:
     )
 
 
-def verdict(word: str, text: str = "") -> str:
-    """A verdict with its mark and colour; a statement that was to be refuted raises no alarm."""
-    first = word.split(",")[0]
-    colour = COLOURS["holds"] if text and first == "refuted" else COLOURS.get(first, "inherit")
-    expected = f", as expected ({text})" if text and first == "refuted" else ""
-    return f'<span style="color:{colour}">{MARKS.get(first, "")} {escape(word + expected)}</span>'
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """A table of cells that are HTML already, aligned left."""
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -82,7 +73,7 @@ def checks_table(checks: Iterable[Check]) -> str:
                 f"{found.estimate:.5g}{ends}",
                 f"{sign} {predicted:.5g}",
                 f"{bar(ratio)} {shown}",
-                verdict(judge(check)),
+                marked(judge(check)),
             )
         )
     return table(("check", "measured", "predicted", "measured / predicted", ""), rows)

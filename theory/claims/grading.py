@@ -77,7 +77,7 @@ class Grade:
         signs = {"upper": "<=", "lower": ">="}
         return [
             f"{c.label}: measured {c.interval.estimate:.5g}, {signs.get(c.rule, '=')} {float(c.predicted):.5g} "
-            f"{'holds' if judge(c) == 'holds' else judge(c)}"
+            f"{judge(c)}"
             for c in self.checks
         ]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, SHARP, VACUOUS
 from .checks import NEAR, Check
 
-RESOLVED, SLACK = 1.25, 4.0  # factors of a wrong stated number that may pass: "holds", and "holds, slack"
 FARTHEST = 1e6  # a factor beyond which nobody asks
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
 WIDEST = 0.2  # relative width of the interval of an equality
-CONSISTENT = "order consistent"
+EXPECTED = (HOLDS, LOOSELY, VACUOUS)  # of a statement that is not marked as refuted
 
 
 class Measured(Protocol):
@@ -24,48 +24,48 @@ class Measured(Protocol):
 
 
 def judge(check: Check) -> str:
-    """The verdict on one check: "holds", "order consistent", "vacuous", "refuted" or "undecided"."""
+    """The verdict on one check; a rate near its exponent, which the interval does not contain, holds loosely."""
     estimate, low, high = check.interval[:3]
     predicted = float(check.predicted)
     if math.isnan(estimate) or math.isnan(predicted):
-        return "refuted"
+        return FAILS
     slack = check.tolerance * (abs(predicted) or 1.0)
     if check.rule == "identity":
-        return "holds" if abs(estimate - predicted) <= slack else "refuted"
+        return HOLDS if abs(estimate - predicted) <= slack else FAILS
     if check.rule == "equality":
         if not low - slack <= predicted <= high + slack:
-            return "refuted"
-        return "undecided" if math.isinf(high - low) or high - low > WIDEST * abs(predicted) > 0.0 else "holds"
+            return FAILS
+        return OPEN if math.isinf(high - low) or high - low > WIDEST * abs(predicted) > 0.0 else HOLDS
     if check.rule in ("rate", "limit"):
         if high < predicted - check.tolerance or low > predicted + check.tolerance:
-            return "refuted"
+            return FAILS
         return _rate(low - predicted, high - predicted, check)
     if check.rule == "lower":
         estimate, low, high, predicted = -estimate, -high, -low, -predicted
     if low > predicted + slack:
-        return "refuted"
+        return FAILS
     if high > predicted + slack:
-        return "undecided"
+        return OPEN
     if check.trivial is None:
-        return "holds"
+        return HOLDS
     says_nothing = check.predicted <= check.trivial if check.rule == "lower" else check.predicted >= check.trivial
-    return "vacuous" if says_nothing else "holds"
+    return VACUOUS if says_nothing else HOLDS
 
 
 def _rate(low: float, high: float, check: Check) -> str:
-    """The verdict on a rate or a limit that is not refuted; ``low`` and ``high`` are distances from the prediction."""
+    """The verdict on a rate or a limit that does not fail; ``low`` and ``high`` are distances from the prediction."""
     far = max(abs(low), abs(high))
     if check.rule == "limit":
-        return "holds" if far <= check.tolerance else "undecided"
+        return HOLDS if far <= check.tolerance else OPEN
     if low <= 0.0 <= high:
-        return "holds" if far < min(NEAR, check.tolerance) else "undecided"
-    return CONSISTENT if far <= check.tolerance else "undecided"
+        return HOLDS if far < min(NEAR, check.tolerance) else OPEN
+    return LOOSELY if far <= check.tolerance else OPEN
 
 
 def overall(checks: Iterable[Check]) -> str:
     """The verdict on all checks of a claim: the worst one; vacuous only if the headline is."""
     verdicts = [judge(check) for check in checks]
-    for worst in ("refuted", "undecided", CONSISTENT):
+    for worst in (FAILS, OPEN, LOOSELY):
         if worst in verdicts:
             return worst
     return verdicts[0]
@@ -94,7 +94,7 @@ def passing_factor(checks: Iterable[Check]) -> float | None:
     >>> passing_factor([upper("E f - f*", 0.8, bound=1.0)]).__round__(6)
     1.25
     """
-    counted = [check for check in checks if check.predicted and not check.assumed and judge(check) != "vacuous"]
+    counted = [check for check in checks if check.predicted and not check.assumed and judge(check) != VACUOUS]
     if not counted:
         return None
     rules = {check.rule for check in counted}
@@ -103,7 +103,7 @@ def passing_factor(checks: Iterable[Check]) -> float | None:
 
     def notices(factor: float) -> bool:
         wrong = (check._replace(predicted=factor * check.predicted) for check in counted)
-        return any(judge(check) == "refuted" for check in wrong)
+        return any(judge(check) == FAILS for check in wrong)
 
     def farthest(power: int) -> float:
         near, far = 1.0, FARTHEST
@@ -118,16 +118,15 @@ def passing_factor(checks: Iterable[Check]) -> float | None:
 
 
 def graded(verdict: str, factor: float | None) -> str:
-    """A verdict that says how wrong a stated number could be: "holds", "holds, slack" or "holds, loose"."""
-    if verdict != "holds" or factor is None or factor <= RESOLVED * (1.0 + 1e-9):
-        return verdict
-    return "holds, slack" if factor <= SLACK * (1.0 + 1e-9) else "holds, loose"
+    """The verdict "holds" is "holds loosely" if a stated number that is wrong by more than 25 % would pass."""
+    loosely = verdict == HOLDS and factor is not None and factor > SHARP * (1.0 + 1e-9)
+    return LOOSELY if loosely else verdict
 
 
 def resolves(truth: Measured, wrong: Measured) -> bool:
     """Whether the intervals of the truth are narrower than the mutant's distance from the prediction, in some check."""
     pairs = zip(truth.checks, wrong.checks, strict=False)
     return any(
-        judge(theirs) == "refuted" and not abs(theirs.interval.estimate - ours.predicted) <= ours.interval.half
+        judge(theirs) == FAILS and not abs(theirs.interval.estimate - ours.predicted) <= ours.interval.half
         for ours, theirs in pairs
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..bounds.bibliography import KNOWLEDGE
 from ..core import require
+from ..reporting.scale import HOLDS, LOOSELY
 from .base import find_claim, list_claims
 from .claim_list import browse, topic_of
 from .display import claim_card
@@ -91,9 +92,9 @@ def explain(id: str) -> Explanation:
 
 
 def passing_text(result: Verification) -> str:
-    """The factor by which a stated number could be wrong unnoticed."""
+    """The factor by which a stated number could be wrong unnoticed; of a slope near the exponent, "order"."""
     if result.passing is None:
-        return "-"
+        return "order" if result.verdict == LOOSELY else "-"
     said = ["any" if factor >= FARTHEST else f"{factor:.3g}" for factor in (result.passing, result.by_run) if factor]
     return said[0] if len(said) == 1 else f"{said[0]} by composition, {said[1]} by run"
 
@@ -102,7 +103,7 @@ def row(result: Verification) -> tuple[str, ...]:
     """One line of the ledger, as strings."""
     half = max(result.interval[1] - result.measured, result.measured - result.interval[0])
     identity = result.checks[0].rule == "identity"
-    verdict = result.verdict + (f" ({result.refuted})" if result.refuted else "")
+    verdict = result.verdict + (f" ({result.refuted})" if result.expected else "")
     mutants = f"{len(result.mutants) - len(result.survivors)}/{len(result.mutants)}" if result.mutants else "-"
     return (
         result.id,
@@ -150,13 +151,13 @@ def resolution(results: Iterable[Verification]) -> str:
     '1 of 1 claims (100 %) would notice a stated number that is wrong by 25 %'
     """
     counted = [result for result in results if not result.refuted]
-    good = sum(result.verdict == "holds" for result in counted)
+    good = sum(result.verdict == HOLDS for result in counted)
     share = 100.0 * good / max(1, len(counted))
     return f"{good} of {len(counted)} claims ({share:.0f} %) would notice a stated number that is wrong by 25 %"
 
 
 def ledger(results: Iterable[Verification]) -> Explanation:
-    """A table of results: id, measured and half width, predicted, measured/bound, verdict, mutants refuted, seconds.
+    """A table of results: id, measured and half width, predicted, measured/bound, verdict, mutants caught, seconds.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..bounds.closed_form import counted_calls
 from ..measure import Interval, exactly
 from ..reporting.files import RecordError, text_of, versions, write_whole
+from ..reporting.scale import FAILS, OPEN
 from .base import Claim
 from .checks import EFFORTS, Check, Context, Measurement
 from .judgement import overall
@@ -115,7 +116,7 @@ def measured(claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = No
                 error.add_note(f"in the measurement of the claim {claim.id}")
                 raise
             verdict = overall(found.checks)
-            if verdict == "refuted" or (verdict != "undecided" and effort >= least):
+            if verdict == FAILS or (verdict != OPEN and effort >= least):
                 break
         return Attempt(effort, found.checks, found.note, int(found.samples))
 

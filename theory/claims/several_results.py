@@ -7,9 +7,9 @@ from html import escape
 from typing import Any
 
 from .. import bounds
+from ..reporting.scale import marked
 from .base import REGISTRY
 from .display import bar, table
-from .display import verdict as verdict_html
 
 
 def unclaimed(results: Sequence[Any]) -> list[str]:
@@ -41,7 +41,7 @@ class Verifications(list[Any]):
         return "\n".join(
             f"{result.id}: {result.verdict}{'' if result.ok else ' (!)'}, measured {result.measured:.5g}, "
             f"predicted {result.predicted:.5g}, {len(result.mutants) - len(result.survivors)} of {len(result.mutants)} "
-            "mutants refuted"
+            "mutants caught"
             for result in self
         )
 
@@ -55,10 +55,10 @@ class Verifications(list[Any]):
                 f"{result.measured:.5g}",
                 f"{result.predicted:.5g}",
                 f"{bar(result.tightness)} {'' if result.tightness is None else f'{result.tightness:.4g}'}",
-                verdict_html(result.verdict, result.refuted),
+                marked(result.verdict, result.expected),
                 f"{len(result.mutants) - len(result.survivors)} of {len(result.mutants)}" if result.mutants else "",
             )
             for result in self
         ]
-        heads = ("claim", "", "measured", "predicted", "measured / predicted", "verdict", "mutants refuted")
+        heads = ("claim", "", "measured", "predicted", "measured / predicted", "verdict", "mutants caught")
         return table(heads, rows)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, overload
 
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, marked
 from .base import REGISTRY, Claim, find_claim
 from .checks import EFFORTS, LEVEL, Check, said_of_equal
 from .display import checks_table, formula
-from .display import verdict as verdict_html
-from .judgement import ATTAINED, CONSISTENT, FARTHEST, graded, judge, overall, passing_factor, resolves
+from .judgement import ATTAINED, EXPECTED, FARTHEST, graded, judge, overall, passing_factor, resolves
 from .proofs.proof_list import Checked, certificate, secured
 from .records import ClaimRecord, measured
 from .several_results import Verifications
@@ -85,9 +85,8 @@ class Verification:
     ----------
     id, title, kind, statement : str
         Of the claim.
-    verdict : {"holds", "holds, slack", "holds, loose", "order consistent", "vacuous", "undecided", "refuted"}
-        "holds" means that the formula is known within 25 %, "slack" within a factor of 4; "order consistent" that a
-        slope is near the exponent and is not it.
+    verdict : {"holds", "holds loosely", "vacuous", "undecided", "fails"}
+        One of the words of `theory.reporting.scale`.
     measured : float
         The headline's estimate.
     interval : (float, float)
@@ -95,7 +94,7 @@ class Verification:
     predicted : float
         The bound's or the equality's value.
     mutants : dict
-        Name to "refuted" or "survived".
+        Name to "caught" or "survived".
     checks : tuple of Check
         All comparisons, the headline first.
     samples : int
@@ -105,7 +104,7 @@ class Verification:
     note : str
         A remark of the measurement.
     refuted : {"", "in print", "quoted", "reading", "question"}
-        If not empty, "refuted" is expected, and how the refuted statement is known.
+        If not empty, "fails" is expected, and how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
     mutant_checks : dict
@@ -161,9 +160,10 @@ class Verification:
     def passes(self) -> str:
         """Which wrong numbers in place of the stated ones would pass, in words; empty if nothing is known of it."""
         if self.passing is None:
-            return ""
+            near = "the slope is near the exponent, and is not it: at the sizes that were run lower orders still count"
+            return near if self.verdict == LOOSELY else ""
         if self.passing <= ATTAINED:
-            said = "any other stated number would be refuted"
+            said = "any other stated number would be noticed"
         elif self.passing >= FARTHEST:
             said = "a stated number that is wrong by any factor would pass"
         else:
@@ -193,8 +193,13 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether the verdict is as expected and no mutant survived."""
-        fine = ("refuted",) if self.refuted else ("holds", CONSISTENT, "vacuous")
-        return self.verdict.startswith(fine) and not self.survivors
+        fine = (FAILS,) if self.refuted else EXPECTED
+        return self.verdict in fine and not self.survivors
+
+    @property
+    def expected(self) -> str:
+        """Says of a statement that is marked as refuted, and fails, that it was to; empty elsewhere."""
+        return f"as expected ({self.refuted})" if self.refuted and self.verdict == FAILS else ""
 
     @property
     def why(self) -> str:
@@ -202,17 +207,17 @@ class Verification:
         if self.ok:
             return ""
         worst = next((c for c in self.checks if judge(c) == self.verdict), None)
-        if worst is not None and not self.refuted:
+        if worst is not None and self.verdict not in EXPECTED and not self.refuted:
             found = f"measured {_number(worst.interval.estimate, 6)} ({_ends(worst)}), stated {_stated(worst)}"
             return f"{self.verdict} by the check {worst.label!r}: {found}"
         if self.refuted:
-            return f"the statement was to be refuted ({self.refuted}), and the verdict is that it {self.verdict}"
+            return f"the statement was to be refuted ({self.refuted}), and the verdict is: {self.verdict}"
         return f"the checks cannot tell this wrong version from the truth: {'; '.join(self.survivors)}"
 
     @property
     def survivors(self) -> list[str]:
-        """The mutants that were not refuted."""
-        return [name for name, fate in self.mutants.items() if fate != "refuted"]
+        """The mutants that were not noticed."""
+        return [name for name, fate in self.mutants.items() if fate != "caught"]
 
     def as_dict(self) -> dict:
         """All fields as numbers, strings, lists and dicts, for JSON."""
@@ -262,7 +267,7 @@ class Verification:
     def _repr_html_(self) -> str:
         mutants = "; ".join(f"{name}: {fate}" for name, fate in self.mutants.items())
         said = [
-            ("verdict", verdict_html(self.verdict, self.refuted)),
+            ("verdict", marked(self.verdict, self.expected)),
             ("mutants", escape(mutants)),
             ("wrong numbers", escape(self.passes)),
             ("why", escape(self.why)),
@@ -279,7 +284,7 @@ class Verification:
         return f"{head}{shown}{checks_table(self.checks)}<table><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
-        expected = f", as expected ({self.refuted})" if self.refuted and self.verdict == "refuted" else ""
+        expected = f", {self.expected}" if self.expected else ""
         lines = [f"{self.id}: {self.verdict}{expected} ({self.kind})", f"  {self.statement}"]
         if self.why:
             lines.append(f"  why: {self.why}")
@@ -362,20 +367,17 @@ def judged(claim: Claim, record: ClaimRecord) -> Verification:
     verdict, headline = overall(truth.checks), truth.checks[0]
     fates = {}
     for name, found in record.mutants.items():
-        refuted = overall(found.checks) == "refuted" and resolves(truth, found)
-        fates[name] = "refuted" if refuted else "survived"
-    passing = passing_factor(truth.checks) if verdict == "holds" else None
-    run = [check for check in truth.checks if check.rule != "identity" or check.interval.samples]
+        caught = overall(found.checks) == FAILS and resolves(truth, found)
+        fates[name] = "caught" if caught else "survived"
+    passing = passing_factor(truth.checks) if verdict == HOLDS else None
+    run = [c for c in truth.checks if c.interval.samples or not (c.rule == "identity" or "lemmas" in c.label)]
     by_run = passing_factor(run) if claim.lemmas and passing is not None and len(run) < len(truth.checks) else None
-    verdict = graded(verdict, passing)
-    if headline.rule == "equality" and verdict.startswith("holds") and "survived" in fates.values():
-        verdict = "undecided"  # an interval that cannot separate the truth from a mutant proves nothing
     return Verification(
         id=claim.id,
         title=claim.title,
         kind=claim.kind,
         statement=claim.statement,
-        verdict=verdict,
+        verdict=graded(verdict, passing),
         measured=headline.interval.estimate,
         interval=(headline.interval.low, headline.interval.high),
         predicted=float(headline.predicted),

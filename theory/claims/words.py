@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from ..bounds.bibliography import KNOWLEDGE
+from ..reporting.scale import SCALE
 
-VERDICT = {
-    "holds": "the numbers agree with the statement, and a stated number that is wrong by more than 25 % would have "
-    "been noticed",
-    "holds, slack": "they agree; a stated number that is wrong by up to a factor of 4 would have passed",
-    "holds, loose": "they agree; even more would have passed. True where it was measured, and hardly a test of the "
-    "constant",
-    "order consistent": "a measured slope is near the exponent, and its interval does not contain it: at the sizes "
-    "that were run lower orders still count",
-    "vacuous": "they agree, but where it was evaluated the bound is above the trivial value, such as the gap at the "
-    "start",
-    "undecided": "the stated number of samples does not settle it; an equality whose interval is wider than 20 % of "
-    "its value is not one",
-    "refuted": "the numbers contradict the statement",
-}
+VERDICT = {word: said for word, (said, *_) in SCALE.items()}
 REFUTED = {
     "in print": "the sentence was read in the source",
     "quoted": "the text was not at hand: it is refuted as others quote it, or as it is remembered",

@@ -18,6 +18,7 @@ from ..claims.checks import Check
 from ..claims.records import read_records
 from ..claims.verification import judged
 from ..reporting.files import write_whole
+from ..reporting.scale import FAILS
 from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
 from ..worst.cases import RECORDS
 from .claim_citation import plain
@@ -49,7 +50,7 @@ class Entry(NamedTuple):
         The most that is reached; of a run, the lower end of its interval.
     how : str
         By what: a semidefinite program, a run, an instance that is computed; or what a theorem's lemmas allow
-        together, which nothing needs to reach.
+        together, which nothing needs to reach, and how far a run comes.
     certificate : str
         How the statement is secured.
     gap : float or None
@@ -107,6 +108,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
     in_print = found.printed is None and not case.derived
     in_print = in_print and any(find_claim(id).source_known != "derived" for id in case.claims)
     bound = not case.stated_for  # a formula for other functions is no bound here
+    how = "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP"
     return Entry(
         case.method,
         case.functions,
@@ -115,7 +117,7 @@ def _of_case(found: Comparison, results: dict[str, Verification]) -> Entry:
         found.ours if in_print else found.printed,
         found.ours,
         found.below,
-        "SDP, and a run that reaches it" if case.runs else "SDP, a relaxation" if case.relaxed else "SDP",
+        how if bound else f"{how}; the formula is stated for {case.stated_for}",
         "; ".join(dict.fromkeys(certificates)) or "not measured here",
         found.gap if bound else None,
         (found.gap if in_print else found.printed_gap) if bound else None,
@@ -158,6 +160,9 @@ def _of_claim(result: Verification) -> list[Entry]:
     # what lemmas allow together is not reached by an instance
     composed = result.by_run is not None or "composition" in result.certificate
     how = "an instance, computed" if not check.interval.samples else result.measured_by
+    if composed:
+        reach = f"a run reaches {_percent(1.0 / result.by_run)} of it" if result.by_run else "no instance"
+        how = f"its lemmas together; {reach}"
     gap = None if composed else gap_between(bound, below, contracts=False)
     return [
         Entry(
@@ -168,7 +173,7 @@ def _of_claim(result: Verification) -> list[Entry]:
             printed,
             bound,
             below,
-            "its lemmas together, no instance" if composed else how,
+            how,
             result.certificate,
             gap,
             None if printed is None else gap,
@@ -234,7 +239,7 @@ def show_atlas(json_file: str | None, say: Callable[[str], object]) -> int:
     say(table(rows))
     if json_file:
         write_json(json_file, rows)
-    return int(any(row.verdict == "refuted by SDP" for row in rows))
+    return int(any(row.verdict == FAILS and row.how.startswith("SDP") for row in rows))
 
 
 def solve_cases(ids: Sequence[str], say: Callable[[str], object]) -> None:

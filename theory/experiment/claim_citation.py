@@ -80,7 +80,7 @@ def bibtex_of(result: Verification, made: Origin) -> str:
     kind = f"Claim in the ledger of the software {_tex(software)}"
     if claim.outside:
         author, kind = made.author, f"Claim, measured with the software {_tex(software)}"
-    verdict = f"refuted, as expected ({result.refuted})" if _as_refuted(result) else result.verdict
+    verdict = ", ".join(filter(None, [result.verdict, result.expected]))
     fields = {
         "author": f"{{{_tex(author)}}}",
         "title": f"{{{_tex(claim.cite)}}}: {_tex(claim.title)}",
@@ -90,10 +90,6 @@ def bibtex_of(result: Verification, made: Origin) -> str:
     }
     lines = ",\n".join(f"  {name:<12} = {{{text}}}" for name, text in fields.items() if text != "{}")
     return f"@misc{{{'' if claim.outside else 'theory-'}{_key(claim.cite)},\n{lines}\n}}"
-
-
-def _as_refuted(result: Verification) -> bool:
-    return bool(result.refuted) and result.verdict == "refuted"
 
 
 def _key(cite: str) -> str:

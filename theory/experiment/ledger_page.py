@@ -16,11 +16,12 @@ from typing import Any
 
 from ..bounds.bibliography import cited, keys, parsed, reference
 from ..claims import Verification, find_claim
-from ..claims.judgement import CONSISTENT, judge
+from ..claims.judgement import EXPECTED, judge
 from ..claims.ledger_table import passing_text
 from ..claims.words import VERDICT, WORDS, meaning
 from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, SCALE, VACUOUS
 from .claim_citation import (
     SIGNS,
     Origin,
@@ -104,13 +105,14 @@ def page(
         care=CARE,
         signs=SIGNS,
         words=WORDS,
+        marks={word: mark for word, (_, mark, _) in SCALE.items()},
         sha256={tag: _hash(tag) for tag in ("style", "script")},
     )
 
 
 def _row(result: Verification) -> dict[str, Any]:
     """A result with its claim, and what the page derives from them."""
-    claim, verdict = find_claim(result.id), result.verdict
+    claim = find_claim(result.id)
     try:
         formula = mathml(claim.latex)
     except FormulaError:
@@ -120,7 +122,7 @@ def _row(result: Verification) -> dict[str, Any]:
         "claim": claim,
         "formula": formula,
         "topic": result.id.split(".")[0],
-        "verdict": f"refuted ({result.refuted})" if result.refuted and verdict == "refuted" else verdict,
+        "verdict": ", ".join(filter(None, [result.verdict, result.expected])),
         "alarms": alarms(result),
     }
 
@@ -136,9 +138,9 @@ def _hash(tag: str) -> str:
 def alarms(result: Verification) -> list[str]:
     """The alarms of a result; empty if it is as expected."""
     found = [f"mutant survived: {name}" for name in result.survivors]
-    if result.refuted and result.verdict != "refuted":
-        found.insert(0, f"expected to be refuted: {result.verdict}")
-    elif not result.refuted and not result.verdict.startswith(("holds", CONSISTENT, "vacuous")):
+    if result.refuted and not result.expected:
+        found.insert(0, f"expected to fail: {result.verdict}")
+    elif not result.refuted and result.verdict not in EXPECTED:
         found.insert(0, result.verdict)
     return found
 
@@ -157,11 +159,10 @@ def counted(results: Any) -> dict[str, str]:
     verdicts = [result.verdict for result in expected if not result.refuted]
     return {
         "claims": str(len(results)),
-        "hold": str(verdicts.count("holds")),
-        "slack or loose": str(verdicts.count("holds, slack") + verdicts.count("holds, loose")),
-        CONSISTENT: str(verdicts.count(CONSISTENT)),
-        "vacuous": str(verdicts.count("vacuous")),
-        "refuted, as expected": str(len(expected) - len(verdicts)),
+        "hold": str(verdicts.count(HOLDS)),
+        "hold loosely": str(verdicts.count(LOOSELY)),
+        VACUOUS: str(verdicts.count(VACUOUS)),
+        "fail, as expected": str(len(expected) - len(verdicts)),
         "mutants caught": f"{caught} of {sum(len(result.mutants) for result in results)}",
         "alarms": str(len(results) - len(expected)),
     }
@@ -233,8 +234,8 @@ def ratio_of(check: Any) -> float | None:
 
 
 def witness(checks: Any) -> Any:
-    """The check that refutes; the first one if there is none, and None without checks."""
-    return next((check for check in checks if judge(check) == "refuted"), checks[0] if checks else None)
+    """The check that fails; the first one if there is none, and None without checks."""
+    return next((check for check in checks if judge(check) == FAILS), checks[0] if checks else None)
 
 
 def json_of(result: Verification, made: Origin) -> str:

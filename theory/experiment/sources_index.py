@@ -1,8 +1,8 @@
 """The index of the sources: what five sources state, and what the evidence says about it.
 
 An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
-weakest of its evidence, in the words of how statement and evidence are related, which a person chose.  What bears on an
-entry and is not its evidence is left out by name, with a reason that is printed.
+weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What
+bears on an entry and is not its evidence is left out by name, with a reason that is printed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..claims.judgement import judge
+from ..claims.judgement import graded, judge, passing_factor
 from ..reporting.files import ConfigurationError
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, PART, UNJUDGED, VACUOUS
 from ..studies.shared.entry_keys import entry_key
-from ..studies.shared.verdicts import LOOSELY
 from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 INDEX, FIGURES = ROOT / "docs" / "sources" / "index.toml", ROOT / "figures"
 # From weak to strong.  "in part" has trials that hold; of what is undecided not even that is known.
-ORDER = ("fails", "undecided", "in part", "vacuous", "order", "loose", "slack", "holds")
-OF_CLAIM = {"refuted": "fails", "holds, slack": "slack", "holds, loose": "loose", "order consistent": "order"}
-RELATIONS = ("as printed", "with another constant", "ordering", "shown", "not ours")
-UNJUDGED = {"shown": "shown, not judged", "not ours": "not ours"}
+ORDER = (FAILS, OPEN, PART, VACUOUS, LOOSELY, HOLDS)
+RELATIONS = ("as printed", "as quoted", "with another constant", "ordering", UNJUDGED)
 SAYS = ("measured", "because", "reason")  # what we say ourselves: templates
 
 
@@ -39,8 +37,8 @@ class Entry(NamedTuple):
         Whose it is, its name there, and whether it is a theorem, a figure, ...
     says, printed : str
         What it says, in our words, and what is printed.
-    relation : {"as printed", "with another constant", "ordering", "shown", "not ours"}
-        What of it the evidence is about.
+    relation : {"as printed", "as quoted", "with another constant", "ordering", "–"}
+        What of it the evidence is about: of what is quoted the text was not read; a dash where nothing is judged.
     evidence : list of str
         ``claim:id``, ``claim:id#words of a check``, ``study:name#statement``, ``test:file::name``.
     left_out : list of str
@@ -92,18 +90,18 @@ class Entry(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One piece of evidence: its key, its status (one of ``ORDER``), and what was stated."""
+    """One piece of evidence: its key, its verdict, what was stated, and the factor of a wrong number that passes."""
 
     key: str
     status: str
     text: str
+    passing: float | None = None
 
 
 class Judged(NamedTuple):
-    """An entry with its verdict, its evidence, and its sentences with their numbers."""
+    """An entry with its verdict, or a dash, its evidence, and its sentences with their numbers."""
 
     entry: Entry
-    status: str
     verdict: str
     evidence: list[Piece]
     left_out: list[Piece]
@@ -145,10 +143,9 @@ def judged(entry: Entry, records: Records) -> Judged:
         For evidence or a number that does not exist.
     """
     pieces, left = ([piece(key, records) for key in keys] for keys in (entry.evidence, entry.left_out))
-    status = min((one.status for one in pieces), key=ORDER.index, default="undecided")
-    refuted = any(one.status == "fails" and one.key.startswith("claim:") for one in pieces)
+    status = min((one.status for one in pieces), key=ORDER.index, default=OPEN)
     said = {field: fill(getattr(entry, field), records) for field in SAYS}
-    return Judged(entry, status, in_words(entry.relation, status, refuted), pieces, left, **said)
+    return Judged(entry, UNJUDGED if entry.relation == UNJUDGED else status, pieces, left, **said)
 
 
 def judge_index(index: Any = INDEX, figures: Any = FIGURES) -> list[Judged]:
@@ -157,45 +154,26 @@ def judge_index(index: Any = INDEX, figures: Any = FIGURES) -> list[Judged]:
     return [judged(entry, records) for entry in read_index(index)]
 
 
-def in_words(relation: str, status: str, refuted: bool = False) -> str:
-    """The verdict as a reader sees it.
-
-    Examples
-    --------
-    >>> in_words("with another constant", "slack"), in_words("ordering", "fails")
-    ('holds with another constant, slack', 'ordering does not hold')
-    >>> in_words("as printed", "fails", refuted=True)
-    'refuted as printed'
-    """
-    if relation in UNJUDGED:
-        return UNJUDGED[relation]
-    if refuted and relation == "as printed":
-        return "refuted as printed"
-    if status in ("fails", "undecided"):
-        words = {"fails": "does not hold"}.get(status, status)
-    else:
-        if status == "order":
-            return f"{relation}: order consistent" if relation.startswith("with") else "order consistent"
-        part, how = (" in part", "") if status == "in part" else ("", "" if status == "holds" else f", {status}")
-        words = f"holds{part}" + (f" {relation}" if relation.startswith("with") else "") + how
-    return f"ordering {words}" if relation == "ordering" else words
-
-
 def piece(key: str, records: Records) -> Piece:
     """A piece of evidence, by its key."""
     kind, _, rest = key.partition(":")
     name, _, part = rest.partition("#")
     if kind == "claim":
         result = records.claim(name)
-        word = judge(records.check(name, part, key)) if part else result.verdict
-        return Piece(key, OF_CLAIM.get(word, word), result.title)
+        if not part:
+            factor = result.by_run or result.passing  # of a theorem that lemmas give together: what its run tells
+            return Piece(key, graded(result.verdict, factor), result.title, factor)
+        check = records.check(name, part, key)
+        word = judge(check)
+        factor = passing_factor([check]) if word == HOLDS else None
+        return Piece(key, graded(word, factor), result.title, factor)
     if kind == "study" and part:
         said = statement(records.study(name), part)
-        return Piece(key, "slack" if said.verdict == LOOSELY else said.verdict, said.text)
+        return Piece(key, said.verdict, said.text)
     file, _, test = rest.partition("::")
     path = records.figures.parent / file
     if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):
-        return Piece(key, "holds", test)  # a test that fails stops everything
+        return Piece(key, HOLDS, test)  # a test that fails stops everything
     raise KeyRefused(f"evidence {key!r}: allowed are claim:id, claim:id#check, study:name#statement, test:file::name")
 
 
@@ -234,9 +212,9 @@ def _wrongs(entry: Entry, records: Records) -> list[str]:
         found.append(f"relation {entry.relation!r}: allowed are {', '.join(RELATIONS)}")
     if bool(entry.because) != bool(entry.left_out):
         found.append("because: needed where evidence is left out, and only there")
-    if not entry.evidence and entry.relation not in UNJUDGED:
+    if not entry.evidence and entry.relation != UNJUDGED:
         found.append("evidence: a verdict needs some")
-    if entry.relation in UNJUDGED and not entry.reason:
+    if entry.relation == UNJUDGED and not entry.reason:
         found.append("reason: needed where nothing is judged")
     every = [*entry.evidence, *entry.left_out]
     found += [f"{key}: twice" for key, n in Counter(every).items() if n > 1]
@@ -285,11 +263,11 @@ def show_index(names: Sequence[str] = (), index: Any = INDEX, figures: Any = FIG
             one = judged(entry, records)
         except KeyRefused:
             continue  # it is among the complaints
-        counts[one.verdict] += 1
-        say(f"{entry.key}: {one.verdict}")
+        counts[f"{one.verdict}, {entry.relation}"] += 1
+        say(f"{entry.key}: {one.verdict}, {entry.relation}")
         for part, mark in ((one.evidence, " "), (one.left_out, "-")):
             for each in part if names else ():
-                say(f"  {mark} {each.status:<9} {each.key}")
+                say(f"  {mark} {each.status:<13} {each.key}")
         for text in (one.measured, one.because) if names else ():
             say(f"    {text}" if text else "")
     say("")

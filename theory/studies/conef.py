@@ -149,7 +149,7 @@ def _statements(rows, chosen: dict[str, Way], share: float, topics: bool) -> lis
     plain, wide = "conef/table-resnet18-", "conef/table-wideresnet-28-10-"
     tables = (f"{plain}on-cifar-10", f"{wide}on-cifar-10")[: 2 if topics else 1]
     talk = share == TALK  # what has a saving is in the talk's tables for 90 % less alone
-    table, about, memory = ("", tables, (f"{plain}memory-saving", f"{wide}memory-saving")) if talk else (OURS, (), ())
+    table, about = ("", tables) if talk else (OURS, ())
     fixed_ones, fresh_ones = ([make(s) for s in (0.6, 0.9) if make(s) in best] for make in (fixed, sketched))
     said: list[Statement] = []
     trials: list[Any]
@@ -215,16 +215,6 @@ def _statements(rows, chosen: dict[str, Way], share: float, topics: bool) -> lis
     text = f"The accuracies are in {whose}: SGD, ConEF 60 %, EFSGD, ConEF 90 %, rbSGD."
     ends = ", ".join(f"{name} {_spread(best[name])}" for name in order)
     say("order", text, trials, f"{count(trials)} of {len(trials)} neighbours are: {ends}.")
-
-    saved = {saving: 1.0 - best[fixed(saving)].memory / ef.memory for saving in (0.6, 0.9) if fixed(saving) in best}
-    text = "A sketch of 40 and 10 % of d saves 60 and 90 % of the memory."
-    trials = [abs(found - saving) <= 0.005 for saving, found in saved.items()]
-    numbers = (
-        f"{', '.join(f'{100 * found:.1f} %' for found in saved.values())} of EFSGD's {ef.memory:,} bytes. In the talk"
-        " 65 and 91 % of the buffer for ResNet18, 62 and 83 % for WideResNet."
-    )
-    values = {f"target {100 * saving:g} %": 100 * found for saving, found in saved.items()}
-    say("memory-saved", text, trials, numbers, "", memory if topics else (), values)
 
     for name in low[1:]:
         text = "Unbiased blocks without memory lose accuracy against SGD."

@@ -1,13 +1,14 @@
-"""A formula beside the worst case: attained, slack by how much, or not a bound of it."""
+"""A formula beside the worst case: the gap between them, and the verdict."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, SHARP, UNJUDGED, VACUOUS
 from .cases import Case, Solution
 
-ATTAINED = 1e-3  # relative distance of a formula from the worst case, below which it is attained
+ACCURACY = 1e-3  # relative distance of a formula from the worst case that may be the solver's
 
 
 def gap_between(bound: float, below: float, contracts: bool) -> float:
@@ -48,8 +49,9 @@ class Comparison(NamedTuple):
     gap, printed_gap : float or None
         `gap_between` them and the worst case.
     verdict : str
-        "attained", "slack by SDP", "stated for ...", or "refuted by SDP"; where the program is a relaxation, "best of
-        its conditions" and "below a relaxation", which contradicts nothing.
+        "holds" if the gap is at most 25 %, or else "holds loosely"; "vacuous" for a factor of contraction that is not
+        below 1; "fails" below the worst case.  A relaxation contradicts nothing: a formula above its value holds
+        loosely, and one below it is undecided.  A dash without a formula, or for one of other functions.
     """
 
     case: Case
@@ -78,12 +80,12 @@ def compared(case: Case, solution: Solution) -> Comparison:
     gap, printed_gap = (
         None if bound is None else gap_between(bound, below, case.contracts) for bound in (ours, printed)
     )
-    if ours is None:
-        verdict = "no formula"
-    elif case.stated_for:
-        verdict = f"stated for {case.stated_for}"
-    elif abs(ours / below - 1.0) <= ATTAINED:
-        verdict = "best of its conditions" if case.relaxed else "attained"
-    else:
-        verdict = "slack by SDP" if ours > below else "below a relaxation" if case.relaxed else "refuted by SDP"
+    verdict = UNJUDGED
+    if ours is not None and gap is not None and not case.stated_for:
+        if below - ours > ACCURACY * abs(below):
+            verdict = OPEN if case.relaxed else FAILS
+        elif case.contracts and ours >= 1.0:
+            verdict = VACUOUS
+        else:
+            verdict = LOOSELY if case.relaxed or abs(gap) > SHARP - 1.0 else HOLDS
     return Comparison(case, below, ours, printed, gap, printed_gap, verdict)

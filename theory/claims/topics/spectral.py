@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
 from ... import bounds
 from ...compressors import BestRank, Identity, PowerSGD, QuantizedSpectrum, SpectralAtomo
 from ...measure import ratio_interval
-from ...methods import ParallelSGD
+from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
 from .. import claim, equality, identity, lower, upper
@@ -80,6 +81,7 @@ def _(context):
 
 # --- a lecture's first numbers ----------------------------------------------------------------------------------------
 
+NOTHING = NoFeedback()
 STEPS, SIZE = 40, 16.0  # full precision then has 5 % of f(x_0) - f* left; 16/L is the best power of two for both
 
 
@@ -93,10 +95,10 @@ def digits():
     return problem, lipschitz(problem), float(solve(problem).fun)
 
 
-def gaps(context, name: str, compressor, steps: int):
+def gaps(context, name: str, compressor, steps: int, feedback: Any = NOTHING):
     """f(x) - f* after ``steps`` steps in independent runs, and the bits that a worker sent in a step."""
     problem, L, best = digits()
-    method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32)
+    method = ParallelSGD(compressor, step=Constant(SIZE / L), batch=32, feedback=feedback)
     options = {"workers": 4, "steps": steps, "replicas": context.samples(64, 64), "record_every": steps}
     result = context.run(method, problem, name, **options)
     return result.funs - best, float(result.history["bits_up"][-1]) / steps
@@ -123,8 +125,50 @@ def _(context):
     ratio = partial(ratio_interval, spectral, full)
     yield upper("mean f - f* after 100 steps over that of full precision after 40", lambda level: ratio(level=level), 1)
     yield lower("times fewer bits a step (expected: 640/74 = 8.6)", bits / fewer, 8.0)
-    times = bits * STEPS / (fewer * more)
-    yield (
-        f"in all it sent {times:.2g} times fewer bits: read so, the statement {'holds' if times >= 8 else 'fails'} for"
-        " ATOMO here; theory.studies.shared.spectral_costs compares other methods"
-    )
+
+
+SLIDE = "2.5 x more iterations, 8 x reduction in communication (currently testing)"
+EIGHTH = 43  # steps with 74 numbers for 640 that send 8 times fewer bits in all than STEPS in full precision
+
+
+def at_an_eighth(context):
+    """The checks of 8 times less communication in all, at the same f."""
+    compressor, feedback = context.subject(*digits()[0].shape)
+    full, bits = gaps(context, "full", Identity(), STEPS)
+    mine, fewer = gaps(context, "mine", compressor, EIGHTH, feedback)
+    ratio = partial(ratio_interval, mine, full)
+    yield upper("mean f - f* after 43 steps over that of full precision after 40", lambda level: ratio(level=level), 1)
+    yield lower("times fewer bits in all", bits * STEPS / (fewer * EIGHTH), 8.0)
+
+
+claim(
+    "spectral.trade.in-all",
+    title="Spectral ATOMO at 8 times less communication in all",
+    statement="On softmax of the digits, spectral ATOMO with budget 1 comes to the f of full precision with 8 times"
+    " fewer bits in all.",
+    source="the lecture, whose slide says 'Currently testing', read as bits in all; measured with 4 workers, batches"
+    " of 32 and the constant step size that is best for both",
+    kind="upper",
+    subject=lambda rows, columns: (SpectralAtomo(rows, columns, 1.0), NOTHING),
+    proof="a message is 640/74 times smaller, so 43 steps send an eighth of the bits of 40; its variance is that of one"
+    " random triplet, and by then it costs more than the three further steps give.",
+    refuted="reading",
+    quote=SLIDE,
+    see=("spectral.trade.digits", "spectral.trade.rank"),
+)(at_an_eighth)
+
+
+claim(
+    "spectral.trade.rank",
+    title="The best rank with a memory at 8 times less communication in all",
+    statement="On softmax of the digits, the best rank 1 with a memory comes to the f of full precision with 8 times"
+    " fewer bits in all.",
+    source="the lecture, whose slide sends a best rank, with a memory added; measured as spectral.trade.in-all",
+    kind="upper",
+    proof="the memory sends later what rank 1 leaves out; without it that is lost, and f stays far above.",
+    subject=lambda rows, columns: (BestRank(rows, columns, 1), ErrorFeedback()),
+    mutants={
+        "without a memory, as on the slide": lambda rows, columns: (BestRank(rows, columns, 1), NOTHING),
+        "rank 2": lambda rows, columns: (BestRank(rows, columns, 2), ErrorFeedback()),
+    },
+)(at_an_eighth)

@@ -27,7 +27,7 @@ from .panels import band, canvas, legend_below
 from .problems import digits, topics_file
 from .report import Table, line
 from .step_search import widened
-from .verdicts import LEVEL, Compare, Trial, at_most
+from .verdicts import LEVEL, Compare, Trial, at_most, at_most_times
 
 NAMES = ("digits", "topics")
 HELD_OUT = 0.2
@@ -389,14 +389,18 @@ def costs(row: Trained, of: str = "accuracy") -> np.ndarray:
     return np.where(lost, np.inf, found) if row.success or lost.any() else np.full(len(found), np.nan)
 
 
-def compared(rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True) -> list[Trial]:
+def compared(
+    rows: Iterable[Trained], pairs, margin: float = 0.0, of: str = "accuracy", named=True, times: float | None = None
+) -> list[Trial]:
     """Whether the first method of each pair is at most ``margin`` worse than the second at the end, on every task.
 
     The interval is that of the difference between runs with the same seed, which start at the same weights and draw
-    the same rows.  ``of`` is "accuracy" or "loss".
+    the same rows.  ``of`` is "accuracy" or "loss"; with ``times`` the cost may be so many times the other.
     """
     show = percent if of == "accuracy" else training_loss
-    rule = functools.partial(at_most, margin=margin)
+    rule: Callable = functools.partial(at_most, margin=margin)
+    if times is not None:
+        rule = functools.partial(at_most_times, factor=times)
     rows = best_of(rows).values()
     return Compare(functools.partial(costs, of=of), pairs, rule, ("task",), show=show, named=named)(rows)
 

@@ -25,13 +25,12 @@ from ...measure import Interval, median_interval
 from ...measure.intervals import exactly, sign_chance
 from ...plots.text import number
 from ...reporting.files import nearest
+from ...reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, PART, SHARP, VACUOUS
 
 ERROR = 0.025  # how often a rule may say "holds", or "fails", where the truth is at the margin
 LEVEL = 1.0 - 2.0 * ERROR  # of the intervals of medians beside verdicts, and of means in tables
 FAR_OFF = 3.0  # quartile distances beyond the quartiles: Tukey's "far out"; and by a quarter of the median
-SHARP = 1.25  # a bound so many times smaller would have been noticed
 FEW = 6  # so many trials are shown with their medians
-HOLDS, LOOSELY, VACUOUS, PART, OPEN, FAILS = "holds", "holds loosely", "vacuous", "in part", "undecided", "fails"
 ORDER = (FAILS, OPEN, VACUOUS, LOOSELY, HOLDS)  # of trials, from weak to strong
 AGREE = ORDER[2:]
 
