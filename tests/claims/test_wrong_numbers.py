@@ -139,7 +139,7 @@ def test_a_loose_bound_is_called_loose_and_raises_no_alarm(own):
     assert result.note == "a remark" and [check.label for check in result.assumptions] == ["the start"]
     assert result.measured == 1.5  # an assumption is never the headline
     assert "0 of 1 claims" in resolution([result])
-    assert "wrong by a factor of up to 5.33 would pass" in str(result)  # 8 / 1.5
+    assert "wrong by up to a factor of 5.33 would pass" in str(result)  # 8 / 1.5
     assert json.loads(json.dumps(result.as_dict()))["passing"] == pytest.approx(8.0 / 1.5)
 
 

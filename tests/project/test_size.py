@@ -8,24 +8,24 @@ from pathlib import Path
 
 from conftest import ROOT
 
-BUDGETS = {  # code lines: no docstrings, comments and blank lines
-    "theory": 58_770,
+BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for own claims, fair comparisons and peers
+    "theory": 58_980,
     "theory/bounds": 3_840,
-    "theory/claims": 14_510,
+    "theory/claims": 14_680,
     "theory/cluster": 4_690,
     "theory/compressors": 4_830,
-    "theory/core": 2_370,
+    "theory/core": 2_380,
     "theory/data": 1_740,
     "theory/experiment": 4_260,
     "theory/measure": 1_550,
     "theory/methods": 6_060,
-    "theory/plots": 1_360,
+    "theory/plots": 1_380,
     "theory/problems": 2_510,
-    "theory/reporting": 530,
+    "theory/reporting": 550,
     "theory/studies": 8_240,
     "theory/wire": 1_360,
     "theory/worst": 960,
-    "tests": 25_330,
+    "tests": 25_800,
     "benchmarks": 2_320,
 }
 

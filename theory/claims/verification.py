@@ -167,7 +167,9 @@ class Verification:
         elif self.passing >= FARTHEST:
             said = "a stated number that is wrong by any factor would pass"
         else:
-            said = f"a stated number that is wrong by a factor of up to {self.passing:.3g} would pass"
+            share = 100.0 * (self.passing - 1.0)
+            most = f"{share:.2g} %" if share < 50.0 else f"a factor of {self.passing:.3g}"
+            said = f"a stated number that is wrong by up to {most} would pass"
         if self.by_run is None:
             return said
         alone = "any factor" if self.by_run >= FARTHEST else f"up to {self.by_run:.3g}"
