@@ -479,7 +479,7 @@ def test_seconds_are_put_together():
     assert many.exchange == th.round_seconds(
         network, th.ParallelSGD(th.TopK(2), step=th.Constant(1.0)), 100, ranks=8, message_bytes=40.0
     )
-    full, both = run._replace(method="full"), {16: {"full": 0.0, "top-2": 0.0}}
+    full, both = run._replace(method="full"), {16: {"full": np.zeros(3), "top-2": np.zeros(3)}}
     ways |= {"full": bits.Way("full", th.Identity(), th.NoFeedback())}
     dense, _ = choose.seconds_of([full, run], ways, both, 100, {"n": network})
     assert dense.exchange == pytest.approx(3 * 1e-3 + 3 * 400 * 1e-6)  # recursive doubling, not 7 + 3 start-ups
