@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import theory.bounds
 from theory.claims import find_claim
 from theory.claims.checks import EFFORTS, Context, Measurement
-from theory.claims.judgement import CONSISTENT, judge, overall
+from theory.claims.judgement import EXPECTED, judge, overall
 from theory.claims.records import ClaimRecord, read_records
 
 INFRASTRUCTURE = ("closed_form", "domains", "theorems", "symbols", "bibliography")
@@ -278,7 +278,7 @@ def fate(wrong: Wrong, records: dict[str, ClaimRecord]) -> tuple[str, str]:
             except Exception as error:
                 return "noticed", f"{id}: {type(error).__name__}: {str(error)[:70]}"
             verdict = overall(found)
-            if verdict not in ("holds", "vacuous", CONSISTENT):
+            if verdict not in EXPECTED:
                 return "noticed", f"{id}: {verdict}"
             evaluated = evaluated or bool(hits)
             truth = records[id].truth.checks
