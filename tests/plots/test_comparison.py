@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import multiprocessing
 import re
 from typing import NamedTuple
 
@@ -294,3 +295,17 @@ def test_a_figure_without_room_for_its_legend_is_refused():
     with pytest.raises(ValueError, match=r"size: got .*a height of at least \d.* for the legend of 1[23] curves"):
         many.plot("bits", size=(3.4, 2.6), title=None, note=False)
     many.plot("bits", size=(3.4, 6.0), title=None, note=False).canvas.draw()
+
+
+def _sweep_side_by_side():
+    th.compare(th.ParallelSGD(), PROBLEM, grid={"step": [0.1, 0.2]}, seed=range(2), workers=2, steps=5, jobs=2)
+
+
+def test_a_process_that_compares_side_by_side_can_end():
+    """Idle processes of joblib live on for five minutes, and a child of multiprocessing waits for its own."""
+    child = multiprocessing.get_context("forkserver").Process(target=_sweep_side_by_side)
+    child.start()
+    child.join(100.0)
+    ended = child.exitcode
+    child.kill()
+    assert ended == 0

@@ -73,6 +73,7 @@ def measure(
     digest of all that determines it: method, problem, arguments, seed, and the package's code.
     """
     from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
 
     whole_number("jobs", jobs)
     require(options.get("comm") is None, "comm", options.get("comm"), "None with a grid, whose cells run side by side")
@@ -89,9 +90,13 @@ def measure(
             delayed(_measured)(task, labels[task[0]], methods[task[0]], problem, options | each[task[0]], path)
             for task, path in todo
         )
-        for task, result in one(work):
-            found[task] = result
-            bar.done()
+        try:
+            for task, result in one(work):
+                found[task] = result
+                bar.done()
+        finally:
+            if one.n_jobs > 1 and todo:  # idle processes would live on for minutes, and keep ours from ending
+                get_reusable_executor().shutdown(wait=True, kill_workers=True)
     return [tuple(found[k, seed] for seed in seeds) for k in range(len(methods))]
 
 
