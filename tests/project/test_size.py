@@ -9,7 +9,7 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for own claims, fair comparisons and peers
-    "theory": 58_980,
+    "theory": 58_990,
     "theory/bounds": 3_840,
     "theory/claims": 14_680,
     "theory/cluster": 4_690,
@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for o
     "theory/studies": 8_240,
     "theory/wire": 1_360,
     "theory/worst": 960,
-    "tests": 25_800,
+    "tests": 25_810,
     "benchmarks": 2_320,
 }
 
