@@ -100,7 +100,7 @@ def find(name: str) -> Entry:
     Examples
     --------
     >>> find("qsgd-4")
-    Entry(name='qsgd-4', family='qsgd-B', number=4)
+    Entry(name='qsgd-4', family='qsgd-B', number=4, step='')
     >>> find("qsgd4")
     Traceback (most recent call last):
         ...
