@@ -182,7 +182,7 @@ def judge(
         return Verdict("not covered", bound, f"{theorem.reason}: {why}")
     if bound > trivial:
         far = theorem.speaks_from(trivial, steps)
-        when = f"; it would speak from about {far:.1e} steps on" if far else ""
+        when = f"; it falls below that from about {far:.1e} steps on" if far else ""
         return Verdict("vacuous", bound, f"{theorem.reason}: above f(x_0) - f* = {trivial:.3g}{when}")
     if gap <= bound:
         return Verdict("below", bound, theorem.reason)
