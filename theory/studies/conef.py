@@ -277,15 +277,16 @@ def _cells(rows, chosen) -> list[tuple[str, ...]]:
 
 
 def draw(rows, swept):
-    """Accuracy against memory; by momentum; by step size; and, with a sweep, the loss of accuracy against d."""
+    """Accuracy against memory; by momentum, if there are several; by step size; and of a sweep the loss against d."""
     momenta = sorted({row.momentum for row in rows})
     last = [row for row in rows if row.momentum == momenta[-1]]
     best, done = best_outcomes(last), [row for row in rows if row.success]
     held = [row.accuracy.mean() for row in best.values() if row.success]
     floor = min(held) - 0.25 * (max(held) - min(held)) - 0.003
     look_of = looks((SGD, BLOCK, UNBIASED, EF, fixed(0.6), fixed(0.9), QUANTIZED))
-    with canvas(1, 4 if swept else 3, 1.0 * COLUMN) as (figure, grid):
-        left, middle, right = grid[0, :3]
+    several = len(momenta) > 1
+    with canvas(1, 2 + several + bool(swept), 1.0 * COLUMN) as (figure, grid):
+        left, right = grid[0, 0], grid[0, 1 + several]
         for name, (colour, marker) in FAMILIES.items():
             mine = [row for row in best.values() if _family(row) == name]
             heights = [100 * row.accuracy if row.success else np.full(1, 100 * floor) for row in mine]
@@ -301,23 +302,26 @@ def draw(rows, swept):
         for name, look in look_of.items():
             ends = [best_outcomes([row for row in done if row.momentum == m]).get(name) for m in momenta]
             shown = [row for row in ends if row is not None]
-            bars(middle, [row.momentum for row in shown], [100 * row.accuracy for row in shown], **look)
+            if several:
+                bars(grid[0, 1], [row.momentum for row in shown], [100 * row.accuracy for row in shown], **look)
             mine = [row for row in tried if row.method == name]
             y = [_held_out(row) for row in mine]
             by_step.append(curve([row.step for row in mine], y, label=name, linewidth=0.8, **look))
-        middle.set(xlabel="momentum", title="by momentum", xticks=momenta)
+        if several:
+            grid[0, 1].set(xlabel="momentum", title="by momentum", xticks=momenta)
         ticks: dict[str, Any] = {"log": "x", "xticks": sorted({row.step for row in tried}), "legend": None}
         paint(right, panel(by_step, x=r"step size, times $(1-m)/L$", title="by step size", **ticks))
         right.set_ylim(bottom=max(right.get_ylim()[0], 100 * max(held) - 20))  # accuracies further below are not shown
         if swept:
             for name in SWEPT[1:]:
                 points = [(d, 100 * lost) for d, lost in losses(swept, name) if np.isfinite(lost).all()]
-                bars(grid[0, 3], [d for d, _ in points], [lost for _, lost in points], **look_of[name])
+                bars(grid[0, -1], [d for d, _ in points], [lost for _, lost in points], **look_of[name])
             ticks |= {"x": "d", "y": "points lost against EFSGD", "xticks": sorted({row.d for row in swept})}
-            paint(grid[0, 3], panel(hline(0.0, k="0.7"), title="sweep over d", **ticks))
-            grid[0, 3].tick_params(axis="x", labelsize=6)
-        left.legend(fontsize=6)
-        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
+            paint(grid[0, -1], panel(hline(0.0, k="0.7"), title="sweep over d", **ticks))
+            grid[0, -1].tick_params(axis="x", labelsize=6)
+        (families, labels), (lines, names) = (axes.get_legend_handles_labels() for axes in (left, right))
+        labels = [f"left: {name}" for name in labels]
+        figure.legend([*families, *lines], [*labels, *names], loc="outside lower center", ncols=4, fontsize=6)
     return figure
 
 
