@@ -370,7 +370,7 @@ def test_the_norm_of_a_gradient_whose_squares_overflow_is_a_number():
     assert norm[0] == pytest.approx(5e200)
 
 
-def test_an_error_in_a_measurement_names_the_claim():
+def test_an_error_in_a_measurement_names_the_claim(own):
     @claim("mine.single", title="one", statement="one", kind="upper", source="derived", subject=3, mutants={"four": 4})
     def _(context):
         rng = np.random.default_rng(context.stream())
