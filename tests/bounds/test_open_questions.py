@@ -1,4 +1,4 @@
-"""Closed forms of lecture 10 against a second encoding: local steps on different data, medians, gossip, least bits."""
+"""Closed forms of lecture 16 against a second encoding: local steps on different data, medians, gossip, least bits."""
 
 from __future__ import annotations
 

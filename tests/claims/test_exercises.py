@@ -209,8 +209,8 @@ def test_mistakes_of_a_round_of_local_sgd_are_caught(wrong):
 def test_right_numbers_pass_in_other_forms_and_types():
     assert th.grade(lambda n, S2, E: np.float32(1 / (1 / n + E / S2)), "09.rows")
     assert th.grade(lambda n, S2, E: np.array(n * S2 / (S2 + n * E)), "09.rows")
-    assert th.grade(lambda rank, ranks, workers: np.arange(workers).reshape(ranks, -1)[rank], "11.hosts")
-    assert th.grade(lambda rank, ranks, workers: range(*(np.array([rank, rank + 1]) * workers // ranks)), "11.hosts")
+    assert th.grade(lambda rank, ranks, workers: np.arange(workers).reshape(ranks, -1)[rank], "10.hosts")
+    assert th.grade(lambda rank, ranks, workers: range(*(np.array([rank, rank + 1]) * workers // ranks)), "10.hosts")
     assert th.grade(lambda v: (v.astype(np.float32) ** 2).sum() * v.size / np.abs(v).sum() ** 2, "04.saving")
 
 
@@ -221,7 +221,7 @@ def test_a_number_that_is_right_in_some_cases_is_said_to_be():
     def squared(T, N, mu, L, ratio):
         return L**2 * math.sqrt(ratio * mu * T / (64 * L * N))
 
-    found = th.grade(finite, "14.limit")
+    found = th.grade(finite, "13.limit")
     assert "not inf, for beta1 = 0.9, beta2 = 0.8; it is right in 3 of 4 cases" in found.faults[0]
     assert "is L^2 times" in th.grade(squared, "09.largest").faults[0]
 
@@ -234,7 +234,7 @@ def test_a_number_that_is_right_in_some_cases_is_said_to_be():
         ("07.waiting", lambda p: ((1 - p) / p) ** 2, "the square of the mean"),
         ("07.walk", lambda gradients: -gradients.astype(complex).sum(), "is complex"),
         ("02.enough", lambda share, B_D: math.ceil(share / (1 - share) * (B_D - 1)), "rounded up"),
-        ("12.replaced_variance", lambda d, k: (d - k) / k, "without replacement"),
+        ("11.replaced_variance", lambda d, k: (d - k) / k, "without replacement"),
     ],
 )
 @pytest.mark.filterwarnings("error")

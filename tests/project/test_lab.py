@@ -21,7 +21,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "notebooks"))
 
-RUN = ("01-why-is-distributed-sgd-slow", "12-check-your-own-theorem")  # the two that take the least time
+RUN = ("01-why-is-distributed-sgd-slow", "11-check-your-own-theorem")  # the two that take the least time
 RAW = ("```", ":::", "{admonition}", "{code-cell}", "{doc}", "{ref}", "{note}", ":class:", ":tags:", "<details", "$$")
 TRACKER = {"windowingMode": "none"}  # so that every cell is on the page, also those that nobody has scrolled to
 

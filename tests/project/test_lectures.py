@@ -28,7 +28,7 @@ from theory.plots.failed_checks import ExplainAsserts  # noqa: E402
 
 PATHS = sheets.lectures()
 INDEX = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
-CHEAPEST = ("10", "12")  # with 02 and 09, which run below without Jupyter; `make sheets ARGS=--run` runs all
+CHEAPEST = ("11", "16")  # with 02 and 09, which run below without Jupyter; `make sheets ARGS=--run` runs all
 every_lecture = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 
 

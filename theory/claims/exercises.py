@@ -326,22 +326,14 @@ EXERCISES: dict[str, Exercise] = {
         [(10**7, 4, 0.7, 2.0, 0.5), (10**5, 9, 3.0, 5.0, 2.0)],
     ),
     "09.rows": Exercise(lambda n, S2, E: 1 / (1 / n + E / S2), [(1000, 5.0, 0.1), (30, 2.0, 0.7)]),
-    "10.corrected": Exercise(_corrected, [(0.0, 16), (2.0, 3), (-3.0, 5)], ("the new x",)),
-    "10.trimmed": Exercise(_trimmed, [(ROWS, 1), (V, 3), (ROWS.T, 2)]),
-    "10.dithered": Exercise(
-        _dithered, [(V, 0.5, DRAWN.random(12)), (W, 2.0, DRAWN.random(7))], ("the integers", "what is restored")
-    ),
-    "10.saving": Exercise(
-        lambda omega, N: 32 / ((1 + omega / N) * bounds.least_unbiased_bits(1, omega)), [(0.1, 8), (3.0, 2), (20.0, 64)]
-    ),
-    "11.hosts": Exercise(
+    "10.hosts": Exercise(
         lambda rank, ranks, workers: list(range(rank * (workers // ranks), (rank + 1) * (workers // ranks))),
         [(1, 2, 8), (3, 4, 12), (2, 5, 35)],
     ),
-    "11.received": Exercise(
+    "10.received": Exercise(
         lambda k, d, N: (N - 1) * k * (32 + math.ceil(math.log2(d))), [(20, 400, 8), (3, 1000, 2), (100, 70, 16)]
     ),
-    "12.replaced_variance": Exercise(
+    "11.replaced_variance": Exercise(
         lambda d, k: (d - 1) / k,
         [(20, 10), (7, 3), (50, 80)],
         mistakes={
@@ -349,29 +341,37 @@ EXERCISES: dict[str, Exercise] = {
             "this is the second moment of one draw over k: the square of the mean is missing": lambda d, k: d / k,
         },
     ),
-    "13.most": Exercise(lambda values: bounds.dcd_threshold(values), [(GOSSIP[0],), (GOSSIP[1],)]),
-    "13.longest": Exercise(
+    "12.most": Exercise(lambda values: bounds.dcd_threshold(values), [(GOSSIP[0],), (GOSSIP[1],)]),
+    "12.longest": Exercise(
         lambda least: (1 + least, (1 + least) ** 2 / 2),
         [(-0.3,), (0.2,), (-0.9,)],
         ("that of D-PSGD", "that of tracking"),
     ),
-    "14.limit": Exercise(_limit, [(0.9, 0.999), (0.5, 0.9), (0.9, 0.8), (0.3, 0.7)]),
-    "14.sketch": Exercise(lambda N: 4 / N, [(4,), (64,), (1000,)]),
-    "14.kept": Exercise(
+    "13.limit": Exercise(_limit, [(0.9, 0.999), (0.5, 0.9), (0.9, 0.8), (0.3, 0.7)]),
+    "13.sketch": Exercise(lambda N: 4 / N, [(4,), (64,), (1000,)]),
+    "13.kept": Exercise(
         lambda p, momentum: momentum / (1 - p) if momentum <= 1 - p else math.nan, [(0.05, 0.9), (0.3, 0.5), (0.3, 0.9)]
     ),
-    "15.my_step": Exercise(
+    "14.my_step": Exercise(
         _differences,
         [(V[:4], ROWS[:3], _slopes, 2, 0.1), (V[4:8], ROWS[3:6], _slopes, 1, 0.3)],
         ("the new x", "the new g"),
     ),
-    "15.workers_for": Exercise(
+    "14.workers_for": Exercise(
         lambda goal, eta, omega, G, mu: math.ceil(2 * eta * omega * G / (mu * goal)),
         [(0.6, 0.05, 7.0, 2.0, 0.1), (0.03, 0.05, 7.0, 2.0, 0.3), (0.2, 0.7, 3.0, 5.0, 0.2)],
     ),
-    "16.my_trimmed_mean": Exercise(
+    "15.my_trimmed_mean": Exercise(
         lambda messages, f: _trimmed(messages.T, f), [(ROWS, 2), (ROWS**3, 3), (ROWS[:5], 1)]
     ),
-    "16.my_end": Exercise(_end, [(np.array([0.5, 2.0, 4.0]), W[:3], 0.05, 8), (np.array([3.0, 0.2]), V[:2], 0.1, 30)]),
-    "16.my_noise": Exercise(_least_noise, [(1.0, 1e-5, 1), (2.0, 1e-6, 100), (0.5, 1e-4, 30)], tolerance=0.011),
+    "15.my_end": Exercise(_end, [(np.array([0.5, 2.0, 4.0]), W[:3], 0.05, 8), (np.array([3.0, 0.2]), V[:2], 0.1, 30)]),
+    "15.my_noise": Exercise(_least_noise, [(1.0, 1e-5, 1), (2.0, 1e-6, 100), (0.5, 1e-4, 30)], tolerance=0.011),
+    "16.corrected": Exercise(_corrected, [(0.0, 16), (2.0, 3), (-3.0, 5)], ("the new x",)),
+    "16.trimmed": Exercise(_trimmed, [(ROWS, 1), (V, 3), (ROWS.T, 2)]),
+    "16.dithered": Exercise(
+        _dithered, [(V, 0.5, DRAWN.random(12)), (W, 2.0, DRAWN.random(7))], ("the integers", "what is restored")
+    ),
+    "16.saving": Exercise(
+        lambda omega, N: 32 / ((1 + omega / N) * bounds.least_unbiased_bits(1, omega)), [(0.1, 8), (3.0, 2), (20.0, 64)]
+    ),
 }
