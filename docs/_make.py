@@ -354,7 +354,7 @@ def claim_target(id: str) -> str:
 def errata_target(id: str) -> str:
     """The name of its entry on the pages of refuted statements; of a question, that in the list of claims."""
     from theory.claims import find_claim
-    from theory.experiment.errata_page import NAMES
+    from theory.experiment.ledger_page import NAMES
 
     return f"{NAMES.get(find_claim(id).refuted, 'claim')}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.claims.topics.atomo import COLUMNS, ROWS
+from theory.claims.sparsifiers.spectral import COLUMNS, ROWS
 from theory.compressors import new_symbols, quantize, restore, state_size, update_state
 
 torch = pytest.importorskip("torch", reason='PyTorch is not installed: pip install "theory[peers]"')

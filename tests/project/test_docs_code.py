@@ -23,7 +23,7 @@ from forked import run_blocks, run_forked
 from theory.bounds.bibliography import entries
 from theory.claims import find_claim, list_claims
 from theory.experiment import audit_command, cli
-from theory.experiment.errata_page import PAGES as REFUTED
+from theory.experiment.ledger_page import PAGES as REFUTED
 from theory.reporting.files import find_toml
 from theory.studies.shared.configuration import chosen
 
@@ -298,7 +298,7 @@ def test_the_list_of_claims_has_bounds_domains_and_errata():
             [LABELS[claim.refuted]] if claim.refuted else []
         )
     worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
-    assert "{py:func}`qsgd_variance <theory.bounds.quantization.qsgd_variance>`" in worst
+    assert "{py:func}`qsgd_variance <theory.bounds.quantizers.qsgd.qsgd_variance>`" in worst
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
     errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in REFUTED.values())
     named = set(re.findall(r"<((?:erratum|quoted|reading)-[a-z0-9-]+)>", made))

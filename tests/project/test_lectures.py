@@ -24,7 +24,7 @@ import times  # noqa: E402
 
 from theory.measure import mean_interval  # noqa: E402
 from theory.plots import explore, lecture, lecture_curves, new_figure  # noqa: E402
-from theory.plots.failed_checks import ExplainAsserts  # noqa: E402
+from theory.plots.notebook import ExplainAsserts  # noqa: E402
 
 PATHS = sheets.lectures()
 INDEX = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..core import require
-from ..reporting.terminal import line_width
+from ..reporting.progress import line_width
 
 INDENT = 22  # of what stands beside a name
 FOUND = 20  # entries that a search returns
@@ -170,7 +170,7 @@ def _source(thing: Any) -> str:
     """The papers that the docstring cites; otherwise those of the first theorem."""
     from .. import bounds
     from ..bounds.bibliography import cited
-    from ..bounds.theorems import theorem
+    from ..bounds.closed_form import theorem
 
     text = re.sub(r":\w+:`([^`]+)`", r"\1", " ".join(_words(thing).split("\nNotes\n-----\n")[-1].split()))
     found = [sentence for sentence in SENTENCE.split(text) if YEAR.search(sentence)]
@@ -267,7 +267,7 @@ def _texts() -> tuple[tuple[Entry, str], ...]:
     import theory
 
     from .. import bounds
-    from ..bounds.theorems import theorem
+    from ..bounds.closed_form import theorem
     from ..claims import find_claim, list_claims
     from ..compressors import registered
 

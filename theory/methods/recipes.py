@@ -1,22 +1,44 @@
-"""Mem-SGD and CR-PSGD with the parameters of their theorems, as settings of `ParallelSGD`."""
+"""Methods with the parameters of their theorems, as settings of `ParallelSGD`, and methods of a user.
+
+Mem-SGD and CR-PSGD with the parameters of their theorems, as settings of `ParallelSGD`.
+
+EF-Adam, ConEF-Adam, EF-LAMB and ConEF-LAMB, as settings of `ParallelSGD`.
+
+In all of them a worker compresses its gradient with what it did not send before, p = g + e, and every worker gives the
+mean of the messages to Adam or LAMB as if it were the gradient.  :class:`OneBitAdam` is a method of its own.
+
+User-defined methods: a NamedTuple with a round function, to which everything else is added.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
 
 from .. import bounds
-from ..compressors.closed_forms import delta
-from ..core import require
+from ..compressors.closed_forms import delta, for_workers
+from ..compressors.sparsifiers.random_k import of_length
+from ..core import require, setting
 from ..problems.base import check_problem, dimension
 from ..problems.constants import lipschitz, strong_convexity
 from ..problems.polyak_lojasiewicz import pl_constant
-from .feedback import ErrorFeedback
+from .adaptive.adam import LAMB, Adam
+from .memory.contractive import ContractiveErrorFeedback
+from .memory.error_feedback import ErrorFeedback
+from .rates import Rate
 from .schedules import Constant, GrowingBatch, InverseTime
-from .sgd import ParallelSGD
+from .server import Mean
+from .sgd import ParallelSGD, check_parts, choose_feedback
+from .topology import AllGather
+from .types import Run
+
+# --- Mem-SGD and CR-PSGD with the parameters of their theorems, as settings of `ParallelSGD` -------------------------
 
 ALPHA = 5.0  # Remark 2.5 of Mem-SGD
+
 CONDITION = "((alpha + 1) d/k + rho)/(rho + 1) <= shift, rho = 4 alpha/((alpha - 4) (alpha + 1)^2)"
 
 
@@ -201,3 +223,257 @@ def cr_psgd(
             )
     size = Constant(1.0 / L if step is None else step)
     return ParallelSGD(compressor, step=size, batch=GrowingBatch(rho, first), radius=radius, **options)
+
+
+# --- EF-Adam, ConEF-Adam, EF-LAMB and ConEF-LAMB, as settings of `ParallelSGD` ---------------------------------------
+
+
+def ef_adam(
+    compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
+) -> ParallelSGD:
+    """EF-Adam: error feedback on the gradient, and Adam of what was sent.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Of the gradients, such as ``RandomBlock(k)``.
+    step : Constant or InverseTime
+        Step sizes.
+    server : Adam, optional
+        ``Adam()`` by default.
+    **options
+        Other fields of `ParallelSGD`, such as ``batch``.
+
+    Returns
+    -------
+    ParallelSGD
+
+    Notes
+    -----
+    The memory is in units of the gradient: Adam applies the step size.  The package has no rate for it; one for AMSGrad
+    with error feedback is in Li, Karimi, Li, "On distributed adaptive optimization with gradient compression" (ICLR
+    2022).  With Adam's variance frozen (:class:`OneBitAdam`) it is preconditioned momentum SGD with error feedback.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.ef_adam(th.TopK(2), th.Constant(0.01)).feedback
+    ErrorFeedback()
+    """
+    return ParallelSGD(compressor, step=step, feedback=ErrorFeedback(), server=server or Adam(), **options)
+
+
+def conef_adam(
+    compressor: NamedTuple,
+    error_compressor: NamedTuple,
+    step: NamedTuple,
+    *,
+    beta: float = 0.0,
+    server: NamedTuple | None = None,
+    **options: Any,
+) -> ParallelSGD:
+    """ConEF-Adam: as EF-Adam, with the memory stored compressed.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Of the gradients.
+    error_compressor : compressor
+        Of the memory, without bias; see :class:`ContractiveErrorFeedback`.
+    step : Constant or InverseTime
+        Step sizes.
+    beta : float
+        The share of the memory that is not fed back in every step.
+    server : Adam, optional
+        ``Adam()`` by default.
+    **options
+        Other fields of `ParallelSGD`, such as ``batch``.
+
+    Returns
+    -------
+    ParallelSGD
+
+    Notes
+    -----
+    Li, Zheng, Raman, Shrivastava, "Contractive error feedback for gradient compression", arXiv 2312.08538.  The sketch
+    with a fixed hash of the released code is the rule :class:`LinearSketchFeedback`:
+    ``ef_adam(...)._replace(feedback=LinearSketchFeedback(sketch, beta))``.
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.conef_adam(th.TopK(2), th.HalfPrecision(), th.Constant(0.01)).feedback.error_compressor
+    HalfPrecision()
+    """
+    rule = ContractiveErrorFeedback(error_compressor, beta)
+    return ParallelSGD(compressor, step=step, feedback=rule, server=server or Adam(), **options)
+
+
+def ef_lamb(
+    compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
+) -> ParallelSGD:
+    """EF-LAMB: error feedback on the gradient, and LAMB of what was sent.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Of the gradients.
+    step : Constant or InverseTime
+        Step sizes.
+    server : LAMB, optional
+        ``LAMB()`` by default, with the layers of the problem.
+    **options
+        Other fields of `ParallelSGD`, such as ``batch``.
+
+    Returns
+    -------
+    ParallelSGD
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.ef_lamb(th.TopK(2), th.Constant(0.01)).server.beta2
+    0.999
+    """
+    return ef_adam(compressor, step, server=server or LAMB(), **options)
+
+
+def conef_lamb(
+    compressor: NamedTuple,
+    error_compressor: NamedTuple,
+    step: NamedTuple,
+    *,
+    beta: float = 0.0,
+    server: NamedTuple | None = None,
+    **options: Any,
+) -> ParallelSGD:
+    """ConEF-LAMB: as EF-LAMB, with the memory stored compressed.
+
+    Parameters
+    ----------
+    compressor : compressor
+        Of the gradients.
+    error_compressor : compressor
+        Of the memory, without bias; see :class:`ContractiveErrorFeedback`.
+    step : Constant or InverseTime
+        Step sizes.
+    beta : float
+        The share of the memory that is not fed back in every step.
+    server : LAMB, optional
+        ``LAMB()`` by default, with the layers of the problem.
+    **options
+        Other fields of `ParallelSGD`, such as ``batch``.
+
+    Returns
+    -------
+    ParallelSGD
+
+    Examples
+    --------
+    >>> import theory as th
+    >>> th.conef_lamb(th.TopK(2), th.HalfPrecision(), th.Constant(0.01)).server.eps
+    1e-06
+    """
+    return conef_adam(compressor, error_compressor, step, beta=beta, server=server or LAMB(), **options)
+
+
+# --- User-defined methods --------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
+
+DEFAULTS = {"server": Mean(), "topology": AllGather()}  # choices of ParallelSGD
+
+QUESTIONS = ("local_steps", "result")
+
+
+def method(cls: type[T]) -> type[T]:
+    """Make a method from a NamedTuple with ``round(run)``, one round for all workers at once.
+
+    It needs the fields ``compressor`` and ``step``.  The feedback, batch, average, sampling, shards, compress,
+    server and topology are the defaults of `ParallelSGD` unless the class has a field of that name.
+
+    ``models = "workers"`` gives each worker its own model, ``run.x[:, w]``; the result is then their mean.
+    The round function runs in every round, in Python; with ``listed = True`` it runs once and its calls are replayed,
+    so it must call only operations of the run.
+
+    Parameters
+    ----------
+    cls : type
+        A NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class, a setting.
+
+    Raises
+    ------
+    TypeError
+        Unless it has a ``round``, a ``compressor`` and a ``step``.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> from typing import NamedTuple
+    >>> @method
+    ... class SignDescent(NamedTuple):
+    ...     step: NamedTuple
+    ...     compressor: NamedTuple = th.Identity()
+    ...     def round(self, run):
+    ...         p = run.scratch()
+    ...         run.set_gradient(p, at=run.x)
+    ...         run.sign(p)
+    ...         run.add(run.x, run.gather(run.compress(self.compressor, p)), scale=-run.eta)
+    >>> problem = th.quadratic(np.ones(2), covariance=0.0)
+    >>> th.run(SignDescent(th.Constant(0.25)), problem, workers=2, steps=3, x0=np.array([2.0, -1.0])).x
+    array([ 1.25, -0.25])
+    """
+    made = cast(type, setting(cls))
+    for name in ("round", "compressor", "step"):
+        if not hasattr(made, name):
+            raise TypeError(f"{made.__name__}: got no {name}, allowed: a NamedTuple with round, compressor and step")
+    for name in PARTS:
+        if not hasattr(made, name):
+            setattr(made, name, DEFAULTS.get(name, ParallelSGD._field_defaults[name]))
+    for name, given in (
+        *((name, vars(ParallelSGD)[name]) for name in QUESTIONS),
+        ("step_factors", _step_factors),
+        ("settled", _settled),
+        ("domain", check_method),
+    ):
+        if not hasattr(made, name):
+            setattr(made, name, given)
+    return cast(type[T], made)
+
+
+def _step_factors(self: Any, run: Run) -> tuple[Rate, Rate]:
+    """The factors before and after compression: 1 and the step size."""
+    return run.rates.constant(1.0), run.eta
+
+
+def _settled(self: Any, problem: Any) -> Any:
+    """The same method with defaults and "auto" resolved."""
+    made = {"feedback": choose_feedback(self.feedback, self.compressor)}
+    made |= {name: default for name, default in DEFAULTS.items() if getattr(self, name) is None}
+    return self._replace(**{name: value for name, value in made.items() if name in self._fields})
+
+
+def check_method(self: Any) -> None:
+    """Reject values outside the domain."""
+    check_parts(self)
+    require(self.local_steps >= 1, "local_steps", self.local_steps, "an integer, at least 1")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Reject what is neither None nor a number above 0 and at most 1."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    require(value is None or (number and 0.0 < value <= 1.0), name, value, "a number above 0 and at most 1")
+
+
+def for_these_workers(method: Any, workers: int, d: int = 0) -> Any:
+    """The method with its compressor for this number of workers, and for vectors of length d."""
+    if "compressor" not in method._fields or method.compressor is None:
+        return method
+    return method._replace(compressor=for_workers(of_length(method.compressor, d), workers))

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
-from ...core.normals import normal
-from ...core.random import derive
+from ...core.random import derive, normal
 from ..base import capacity, quantize
-from ..checks import check_compressor
 from ..closed_forms import check_stateless, reference
-from ..identity import Identity
+from ..full_precision import Identity
 from ..kernels.norms import norm_of
-from ..qsgd import QSGD
-from ..registry import register
+from ..quantizers.qsgd import QSGD
+from ..registry import check_compressor, register
 from .forward import forwards
 
 f64, u64 = np.float64, np.uint64
