@@ -294,6 +294,8 @@ def _(context):
             )
             yield upper(f"gamma* is no worse than {gamma:g}", best, after)
         yield upper("1, against gamma*", 1.0, bounds.outer_step(mu, L, eta, H))
+    far = 1.0 - float(rounds(context, np.array([2.0]), 3, 0.7, OuterStep(1.0), 1)[-1, 0])
+    yield identity("q(2), steps beyond the minimum, H=3, eta=0.7", far, bounds.local_gain(2.0, 0.7, 3), 1e-9)
     yield from worst_run(context, "local-gd", 4)
 
 

@@ -54,6 +54,9 @@ def nearly_worst(d: int, s: int) -> Input:
     return Input(f"nearly worst, d={d}", lambda context: np.asarray(bounds.nuqsgd_variance_attained(d, s)))
 
 
+NEARLY_WORST_THIRD = Input("nearly worst, d=34", lambda context: np.repeat([1 / 2, 1 / 8], [2, 32]))  # s = 1, p = 1/3
+
+
 def one_beside(d: int, small: float) -> Input:
     """One coordinate -1 and d - 1 equal ones."""
     return Input(f"-1 beside equal ones, d={d}", lambda context: np.r_[-1.0, np.full(d - 1, small)])
@@ -113,10 +116,13 @@ compressor_law(
     at=[
         (equal_magnitudes(1024), {"s": 3, "ratio": 0.5}),
         (nearly_worst(130, 3), {"s": 3, "ratio": 0.5}),
-        (gaussian(1024), {"s": 3, "ratio": 0.3}, "upper"),
+        (equal_magnitudes(1024), {"s": 2, "ratio": 0.3}),
+        (NEARLY_WORST_THIRD, {"s": 1, "ratio": 1 / 3}),
         (gaussian(1024, 3), {"s": 3, "ratio": 0.3}, "upper"),
     ],
-    formula=lambda v, s, ratio: bounds.nuqsgd_variance(v.size - (v.size == 130) * int(np.sum(v > 1 / 8)), s, ratio),
+    formula=lambda v, s, ratio: bounds.nuqsgd_variance(
+        v.size - (v.size in (34, 130)) * int(np.sum(v > ratio**s)), s, ratio
+    ),
     samples=8_000,
     quick=1_500,
     of=bounds.nuqsgd_variance,
@@ -217,20 +223,21 @@ compressor_law(
     subject=partial(NUQSGD, code=Elias()),
     mutants={
         "all levels in the same number of bits": NUQSGD,
-        "two levels more": lambda s: NUQSGD(s + 2, code=Elias()),
+        "two levels more": lambda s, ratio: NUQSGD(s + 2, ratio, code=Elias()),
     },
 )
 def _(context):
-    for vector, s in (
-        (equal_magnitudes(1024), 5),
-        (equal_magnitudes(8192), 3),
-        (gaussian(8192), 3),
-        (spike(1), 3),
+    for vector, s, ratio in (
+        (equal_magnitudes(1024), 5, 0.5),
+        (equal_magnitudes(8192), 3, 0.5),
+        (equal_magnitudes(4096), 3, 0.25),
+        (gaussian(8192), 3, 0.5),
+        (spike(1), 3, 0.5),
     ):
-        v = vector.make(context)
-        found = context.moments(context.subject(s), v, context.samples(400, 100), s, v.size, wire_dtype=np.float32)
-        bound, trivial = bounds.nuqsgd_code_length(v.size, s), 32 * v.size if v.size > 1 else None
-        yield upper(f"bits, {vector.label}, s={s}", certain(found.bits), bound, trivial)
+        v, samples = vector.make(context), context.samples(400, 100)
+        found = context.moments(context.subject(s, ratio), v, samples, s, v.size, wire_dtype=np.float32)
+        bound, trivial = bounds.nuqsgd_code_length(v.size, s, ratio), 32 * v.size if v.size > 1 else None
+        yield upper(f"bits, {vector.label}, s={s}, p={ratio:g}", certain(found.bits), bound, trivial)
 
 
 @claim(

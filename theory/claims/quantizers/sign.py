@@ -409,9 +409,9 @@ def steady(context, method, problem, steps: int, *path, **how) -> float:
     return float(history["gradient_norm"].mean())
 
 
-VALLEY = function(  # (x - y)^2/2 + y and (x - y)^2/2 - y
+VALLEY = function(  # (x - y)^2/2 + 3 y and (x - y)^2/2 - 3 y
     lambda x: 0.5 * (x[0] - x[1]) ** 2,
-    lambda x: (x[0] - x[1]) * np.array([1.0, -1.0]) + np.array([[0.0, 1.0], [0.0, -1.0]]),
+    lambda x: (x[0] - x[1]) * np.array([1.0, -1.0]) + np.array([[0.0, 3.0], [0.0, -3.0]]),
     d=2,
     n=2,
 )
@@ -433,19 +433,29 @@ VALLEY = function(  # (x - y)^2/2 + y and (x - y)^2/2 - y
     },
 )
 def _(context):
-    problem, d, L = quadratic([2.0] * 4, covariance=0.0), 4, 2.0
-    for step, aggregation in ((0.25, "mean"), (0.5, "majority")):
-        method = context.subject(step, 0.5, aggregation)
-        x = np.array(context.iterates(method, problem, steps=1, workers=3, x0=np.full(d, step), seed=0))
-        law = bounds.sign_momentum_gradient(
-            1, step=step, d=d, gap=L * d * step**2 / 2.0, lipschitz=L, workers_lipschitz=L, vote=aggregation != "mean"
-        )
-        yield identity(f"||grad f||_1, one step of {step:g}, {aggregation}", L * float(np.abs(x[0]).sum()), law, 1e-9)
-        found = float(np.abs(x[1]).sum())
-        yield identity(f"distance to the minimum after one step of {step:g}, {aggregation}", found, 0.0, 1e-9)
+    d = 4
+    for steps, step, a, L, aggregation in ((1, 0.25, 0.5, 2.0, "mean"), (8, 0.5, 0.9, 3.0, "majority")):
+        method, problem, x0 = context.subject(step, a, aggregation), quadratic([L] * d, covariance=0.0), steps * step
+        x = np.array(context.iterates(method, problem, steps=steps, workers=3, x0=np.full(d, x0), seed=0))
+        plain: dict[str, Any] = {"step": step, "d": d, "gap": L * d * x0**2 / 2.0, "vote": aggregation != "mean"}
+        law = bounds.sign_momentum_gradient(steps, **plain, lipschitz=L, workers_lipschitz=L, momentum=a)
+        found, label = L * d * float(np.abs(x[:-1]).mean()), f"T={steps}, eta={step:g}, a={a:g}, {aggregation}"
+        about = f"mean ||grad f||_1, {label}"
+        yield identity(about, found, law, 1e-9) if steps == 1 else upper(about, found, law)
+        yield identity(f"distance to the minimum at the end, {label}", float(np.abs(x[-1]).sum()), 0.0, 1e-9)
+    for steps, a, variance, zeta, vote in ((5, 0.3, 0.5, 0.3, False), (3, 0.7, 2.0, 0.5, True)):
+        late, noise, errors = 0.0, 1.0, []
+        for _ in range(steps):  # m - grad f is late by at most so many steps, and has this share of the variance
+            errors.append(0.1 * np.sqrt(d) * 5.0 * late + np.sqrt(variance * noise))
+            late, noise = (1.0 - a) * (late + 1.0), (1.0 - a) ** 2 * noise + a**2
+        wrong = (4.0 if vote else 2.0) * (np.sqrt(d) * np.mean(errors) + zeta / 2.0)
+        plain = {"step": 0.1, "d": d, "gap": 3.0, "lipschitz": 2.0, "workers_lipschitz": 5.0, "vote": vote}
+        law = bounds.sign_momentum_gradient(steps, **plain, momentum=a, variance=variance, apart=zeta)
+        label = f"the sum of the proof, m's errors by recursion, a={a:g}, sigma^2={variance:g}"
+        yield identity(label, float(3.0 / (0.1 * steps) + 0.1 * 2.0 * d / 2.0 + wrong), law)
     step, steps = 1e-3, 8000
     skewed = ridge((np.ones((4, 1)), np.array([3.0, -1.0, -1.0, -1.0])), l2=0.0)  # the signs of three in four are wrong
-    plain: dict[str, Any] = {"step": step, "d": 1, "gap": 0.0, "lipschitz": 1.0, "workers_lipschitz": 1.0}
+    plain = {"step": step, "d": 1, "gap": 0.0, "lipschitz": 1.0, "workers_lipschitz": 1.0}
     runs = range(context.samples(8, 4))
     for a in (1.0, 0.05):
         method, law = context.subject(step, a), bounds.sign_momentum_gradient(steps, momentum=a, variance=3.0, **plain)
@@ -454,15 +464,16 @@ def _(context):
     found = steady(context, method, quadratic([1.0], covariance=0.0), steps, x0=np.full(1, 0.5), seed=0)
     law = bounds.sign_momentum_gradient(steps, momentum=a, **plain | {"gap": 0.125})
     yield upper(f"mean ||grad f||_1 from 0.5, no noise, a={a:g}", found, law)
-    b, step, steps = 1.0, 0.01, 10_000
+    b, step, steps = 2.0, 0.01, 10_000
     apart = ridge((np.ones((2, 1)), np.array([-b, b])), l2=0.0)
-    common: dict[str, Any] = {"step": step, "gap": b**2 / 2.0, "apart": b}
     method = context.subject(step, 1.0, shards="contiguous")
     found = steady(context, method, apart, steps, workers=2, x0=np.full(1, -b), seed=0)
-    law = bounds.sign_momentum_gradient(steps, d=1, lipschitz=1.0, workers_lipschitz=1.0, **common)
+    plain = {"step": step, "gap": b**2 / 2.0, "apart": b}
+    law = bounds.sign_momentum_gradient(steps, d=1, lipschitz=1.0, workers_lipschitz=1.0, **plain)
     yield upper("mean ||grad f||_1, two workers that disagree", found, law)
     method = context.subject(step, 1.0, "majority", shards="contiguous")
-    iterates = context.iterates(method, VALLEY, steps=steps, record_every=10, workers=2, x0=np.array([b, 0.0]), seed=0)
+    iterates = context.iterates(method, VALLEY, steps=steps, record_every=10, workers=2, x0=np.r_[3.0, 0.0], seed=0)
     found = float(np.mean([2.0 * abs(x - y) for x, y in iterates]))
-    law = bounds.sign_momentum_gradient(steps, d=2, lipschitz=2.0, workers_lipschitz=2.0, vote=True, **common)
+    plain = {"step": step, "gap": 4.5, "apart": 3.0}
+    law = bounds.sign_momentum_gradient(steps, d=2, lipschitz=2.0, workers_lipschitz=2.0, vote=True, **plain)
     yield upper("mean ||grad f||_1, two workers that disagree, majority", found, law)

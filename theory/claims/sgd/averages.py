@@ -125,7 +125,7 @@ def on_the_box(context, step, average, records, replicas, start):
 )
 def _(context):
     late, many = context.samples(2000, 500), context.samples(100_000, 40_000)
-    for T, c, samples in ((10_000, 1.0, late), (2, 1.0, many), (3, 0.3, many), (2, 0.6, many)):
+    for T, c, samples in ((10_000, 1.0, late), (2, 1.0, many), (3, 0.3, many), (2, 0.6, many), (30, 2.0, many)):
         step, average = InverseTime(c, 1.0, 1.0), Suffix(int(context.subject * T))
         found, label = on_the_box(context, step, average, (T,), samples, start=0.0)[0], f"T={T}, c={c:g}"
         sharp, paper = (bounds.sgd_uniform_average_lower(T, c, form) for form in ("sharp", "paper"))

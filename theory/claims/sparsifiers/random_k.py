@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import scipy  # its parts load when they are used
 
 from ... import bounds
 from ...compressors import (
@@ -450,6 +451,13 @@ def _(context):
     found = context.moments(sketch(width), np.array([0.0, 1.0]), context.samples(64_000, 16_000))
     far = found.error > 1.0 - 1e-9  # the error is that of v_0 = 0 alone
     yield equality("share that is far off, v=(0, 1), e=1, one row", far, failure)
+    v = equal_magnitudes(65).make(context)  # each coordinate has the variance (64/65)/width
+    for e, rows in ((0.5, 17), (0.4, 801)):  # 4/e^2 is a whole number
+        width, failure = bounds.count_sketch_tail(e, rows)
+        error = context.moments(sketch(width), v, context.samples(4_000, 1_000), width).error
+        yield equality(f"Chebyshev's bound for a row, equal magnitudes, d=65, e={e:g}", error / (64 * e**2), 0.25)
+        most = float(scipy.stats.binom.sf(rows // 2, rows, 0.25))
+        yield upper(f"probability that more than half of {rows} rows are far off, each with 1/4", most, failure)
     v, samples = np.r_[0.0, context.normal(200)], context.samples(2000, 600)
     for rows in (1, 17):
         width, failure = bounds.count_sketch_tail(0.5, rows)
