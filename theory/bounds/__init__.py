@@ -9,6 +9,7 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 from typing import Any
 
+from ..core.arguments import lists_itself as _lists_itself
 from .adaptive import *
 from .batches.diversity import *
 from .batches.growing import *
@@ -52,6 +53,8 @@ _RESULTS = {name for name, value in globals().items() if isinstance(value, type)
 __all__ = sorted(
     {name for name, value in globals().items() if callable(value) and hasattr(value, "theorem")} | _RESULTS
 )
+
+_lists_itself(__name__)  # th.bounds() has them by subject
 
 
 def __dir__() -> list[str]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from ..core.subjects import SUBJECTS
 from ..reporting.files import FileRefused, run_file
 from .base import REGISTRY, registered
 
 HERE = Path(__file__).parent
-SUBJECTS = (
-    "sgd", "batches", "quantizers", "sparsifiers", "memory", "differences", "local", "graphs", "adaptive", "robust",
-    "privacy", "delay", "cost",
-)  # fmt: skip
 _waiting = {path.stem + subject: path for subject in SUBJECTS for path in sorted((HERE / subject).glob("[a-z]*.py"))}
 
 
@@ -30,7 +27,7 @@ def order(file: str) -> tuple[int, str]:
     """Where the claims of a file stand in the list: by subject, and those from outside the package behind them."""
     path = Path(file)
     own = path.parent.parent == HERE and path.parent.name in SUBJECTS
-    return (SUBJECTS.index(path.parent.name), path.stem) if own else (len(SUBJECTS), "")
+    return (list(SUBJECTS).index(path.parent.name), path.stem) if own else (len(SUBJECTS), "")
 
 
 def load_claims(path: str | Path) -> list[str]:

@@ -29,12 +29,12 @@ from ..core.fingerprints import PACKAGE
 from ..core.random import key
 from ..core.stored_arrays import About
 from ..core.vectors import read_only
+from ..methods.custom import for_these_workers
 from ..methods.gradients import Shards, drawn, make_shards, warn_of_unequal_parts
 from ..methods.graphs.gossip import stored_bytes
 from ..methods.local.local_sgd import LocalSGD, check_single_message
 from ..methods.memory.error_feedback import check_feedback, memory_bytes
 from ..methods.memory.stability import warn_if_unstable
-from ..methods.recipes import for_these_workers
 from ..methods.schedules import Function, Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging

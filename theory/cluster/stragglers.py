@@ -22,8 +22,8 @@ from ..core.bound_calls import OTHER
 from ..core.interrupts import Stretches
 from ..core.random import derive, key, uniform
 from ..core.result import Result
+from ..methods.custom import method
 from ..methods.delay.late import ShiftedExponential, draw_time, speeds_of
-from ..methods.recipes import method
 from ..methods.schedules import Constant
 from ..methods.types import Run
 from ..problems.base import add_loss_gradient, dimension

@@ -27,6 +27,7 @@ from .closed_forms import check, delta, expected_nonzeros, expected_payload_bits
 from .codec import FunctionCompressor, compress, compressor, decode, encode
 from .full_precision import HalfPrecision, Identity, Lossless
 from .kernels.selection import fewest_values, largest, nonzeros, pack_positions, positions_bits, unpack_positions
+from .privacy import Private
 from .quantizers.geometric_levels import NUQSGD, Natural, NaturalDithering, NUQSGDReleased
 from .quantizers.qsgd import QSGD, qsgd_bits
 from .quantizers.scaled_levels import RANS, Elias, LloydMax, Packed
@@ -45,7 +46,6 @@ from .wrappers.entropy_coded import EntropyCoded, coded
 from .wrappers.forward import Scaled, SkipZero, scaled
 from .wrappers.layered import ByLayer, by_layer
 from .wrappers.multilevel import Multilevel
-from .wrappers.private import Private
 from .wrappers.rotated import Rotated, eden
 
 _lists_itself(__name__)

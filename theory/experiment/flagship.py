@@ -59,7 +59,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     from ..compressors.closed_forms import check, for_workers
     from ..compressors.sparsifiers.random_k import of_length
     from ..methods import LocalSGD, ParallelSGD
-    from ..methods.recipes import for_these_workers
+    from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
 
     k = max(1, constants.d // K_SHARE)

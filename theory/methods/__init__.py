@@ -3,6 +3,9 @@
 from ..core.arguments import lists_itself
 from .adaptive.adam import LAMB, Adam, Sharded
 from .adaptive.one_bit import OneBitAdam, Signum
+from .adaptive.recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
+from .batches import cr_psgd
+from .custom import method
 from .delay.late import AsyncSGD, DelayedSGD, FixedTime, Pareto, ShiftedExponential, arrivals
 from .delay.lock_free import run_lock_free
 from .differences.both_ways import EF21BC, EF21P
@@ -17,8 +20,8 @@ from .local.clients import SCAFFOLD, FedAvg, FedProx, split
 from .local.local_sgd import LocalSGD, ProxSkip
 from .memory.contractive import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, LinearSketchFeedback
 from .memory.error_feedback import ErrorFeedback, NoFeedback, PartialErrorFeedback
+from .memory.mem_sgd import mem_sgd
 from .memory.stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
-from .recipes import conef_adam, conef_lamb, cr_psgd, ef_adam, ef_lamb, mem_sgd, method
 from .robust.attacks import ALIE, Attack, Attacked, InnerProduct, Mimic, OneSided, Scaling, SignFlip
 from .robust.rules import NNM, Bucketing, CenteredClipping, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
 from .robust.servers import Robust, robust_mean

@@ -28,7 +28,7 @@ from ..problems.matrix import CSR
 from ..problems.polyak_lojasiewicz import pl_constant
 from .local.local_sgd import LocalSGD
 from .memory.error_feedback import ErrorFeedback, NoFeedback, has_memory
-from .recipes import mem_sgd
+from .memory.mem_sgd import mem_sgd
 from .schedules import Constant, InverseTime, Last, as_step, step_size
 from .server import Mean, Momentum, Projected, takes_the_step
 from .sgd import ParallelSGD, averaging

@@ -557,7 +557,7 @@ def compare(
     ['Identity', 'TopK(k=3)']
     """
     from ..cluster import run
-    from ..methods.recipes import for_these_workers
+    from ..methods.custom import for_these_workers
     from ..problems import solve
     from ..problems.base import dimension
 

@@ -23,7 +23,7 @@ from ...compressors import decode, encode
 from ...core import require
 from ...core.arguments import whole_number
 from ...core.result import Result
-from ...methods.recipes import for_these_workers
+from ...methods.custom import for_these_workers
 from ...problems.base import dimension, gradient
 from ...problems.network import initial_point
 from ..run import run

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 from ...compressors.full_precision import Identity
 from ...compressors.quantizers.sign import ScaledSign, Sign
 from ...core import require, traits
+from ..custom import check_method, method
 from ..gradients import Split
 from ..memory.error_feedback import ErrorFeedback
-from ..recipes import check_method, method
 from ..server import Majority, Mean
 from ..sgd import AGGREGATIONS, check_parts
 from ..types import Run

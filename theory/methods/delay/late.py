@@ -41,8 +41,8 @@ from ...core.bound_calls import OTHER
 from ...core.random import derive, key, uniform
 from ...problems.base import dimension
 from ...problems.constants import lipschitz
+from ..custom import check_method, method
 from ..gradients import Split
-from ..recipes import check_method, method
 from ..schedules import Constant
 from ..topology import travelling
 from ..types import Message, Messages, Run

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from ...compressors.base import quantize
 from ...compressors.full_precision import Identity
 from ...core import require, traits
+from ..custom import check_method, method
 from ..gradients import Split
-from ..recipes import check_method, method
 from ..types import Run
 from .steps import Difference, difference, longest_step, step_of_theorem
 

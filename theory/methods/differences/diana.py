@@ -31,8 +31,8 @@ from ...core import require, traits
 from ...core.arguments import whole_number
 from ...problems.base import dimension
 from ...problems.constants import max_lipschitz, strong_convexity
+from ..custom import check_method, check_share, method
 from ..gradients import Split
-from ..recipes import check_method, check_share, method
 from ..theory_steps import covered
 from ..types import Run, Vector
 from .steps import ROUNDING, theorem_constants

@@ -41,8 +41,8 @@ from typing import Any, NamedTuple
 from ...compressors.full_precision import Identity
 from ...compressors.wrappers.forward import SkipZero
 from ...core import require, traits
+from ..custom import check_method, method
 from ..gradients import Split
-from ..recipes import check_method, method
 from ..types import Run
 from .steps import Difference, difference, factors_of, longest_step, step_of_theorem
 

@@ -31,8 +31,8 @@ from ...compressors.full_precision import Identity
 from ...core import require, traits
 from ...problems.base import dimension, rows
 from ...problems.constants import max_lipschitz
+from ..custom import check_method, check_share, method
 from ..gradients import Split
-from ..recipes import check_method, check_share, method
 from ..theory_steps import covered
 from ..types import Run
 from .steps import ROUNDING, theorem_constants

@@ -17,8 +17,8 @@ from ...problems.base import dimension, is_drawn, rows
 from ...problems.constants import lipschitz, max_lipschitz, strong_convexity
 from ...problems.evaluate import rows_between
 from ...problems.matrix import as_matrix, to_scipy
+from ..custom import for_these_workers
 from ..gradients import make_shards
-from ..recipes import for_these_workers
 from ..schedules import Constant
 
 # --- The constants of the workers' own functions ---------------------------------------------------------------------

@@ -46,8 +46,8 @@ from ...compressors.closed_forms import delta
 from ...compressors.full_precision import Identity
 from ...core import require
 from ...problems.base import dimension
+from ..custom import check_method, method
 from ..gradients import Split
-from ..recipes import check_method, method
 from ..schedules import Constant
 from ..types import Run
 from .weights import Mixing, Ring, mixing

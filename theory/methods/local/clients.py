@@ -35,9 +35,9 @@ from ...core.random import generator, key
 from ...data.dataset import DataError
 from ...data.twin import NAME as TWIN
 from ...data.twin import topics
+from ..custom import check_method, method
 from ..gradients import Split
 from ..memory.error_feedback import NoFeedback
-from ..recipes import check_method, method
 from ..server import Mean
 from ..topology import ParameterServer
 from ..types import Run, Vector

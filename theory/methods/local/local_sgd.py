@@ -36,12 +36,12 @@ from ...core import require, setting, traits
 from ...problems.base import dimension
 from ...problems.constants import strong_convexity
 from ..adaptive.adam import Sharded
+from ..custom import check_method, check_share, method
 from ..differences.steps import unbiased_step_of_theorem as step_of_theorem
 from ..differences.steps import worker_constants
 from ..gradients import Split
 from ..memory.error_feedback import NoFeedback
 from ..rates import Rate
-from ..recipes import check_method, check_share, method
 from ..schedules import Last, step_size
 from ..server import Mean
 from ..sgd import averaging, check_parts, choose_compressor, choose_feedback

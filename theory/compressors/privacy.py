@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...core import kernel, require, setting
-from ...core.random import derive, normal
-from ..base import capacity, quantize
-from ..closed_forms import check_stateless, reference
-from ..full_precision import Identity
-from ..kernels.norms import norm_of
-from ..quantizers.qsgd import QSGD
-from ..registry import check_compressor, register
-from .forward import forwards
+from ..core import kernel, require, setting
+from ..core.random import derive, normal
+from .base import capacity, quantize
+from .closed_forms import check_stateless, reference
+from .full_precision import Identity
+from .kernels.norms import norm_of
+from .quantizers.qsgd import QSGD
+from .registry import check_compressor, register
+from .wrappers.forward import forwards
 
 f64, u64 = np.float64, np.uint64
 
