@@ -5,11 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
+from .. import __version__
 from ..compressors.closed_forms import check
 from ..compressors.codec import check_parts
 from ..core import require
@@ -267,8 +268,8 @@ def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
     files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
-    names = ("theory", "numpy", "numba")
-    return ", ".join([f"{name} {version(name)}" for name in names] + [f"code {code}", platform.machine()])
+    used = {"theory": __version__, "numpy": np.__version__, "numba": numba.__version__}
+    return ", ".join([f"{name} {found}" for name, found in used.items()] + [f"code {code}", platform.machine()])
 
 
 def _describe(

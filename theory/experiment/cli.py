@@ -139,7 +139,7 @@ def _certificate(argv: list[str], comm: Any) -> int:
     parser.add_argument("--coq", action="store_true", help="print the sum of squares of one claim as a file for coqc")
     options = parser.parse_args(argv)
     if importlib.util.find_spec("sympy") is None:
-        parser.error("SymPy, which checks the proofs, is not installed (pip install 'theory[proofs]')")
+        parser.error("SymPy, which checks the proofs, is not installed (pip install 'sgd-theory[proofs]')")
     from ..claims.proofs import check, find_proof, list_proofs
     from ..claims.proofs.coq_files import coq
 

@@ -15,10 +15,10 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .. import __version__
 from ..bounds.bibliography import reference
 from ..claims import Verification, find_claim
 from ..claims.base import Claim
@@ -86,11 +86,7 @@ def status(result: Verification) -> list[tuple[str, str, str]]:
 def bibtex_of(result: Verification, made: Origin) -> str:
     """The result as a BibTeX entry; it names the version of the statement, the commit and the verdict."""
     claim = find_claim(result.id)
-    try:
-        about = metadata("theory")
-        author, software = about["Author"] or "theory developers", f"theory {about['Version']}"
-    except PackageNotFoundError:
-        author, software = "theory developers", "theory"
+    author, software = "theory developers", f"theory {__version__}"
     kind = f"Claim in the ledger of the software {_tex(software)}"
     if claim.outside:
         author, kind = made.author, f"Claim, measured with the software {_tex(software)}"

@@ -33,7 +33,7 @@ SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
 
 LARGEST_TOML = 2**20  # bytes
 
-PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
+PACKAGES = ("numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
 class ConfigurationError(ValueError):
@@ -108,7 +108,9 @@ def nearest(name: str, known: Any, shown: str = "") -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the software, for the record."""
-    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
+    from .. import __version__
+
+    found = {"python": platform.python_version(), "platform": platform.platform(terse=True), "theory": __version__}
     for name in PACKAGES:
         try:
             found[name] = version(name)

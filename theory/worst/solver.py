@@ -1,6 +1,6 @@
 """Worst cases by semidefinite programs, and a formula beside the worst case.
 
-Worst cases by semidefinite programs: PEPit with an open solver, ``pip install "theory[pepit]"``.
+Worst cases by semidefinite programs: PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.
 
 A formula beside the worst case: the gap between them, and the verdict.
 """
@@ -120,7 +120,7 @@ def solve(case: Case) -> Solution:
         If the solver found nothing.
     """
     if importlib.util.find_spec("PEPit") is None:
-        raise ImportError("PEPit, which makes worst cases, is not installed (pip install 'theory[pepit]')")
+        raise ImportError("PEPit, which makes worst cases, is not installed (pip install 'sgd-theory[pepit]')")
     w, value = _solved(case)
     attained = value
     gram: tuple[float, ...] = ()

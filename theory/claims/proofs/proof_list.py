@@ -125,7 +125,7 @@ def completed_squares(form) -> list[tuple[Any, np.ndarray]]:
 
 # --- Proofs for all parameters ---------------------------------------------------------------------------------------
 
-INSTALL = "pip install 'theory[proofs]'"
+INSTALL = "pip install 'sgd-theory[proofs]'"
 
 
 class Obligation(NamedTuple):
