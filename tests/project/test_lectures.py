@@ -44,7 +44,7 @@ def test_every_lecture_has_the_parts_of_a_lecture(path):
     text = path.read_text(encoding="utf-8")
     assert f"**Lecture {int(path.name[:2])}.**" in text
     for part in (
-        "What you will learn",
+        "After this lecture you can",
         "| symbol | meaning |",
         "Running all of it: [measured](README.md)",
         "from theory.plots.lecture import ",
