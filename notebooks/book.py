@@ -61,6 +61,7 @@ blockquote { break-inside: avoid; border: 1px solid #999; padding: 2mm 4mm 0; ma
 img { display: block; max-width: 100%; max-height: 90mm; margin: 1mm auto 3mm; break-inside: avoid;
   break-before: avoid; }
 div[style*="overflow-x"] { overflow: visible !important; break-inside: avoid; }
+math { font-family: "STIX Two Math", "Latin Modern Math", "DejaVu Math TeX Gyre", math; }
 nav .line { display: flex; gap: 2mm; } nav .line.part { font-weight: bold; margin-top: 2.2mm; }
 nav .line:not(.part) { padding-left: 6mm; } nav .number { margin-left: auto; }
 .index { columns: 2; column-gap: 8mm; font-size: 8.6pt; }
@@ -163,9 +164,7 @@ def index(pages: list[str], first: int) -> str:
     from theory.claims import list_claims
 
     claims, found = set(list_claims()), (defaultdict(set), defaultdict(set), defaultdict(set))
-    terms = [
-        (term, re.compile(rf"\b{re.escape(term)}s?\b", re.IGNORECASE)) for term in TERMS.replace("\n", " ").split("; ")
-    ]
+    terms = {term: re.compile(rf"\b{re.escape(term)}s?\b", re.IGNORECASE) for term in re.split(r";\s", TERMS)}
     for number, words in enumerate(pages, 1):
         if number >= first:
             for term, pattern in terms.items():

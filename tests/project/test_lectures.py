@@ -369,10 +369,11 @@ def test_the_course_is_printed(tmp_path):
     printed = pypdf.PdfReader(tmp_path / "lectures.pdf")
     pages = [page.extract_text() for page in printed.pages]
     assert len(pages) > 100 and sum(len(page.images) for page in printed.pages) > 60
+    contents = "\n".join(pages[1:8])
     for path in PATHS:  # the page that the contents name has the lecture
-        title = sheets.read(path).title
-        ((number,),) = [re.findall(rf"^{int(path.name[:2])} {re.escape(title)}\s*(\d+)$", pages[1], re.MULTILINE)]
-        assert f"Lecture {int(path.name[:2])}." in pages[int(number) - 1]
+        number, title = int(path.name[:2]), re.escape(sheets.read(path).title)
+        (place,) = re.findall(rf"^{number} {title}\s+(\d+)$", contents, re.MULTILINE)
+        assert f"Lecture {number}." in pages[int(place) - 1]
 
 
 def test_launch_links_need_an_address(monkeypatch):
