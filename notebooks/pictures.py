@@ -20,7 +20,7 @@ from prepare import NOTEBOOKS, PICTURE
 from sheets import lectures
 
 FOLDER = NOTEBOOKS.parent / "figures" / "lectures"
-COLOURS = 64
+COLOURS = 256
 
 
 def named(cells: list) -> Iterator[tuple[str, object]]:
