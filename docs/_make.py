@@ -208,7 +208,7 @@ def lectures() -> None:
             text = re.sub(r"^# .*$", lambda title: f"{title[0]}\n\n{launch}", text, count=1, flags=re.MULTILINE)
         if name == "index.md":  # numbered pages come first, in teaching order
             pages = sorted(path.stem for path in sources.values() if path.name != "README.md")
-            if BOOK.is_dir():
+            if (BOOK / "lectures.pdf").exists():
                 text += '\nAll lectures for print: <a href="../lectures.pdf">one PDF</a>.\n'
             text += "\n".join(["", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *pages, "```", ""])
         write(folder / name, text)
