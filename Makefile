@@ -15,9 +15,12 @@
 #   make docs                 the documentation, lectures executed, into docs/_build/html
 #   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
 #   make slides [ARGS="..."]  the lectures as slides, executed, into lectures/slides/ (ARGS="04": one; --no-run: not executed)
+#   make book [ARGS="..."]    the lectures for print, executed, into lectures/book/: one PDF, and one for each (needs chromium)
+#   make pictures [ARGS="04"] the lectures' main pictures as files, for readers on a code host, into figures/lectures/
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (6 minutes)
-#   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what)
+#   make figures [ARGS="..."] every figure again, from the records beside them (ARGS=--list: from what); without ARGS the
+#                             pictures of the lectures, too
 #   make bench [ARGS="..."]   the speed table
 #   make full-size            all of RCV1's rows (synthetic) on 8 ranks, Mem-SGD's figure 2, and beside scikit-learn (an hour)
 #   make clean                remove what was built (runs/ and .venv stay)
@@ -37,7 +40,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets slides book pictures times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -66,7 +69,7 @@ test: $(STAMP)-test
 # An empty cache folder for one recipe, removed when that ends.
 COLD := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && export THEORY_CACHE="$$cache"
 
-test-full: $(STAMP)-test,pepit
+test-full: $(STAMP)-test,pepit,book
 	$(COLD) && $(PYTEST) -m "" $(ARGS)
 
 test-versions:
@@ -104,14 +107,21 @@ sheets: $(STAMP)-lectures,mpi
 slides: $(STAMP)-lectures,mpi
 	$(PY) notebooks/slides.py $(ARGS)
 
+book: $(STAMP)-lectures,mpi,book
+	$(PY) notebooks/book.py $(ARGS)
+
+pictures: $(STAMP)-lectures,mpi
+	$(PY) notebooks/pictures.py $(ARGS)
+
 times: $(STAMP)-test
 	$(PY) notebooks/times.py $(ARGS)
 
 newcomer:
 	$(PYTHON) benchmarks/newcomer.py $(ARGS)
 
-figures: $(STAMP)-mpi
+figures: $(STAMP)-lectures,mpi
 	$(PY) -m theory.experiment figures $(ARGS)
+	$(if $(ARGS),,$(PY) notebooks/pictures.py)
 
 bench: $(STAMP)-mpi
 	$(PY) -m benchmarks $(ARGS)

@@ -25,6 +25,7 @@ from numpydoc.docscrape_sphinx import get_doc_object
 
 DOCS = Path(__file__).resolve().parent
 NOTEBOOKS = DOCS.parent / "notebooks"
+BOOK = DOCS.parent / "lectures" / "book"  # if `make book` made it
 
 # Part of the package, its title in the reference. What a part does not hold falls through to the next.
 TOPICS = [
@@ -191,6 +192,10 @@ def write(path: Path, text: str) -> None:
 
 
 def lectures() -> None:
+    sys.path.append(str(NOTEBOOKS))
+    from colab import launch_links
+    from prepare import PICTURE
+
     folder = DOCS / "lectures"
     sources = {"index.md" if path.name == "README.md" else path.name: path for path in sorted(NOTEBOOKS.glob("*.md"))}
     for path in folder.glob("*.md"):
@@ -198,8 +203,13 @@ def lectures() -> None:
             path.unlink()
     for name, source in sources.items():
         text = source.read_text(encoding="utf-8").replace("](../docs/", "](../").replace("](README.md", "](index.md")
+        text = PICTURE.sub("", text)  # its cell shows it
+        if launch := name[0].isdigit() and launch_links(source.stem):
+            text = re.sub(r"^# .*$", lambda title: f"{title[0]}\n\n{launch}", text, count=1, flags=re.MULTILINE)
         if name == "index.md":  # numbered pages come first, in teaching order
             pages = sorted(path.stem for path in sources.values() if path.name != "README.md")
+            if (BOOK / "lectures.pdf").exists():
+                text += '\nAll lectures for print: <a href="../lectures.pdf">one PDF</a>.\n'
             text += "\n".join(["", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *pages, "```", ""])
         write(folder / name, text)
 

@@ -51,6 +51,7 @@ numpydoc_use_plots = False
 html_theme = "furo"
 html_title = "theory"
 html_static_path = []
+html_extra_path = [str(_make.BOOK)] if _make.BOOK.is_dir() else []
 html_math_renderer = "mathml"  # without a script or a network
 
 TEMPLATES = Path(docscrape_sphinx.__file__).parent / "templates"

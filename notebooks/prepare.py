@@ -22,6 +22,7 @@ NOTEBOOKS = Path(__file__).resolve().parent
 FOLDER = NOTEBOOKS.parent / "lectures"
 QUIET = ["--log-level=ERROR"]  # of a kernel, which warns of how it is reached
 SOLUTION = "solution"
+PICTURE = re.compile(r"^!\[([^\]]*)\]\(\.\./figures/lectures/([\w-]+)\.png\)\n*", re.MULTILINE)
 LINK = re.compile(r"\]\((README|notation|\d\d-[\w-]+)\.md((?:#[^)]*)?)\)")
 
 
@@ -38,6 +39,13 @@ def notebook_name(stem: str) -> str:
 def with_links(text: str, folder: str = "") -> str:
     """Markdown whose links to pages of this folder lead to their notebooks, which lie in ``folder``."""
     return LINK.sub(lambda found: f"]({folder}{notebook_name(found[1])}{found[2]})", text)
+
+
+def read_page(page: Path):
+    """A page as a notebook, without the pictures that are files: its cells draw them."""
+    import jupytext
+
+    return jupytext.reads(PICTURE.sub("", page.read_text(encoding="utf-8")), fmt="md")
 
 
 def checked(cells: list, number: int) -> list[str]:
@@ -70,11 +78,10 @@ def words(notebook) -> str:
 
 def convert(page: Path):
     """The notebook of a page."""
-    import jupytext
     from ipykernel.ipkernel import IPythonKernel
     from nbformat.v4 import new_markdown_cell, new_notebook
 
-    notebook = jupytext.read(page)
+    notebook = read_page(page)
     if page.stem[0].isalpha():  # prose alone: what it shows of a shell is not to be run
         body = page.read_text(encoding="utf-8")
         notebook = new_notebook(cells=[new_markdown_cell(body.strip())])

@@ -27,7 +27,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
-from prepare import FOLDER, NOTEBOOKS, QUIET, SOLUTION, with_links, words
+from prepare import FOLDER, NOTEBOOKS, QUIET, SOLUTION, read_page, with_links, words
 from prepare import write as write_lectures
 
 HEADING, EXERCISE = "## Exercises", "### Exercise "
@@ -201,10 +201,9 @@ class Lecture(NamedTuple):
 
 
 def read(path: Path) -> Lecture:
-    import jupytext
     from nbformat.v4 import new_markdown_cell
 
-    notebook = jupytext.read(path)
+    notebook = read_page(path)
     title = next(cell.source for cell in notebook.cells if cell.source.startswith("# ")).splitlines()[0][2:]
     before, after, ended = [], [], False
     for cell in notebook.cells:

@@ -18,6 +18,8 @@ from forked import run_blocks, run_forked
 pytest.importorskip("jupytext")
 sys.path.insert(0, str(ROOT / "notebooks"))
 
+import book  # noqa: E402
+import pictures  # noqa: E402
 import prepare  # noqa: E402
 import sheets  # noqa: E402
 import times  # noqa: E402
@@ -303,6 +305,86 @@ def test_what_somebody_wrote_is_never_replaced(tmp_path, monkeypatch):
     assert "you wrote in it" in said and source() == "mine"
     prepare.write(folder, fresh=True)
     assert source() == "# A page, changed again" and "mine" in (folder / "note.mine.ipynb").read_text(encoding="utf-8")
+
+
+# --- on a code host, and in print -----------------------------------------------------------------------------------
+
+
+@every_lecture
+def test_a_code_host_shows_the_main_pictures_of_a_lecture(path):
+    import jupytext
+
+    text, named = path.read_text(encoding="utf-8"), list(pictures.named(jupytext.read(path).cells))
+    found = prepare.PICTURE.findall(text)
+    assert 2 <= len(found) <= 4 and [name for _, name in found] == [name for name, _ in named]
+    assert text.count("figures/lectures/") == len(found), "a picture has a line of its own"
+    for (said, name), (_, cell) in zip(found, named, strict=True):
+        assert len(said) >= 40, f"{name}: say what is to be seen"
+        assert name.startswith(path.name[:3]) and cell.source.startswith(("draw(", "explore("))
+        data = (pictures.FOLDER / f"{name}.png").read_bytes()
+        assert data.startswith(b"\x89PNG") and len(data) < 60_000
+    shown = [*prepare.read_page(path).cells, *sheets.read(path).before]  # where the cell shows it
+    assert "figures/lectures/" not in "\n".join(cell.source for cell in shown)
+
+
+def test_every_picture_of_a_lecture_is_shown():
+    there = {path.stem for path in pictures.FOLDER.glob("*")}
+    assert there == {name for path in PATHS for _, name in prepare.PICTURE.findall(path.read_text(encoding="utf-8"))}
+
+
+def test_a_picture_is_that_of_the_last_cell_above_its_line(tmp_path):
+    import base64
+    import io
+
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (4, 3), "red").save(file, "PNG")
+    shown = new_output("display_data", {"image/png": base64.b64encode(file.getvalue()).decode()})
+    line = new_markdown_cell("![a red field](../figures/lectures/99-red.png)\n\nWords.")
+    (written,) = pictures.write([new_code_cell("1"), new_code_cell("draw()", outputs=[shown]), line], tmp_path)
+    assert Image.open(written).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
+    with pytest.raises(ValueError, match="99-red: the cell above shows no picture"):
+        pictures.write([new_code_cell("draw()", outputs=[shown]), new_code_cell("1"), line], tmp_path)
+
+
+def test_a_lecture_in_print_ends_with_its_solutions():
+    made, sections = book.numbered(book.body(prepare.convert(*sheets.lectures("4")).cells, links=True), "lecture-04")
+    before, after = re.sub(r"</?span[^>]*>", "", made).split(">Solutions</h2>")
+    assert "saving(v)" in before and "def saving" not in before and "def saving" in after
+    assert after.count("<h4>Exercise ") == 6 and "Cauchy" in after and "<details" not in made
+    assert 'href="#lecture-03"' in made and ".ipynb" not in made and "../docs" not in made
+    assert sections[0] == ("lecture-04-1", "One short vector") and 'id="lecture-04-1"' in made
+    assert "draw(" not in made and book.ranges([1, 2, 3, 5]) == "1–3, 5"
+
+
+@pytest.mark.full
+def test_the_course_is_printed(tmp_path):
+    pypdf = pytest.importorskip("pypdf", reason="book: pypdf is not installed (make test-full installs it)")
+    if not any(map(shutil.which, book.BROWSERS)):
+        pytest.skip(f"book: none of {', '.join(book.BROWSERS)} is on the PATH (Debian: apt-get install chromium)")
+    assert book.main("--out", str(tmp_path)) == 0
+    assert len(list(tmp_path.glob("[0-9][0-9]-*.pdf"))) == len(PATHS)
+    printed = pypdf.PdfReader(tmp_path / "lectures.pdf")
+    pages = [page.extract_text() for page in printed.pages]
+    assert len(pages) > 100 and sum(len(page.images) for page in printed.pages) > 60
+    contents = "\n".join(pages[1:8])
+    for path in PATHS:  # the page that the contents name has the lecture
+        number, title = int(path.name[:2]), re.escape(sheets.read(path).title)
+        (place,) = re.findall(rf"^{number} {title}\s+(\d+)$", contents, re.MULTILINE)
+        assert f"Lecture {number}." in pages[int(place) - 1]
+
+
+def test_launch_links_need_an_address(monkeypatch):
+    import colab
+
+    monkeypatch.setattr(colab, "repository", lambda: None)
+    assert colab.launch_links("04-sparsify-and-quantize") == ""
+    monkeypatch.setattr(colab, "repository", lambda: "https://github.com/a/b.git")
+    assert "github/a/b/blob/launch/04-x.ipynb" in colab.launch_links("04-x") and "gh/a/b/main?" in colab.launch_links(
+        "04-x"
+    )
 
 
 def test_the_notebook_for_colab_is_lecture_4():
