@@ -13,7 +13,8 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
-#   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
+#   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --paper: PDF)
+#   make grade ARGS="..."     grade the sheets of a class (ARGS="FOLDER --sheet 04 --out grades.csv")
 #   make slides [ARGS="..."]  the lectures as slides, executed, into lectures/slides/ (ARGS="04": one; --no-run: not executed)
 #   make times [ARGS="..."]   how long each lecture runs, into the table of notebooks/README.md (ARGS="10 11": some)
 #   make newcomer [ARGS="..."] time what somebody new does: a clean clone, installed, README, lectures 1 to 4 (6 minutes)
@@ -37,7 +38,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets grade slides times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -100,6 +101,9 @@ docs: $(STAMP)-docs
 
 sheets: $(STAMP)-lectures,mpi
 	$(PY) notebooks/sheets.py $(ARGS)
+
+grade: $(STAMP)-lectures,mpi
+	@$(PY) notebooks/grade_class.py $(ARGS)
 
 slides: $(STAMP)-lectures,mpi
 	$(PY) notebooks/slides.py $(ARGS)
