@@ -13,7 +13,8 @@
 #   make lint                 ruff alone
 #   make types                the type check alone
 #   make docs                 the documentation, lectures executed, into docs/_build/html
-#   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --run: run them)
+#   make sheets [ARGS="..."]  exercise sheets and solutions, into lectures/sheets/ (ARGS="04 --only 1,3": some; --paper: PDF)
+#   make grade ARGS="..."     grade the sheets of a class (ARGS="FOLDER --sheet 04 --out grades.csv")
 #   make slides [ARGS="..."]  the lectures as slides, executed, into lectures/slides/ (ARGS="04": one; --no-run: not executed)
 #   make book [ARGS="..."]    the lectures for print, executed, into lectures/book/: one PDF, and one for each (needs chromium)
 #   make pictures [ARGS="04"] the lectures' main pictures as files, for readers on a code host, into figures/lectures/
@@ -40,7 +41,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check
 HERE  := $(shell pwd | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.installed-$(HERE)
 
-.PHONY: help run lectures warm sheets slides book pictures times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
+.PHONY: help run lectures warm sheets grade slides book pictures times newcomer figures test test-full test-versions cold claims check tools lint types docs bench full-size clean distclean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -103,6 +104,9 @@ docs: $(STAMP)-docs
 
 sheets: $(STAMP)-lectures,mpi
 	$(PY) notebooks/sheets.py $(ARGS)
+
+grade: $(STAMP)-lectures,mpi
+	@$(PY) notebooks/grade_class.py $(ARGS)
 
 slides: $(STAMP)-lectures,mpi
 	$(PY) notebooks/slides.py $(ARGS)

@@ -1,8 +1,10 @@
 """Exercise sheets and solutions, made from the lectures, so that they cannot drift from them.
 
-python notebooks/sheets.py                # all lectures, into the folder lectures/sheets/
+python notebooks/sheets.py                # all, into lectures/sheets/; solutions into instructor/ there
 python notebooks/sheets.py 04 07          # these two
 python notebooks/sheets.py 04 --only 1,3  # two exercises of one
+python notebooks/sheets.py --public       # exercises alone, without links to the lectures, which have the solutions
+python notebooks/sheets.py --paper        # also as HTML and, where Chromium is installed, as PDF: to be printed
 python notebooks/sheets.py --run          # and runs every sheet of solutions, each by itself
 
 A sheet in which somebody wrote is never replaced.
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import itertools
 import os
 import re
 import sys
@@ -31,6 +34,8 @@ from prepare import FOLDER, NOTEBOOKS, QUIET, SOLUTION, read_page, with_links, w
 from prepare import write as write_lectures
 
 HEADING, EXERCISE = "## Exercises", "### Exercise "
+QUESTION = re.compile(r"^### (Exercise|Problem) (\d+): (.*)$", re.MULTILINE)  # a problem is a proof alone
+WORTH = re.compile(r"^\*(\d+) points?, (easy|medium|hard)((?:, \w+)*)\*$", re.MULTILINE)
 PROOF = re.compile(r"<details>\s*<summary>(.*?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
 
 
@@ -237,6 +242,34 @@ def groups(cells: list) -> list[tuple[str, list]]:
     return found
 
 
+class Points(NamedTuple):
+    """What a question is worth: what its check gives, and what somebody gives who reads its proof; how hard it is."""
+
+    name: str
+    heading: str
+    checked: int
+    proof: int
+    difficulty: str
+
+
+def points(lecture: Lecture) -> list[Points]:
+    """What the exercises and problems are worth, by the line below each heading: ``*4 points, medium, proof*``.
+
+    Half of the points of an exercise, rounded down, are those of its proof if there is one, and all of a problem.  A
+    question without the line has one point.
+    """
+    text = "\n".join(cell.source for cell in lecture.exercises if cell.cell_type == "markdown")
+    begins, found = [*QUESTION.finditer(text)], []
+    for begin, end in itertools.pairwise([*(one.start() for one in begins), len(text)]):
+        heading, said = QUESTION.match(text, begin), WORTH.search(text, begin, end)
+        whole, proof = int(said[1]) if said else 1, 0
+        if said and "proof" in said[3]:
+            proof = whole // 2 if heading[1] == "Exercise" else whole
+        name, hard = f"{heading[1].lower()} {heading[2]}", said[2] if said else ""
+        found.append(Points(name, heading[3], whole - proof, proof, hard))
+    return found
+
+
 def asked(solution, others: list) -> list[str]:
     """What a solution defines and the cells after it use, in the order of the solution."""
     used = set().union(*(names(cell.source).needs for cell in others))
@@ -250,26 +283,37 @@ def chosen(cells: list, only: set[int]) -> list:
     for cell in cells:
         if cell.cell_type == "markdown" and cell.source.startswith(EXERCISE):
             number = int(re.match(r"\d+", cell.source[len(EXERCISE) :])[0])
+        elif cell.cell_type == "markdown" and QUESTION.match(cell.source):
+            number = 0  # a problem
         if not only or number in only:
             found.append(cell)
     return found
 
 
-def prose(cell, links: str, solutions: bool) -> list:
+def prose(cell, links: str | None, solutions: bool) -> list:
     """The question, and a cell for a proof if there is one to write."""
     from nbformat.v4 import new_markdown_cell
 
-    text = with_links(cell.source, links).replace("](../docs/", f"]({links}../docs/")
+    text = linked(cell.source, links)
     made = [new_markdown_cell(PROOF.sub("", text).strip())]
     for _, proof in PROOF.findall(text):
         made.append(new_markdown_cell(f"**Proof.** {proof}" if solutions else "**Proof.** *Write it here.*"))
     return made
 
 
-def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] = frozenset(), links: str = "../"):
+def linked(text: str, links: str | None) -> str:
+    """Text whose links to pages here begin with a path; without such links if there is none."""
+    if links is None:
+        return re.sub(r"\[([^\]]+)\]\((?!https?:)[^)\s]*\)", r"\1", text)
+    return with_links(text, links).replace("](../docs/", f"]({links}../docs/")
+
+
+def sheet(
+    lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] = frozenset(), links: str | None = "../"
+):
     """A notebook: what the exercises need from the lecture, and the exercises, with or without their solutions.
 
-    ``links`` is the path from the sheet to the folder with the lectures' notebooks.
+    ``links`` is the path from the sheet to the folder with the lectures' notebooks; None leaves links out.
     """
     from nbformat.v4 import new_markdown_cell, new_notebook
 
@@ -288,11 +332,11 @@ def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] 
     )
     head = (
         f"# {kind}: {lecture.title}\n\nThese are the exercises of [lecture {int(lecture.path.name[:2])}]"
-        f"({links}{lecture.path.stem}.ipynb), with the lecture's cells that they need. {way}\n\n"
+        f"({lecture.path.stem}.md), with the lecture's cells that they need. {way}\n\n"
         f"*Made from the lecture by `make sheets`. What you write here stays: a sheet in which somebody wrote is not "
         f"replaced.*"
     )
-    cells = [new_markdown_cell(head), *map(deepcopy, setup), new_markdown_cell(HEADING)]
+    cells = [new_markdown_cell(linked(head, links)), *map(deepcopy, setup), new_markdown_cell(HEADING)]
     blanks = {}
     for _, group in groups(asked_for):
         for k, cell in enumerate(group):
@@ -308,20 +352,23 @@ def sheet(lecture: Lecture, *, solutions: bool, only: frozenset[int] | set[int] 
     return new_notebook(cells=cells, metadata=metadata)
 
 
-def write(folder: Path, paths: list[Path], only: frozenset[int] | set[int] = frozenset()) -> list[Path]:
-    """Both sheets of each lecture, as Jupyter notebooks; those in which somebody wrote are left alone, with a line."""
+def write(
+    folder: Path, paths: list[Path], only: frozenset[int] | set[int] = frozenset(), *, public: bool = False
+) -> list[Path]:
+    """Sheets of each lecture, as Jupyter notebooks; those in which somebody wrote are left alone, with a line.
+
+    Exercises are written into the folder, and solutions into ``instructor`` in it, unless they are for the public.
+    """
     import nbformat
 
-    folder.mkdir(parents=True, exist_ok=True)
-    links = f"{Path(os.path.relpath(FOLDER, folder)).as_posix()}/"
     written = []
     for path in paths:
         lecture = read(path)
-        for kind, solutions in (("exercises", False), ("solutions", True)):
-            made, target = (
-                sheet(lecture, solutions=solutions, only=only, links=links),
-                folder / f"{kind}-{path.stem}.ipynb",
-            )
+        for kind, place in (("exercises", folder), *([] if public else [("solutions", folder / "instructor")])):
+            place.mkdir(parents=True, exist_ok=True)
+            links = None if public else f"{Path(os.path.relpath(FOLDER, place)).as_posix()}/"
+            made = sheet(lecture, solutions=kind == "solutions", only=only, links=links)
+            target = place / f"{kind}-{path.stem}.ipynb"
             made.metadata["theory"] = {"words": words(made)}
             if target.exists() and wrote_in(target):
                 print(f"{target}: left alone, as you wrote in it; rename it to get a new one", flush=True)
@@ -367,14 +414,17 @@ def main(*words: str) -> int:
     parser.add_argument("numbers", nargs="*", help="lectures, 04 for example; all of them if none is named")
     parser.add_argument("--out", type=Path, default=FOLDER / "sheets", help="folder for the sheets")
     parser.add_argument("--only", metavar="1,3", type=exercises, default=set(), help="these exercises of each lecture")
+    parser.add_argument("--public", action="store_true", help="exercises alone, without links to the lectures")
+    parser.add_argument("--paper", action="store_true", help="also as HTML and PDF, to be printed")
     parser.add_argument("--run", action="store_true", help="run the sheets of solutions, too")
     arguments = parser.parse_args(words)
     for number in arguments.numbers:
         if not number.isdecimal() or not lectures(number):
             parser.error(f"lecture: got {number}, allowed: {', '.join(path.name[:2] for path in lectures())}")
     failed, only = 0, arguments.only
-    write_lectures(FOLDER)  # to which the sheets link
-    for made in write(arguments.out, lectures(*arguments.numbers), only):
+    if not arguments.public:
+        write_lectures(FOLDER)  # to which the sheets link
+    for made in write(arguments.out, lectures(*arguments.numbers), only, public=arguments.public):
         said = ""
         if arguments.run and made.stem.startswith("solutions-"):
             try:
@@ -382,6 +432,10 @@ def main(*words: str) -> int:
             except Exception as error:  # of a cell, or of a kernel that died: the other sheets run all the same
                 failed, said = 1, f"  FAILED\n{error}"
         print(made, said, sep="", flush=True)
+        if arguments.paper:
+            from paper import printed
+
+            print(*printed(made), sep="\n", flush=True)
     return failed
 
 

@@ -230,8 +230,36 @@ def test_sheets_are_written_for_the_lectures_that_are_named(tmp_path):
         assert "jupytext" not in notebook.metadata  # nothing is paired with a sheet, so nothing is written beside it
         for target in re.findall(r"\]\(([^)#\s]+)\)", "\n".join(cell.source for cell in notebook.cells)):
             target = target.replace(sheets.FOLDER.name, sheets.NOTEBOOKS.name, 1)  # of the lecture that is converted
-            found = (tmp_path / target).resolve()
+            found = (path.parent / target).resolve()
             assert "://" in target or found.with_suffix(".md").exists() or found.exists(), target
+
+
+def test_a_sheet_for_the_public_has_no_way_to_the_solutions(tmp_path):
+    (path,) = sheets.write(tmp_path, sheets.lectures("2"), public=True)
+    text = path.read_text(encoding="utf-8")
+    assert not (tmp_path / "instructor").exists() and "](" not in text
+
+
+@every_lecture
+def test_points_can_be_read_and_what_asks_for_a_proof_has_one(path):
+    read = sheets.read(path)
+    text = "\n".join(cell.source for cell in read.exercises if cell.cell_type == "markdown")
+    worth = sheets.points(read)
+    assert sum(one.name.startswith("exercise") for one in worth) == len(sheets.groups(read.exercises))
+    assert len(re.findall(r"^\*\d+ point", text, re.MULTILINE)) in (0, len(sheets.WORTH.findall(text)))
+    assert sum(one.proof > 0 for one in worth) <= len(sheets.PROOF.findall(text))
+
+
+def test_a_sheet_is_printed(tmp_path, monkeypatch):
+    import paper
+
+    (path,) = sheets.write(tmp_path, sheets.lectures("2"), {3}, public=True)
+    made = paper.printed(path)
+    text = path.with_suffix(".html").read_text(encoding="utf-8")
+    assert "<math" in text and "# Write here: most" in text and not re.search(r'(?:src|href)="https?:', text)
+    assert made[-1].startswith("no PDF") or path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    monkeypatch.setattr(paper, "BROWSERS", ("there-is-no-such-browser",))
+    assert paper.printed(path)[-1].startswith("no PDF, as none of there-is-no-such-browser")
 
 
 def test_exercises_can_be_chosen_and_a_proof_has_a_cell():

@@ -45,11 +45,22 @@ def test_results_and_figures_are_on_slides_and_bars_are_not():
     cells = [new_markdown_cell("# One\n\n## Two\n\nWords."), new_code_cell("f(1)", outputs=[bar, text, picture])]
     page = slides.page("One", cells)
     assert 'src="data:image/png;base64,iVBORw0KGgo="' in page and "p = 0.5 &lt; 1" in page and "compiling" not in page
+    cells.append(new_markdown_cell("What it shows. " * 40 + "\n\n### The picture\n\nMore."))
     columns = slides.slides(slides.pieces(cells))
-    assert [len(column) for column in columns] == [2] and all("Two" in slide for slide in columns[0])
+    (shown,) = [slide for slide in columns[0] if "<img" in slide]
+    assert "What it shows" in shown and "The picture" not in "".join(columns[0])  # with its caption, under the section
+    assert [len(column) for column in columns] == [3] and all("Two" in slide for slide in columns[0])
     wrong = new_code_cell("1/0", outputs=[new_output("error", ename="ZeroDivisionError", evalue="by zero")])
     with pytest.raises(RuntimeError, match="ZeroDivisionError: by zero"):
         slides.page("One", [wrong])
+
+
+def test_long_code_is_divided_between_statements_and_nothing_is_lost():
+    lines = [line for k in range(30) for line in (f"def f{k}():", f"    return {k}")]
+    parts = list(slides.divided(lines, 20))
+    assert [begin for begin, _, _ in parts] == [0, *(end for _, end, _ in parts[:-1])] and parts[-1][1] == 60
+    assert all(high <= 20 and lines[begin].startswith("def") for begin, _, high in parts)
+    assert slides.is_check("for x in y:\n    assert x") and not slides.is_check("print(1)")
 
 
 def test_slides_fit_the_screen_and_ask_no_network(made, tmp_path):
@@ -60,10 +71,12 @@ def test_slides_fit_the_screen_and_ask_no_network(made, tmp_path):
         count = browser.run("Reveal.getTotalSlides()")
         assert count > 30
         for _ in range(count):
-            wide, high, zoom = browser.run(
-                "(s => [s.scrollWidth, s.scrollHeight * (s.style.zoom || 1), s.style.zoom])(Reveal.getCurrentSlide())"
+            right, low, zoom = browser.run(
+                "(s => ['right', 'bottom'].map(end => "
+                "Math.max(...[...s.children].map(c => c.getBoundingClientRect()[end])))"
+                ".concat(Number(s.style.zoom || 1)))(Reveal.getCurrentSlide())"
             )
-            assert wide <= 1282 and high <= 730 and float(zoom or 1) > 0.7
+            assert right <= 1281 and low <= 721 and zoom > 0.85
             browser.run("Reveal.next()")
         assert browser.run("Reveal.isLastSlide()")
         assert all(address.startswith(("file:", "data:")) for address in browser.requests())
