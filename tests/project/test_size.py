@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conftest import ROOT
 
-BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for own claims, fair comparisons and peers
+BUDGETS = {  # code lines: no docstrings, comments, blank lines; raised for claims, fair comparisons, peers and EControl
     "theory": 58_990,
     "theory/bounds": 3_840,
     "theory/claims": 14_680,
@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for o
     "theory/studies": 8_240,
     "theory/wire": 1_360,
     "theory/worst": 960,
-    "tests": 25_970,
+    "tests": 26_020,
     "benchmarks": 2_320,
 }
 

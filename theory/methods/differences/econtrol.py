@@ -17,8 +17,8 @@ from ... import bounds
 from ...compressors.closed_forms import delta
 from ...core import traits
 from ...problems.base import dimension
+from ..custom import check_method, check_share, method
 from ..gradients import Split
-from ..recipes import check_method, check_share, method
 from ..theory_steps import covered
 from ..types import Run
 from .steps import Difference, longest_step, step_of_theorem, worker_constants
