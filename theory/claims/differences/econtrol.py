@@ -89,6 +89,10 @@ def stationary(rule, delta, *, step, control, variance, spread, workers, form) -
     return float(np.linalg.matrix_power(moved, 2**14)[0, -1])
 
 
+SETTINGS: tuple[tuple[float, float, dict[str, Any]], ...] = (  # delta, eta, and the rest
+    (0.5, 0.2, {"step": 0.05, "variance": 2.0, "spread": 9.0, "workers": 4}),
+    (0.3, 0.1, {"step": 0.04, "variance": 1.5, "spread": 6.0, "workers": 2}),
+)
 RULES = {"EControl": control, "EF": feedback, "EF21": ef21}
 SPLIT: dict[str, Any] = {"shards": "contiguous"}
 METHODS: dict[str, Any] = {
@@ -106,22 +110,19 @@ METHODS: dict[str, Any] = {
         "EF21 in place of EControl": (RULES | {"EControl": ef21}, METHODS | {"EControl": METHODS["EF21"]}),
         "error feedback in place of EControl": (RULES | {"EControl": feedback}, METHODS | {"EControl": METHODS["EF"]}),
         "half of each message is learnt": (RULES | {"EControl": partial(control, learnt=0.5)}, METHODS),
-        "twice the part of the error, in the run": (
+        "a quarter of the part of the error, in the run": (
             RULES,
-            METHODS | {"EControl": lambda C, step, eta: METHODS["EControl"](C, step, 2.0 * eta)},
+            METHODS | {"EControl": lambda C, step, eta: METHODS["EControl"](C, step, eta / 4.0)},
         ),
     },
 )
 def _(context):
     rules, methods = context.subject
-    for delta, eta, at in (
-        (0.5, 0.3, {"step": 0.05, "variance": 2.0, "spread": 9.0, "workers": 4}),
-        (0.3, 0.1, {"step": 0.04, "variance": 1.5, "spread": 6.0, "workers": 2}),
-    ):
+    for delta, eta, at in SETTINGS:
         law = partial(bounds.feedback_floor, delta, control=eta, **at)
         zeta, noise = at["spread"] ** 0.5 * (-1.0) ** np.arange(at["workers"]), at["variance"] ** 0.5
         problem = ridge((np.ones((2 * zeta.size, 1)), np.ravel(zeta[:, None] + [noise, -noise])), l2=0.0)
-        how = dict(x0=np.zeros(1), workers=zeta.size, replicas=context.samples(3000, 600), steps=120)
+        how = dict(x0=np.zeros(1), workers=zeta.size, replicas=context.samples(3000, 1000), steps=120)
         for name, made in methods.items():
             where = f"{name}, delta={delta:g}, N={zeta.size}"
             for form in ("coin", "multiple"):
