@@ -17,8 +17,8 @@ from conftest import ROOT
 import theory as th
 from theory.claims import certain, claim, equality, find_claim, identity, list_claims, load_claims, upper
 from theory.claims.base import REGISTRY
+from theory.claims.factories import compressor_law, gaussian
 from theory.claims.judgement import overall
-from theory.claims.laws import compressor_law, gaussian
 from theory.claims.records import measured
 from theory.experiment.cli import main
 from theory.experiment.ledger import Origin, command, record_of
@@ -39,7 +39,7 @@ def _(context):
 LAW = """
 import theory as th
 from theory.claims.judgement import overall
-from theory.claims.laws import compressor_law, gaussian
+from theory.claims.factories import compressor_law, gaussian
 
 about = {"of": th.bounds.rand_k_variance, "at": [(gaussian(9), {"k": 3})]}
 compressor_law("randk.variance", th.RandK, **about, mutants={"m": th.TopK})

@@ -298,7 +298,7 @@ def test_inputs_are_scaled_and_repeat():
 def test_the_gradient_is_the_gradient(monkeypatch):
     """At its own length nothing is drawn: minus half the mean of b_i a_i, up to the scale."""
     monkeypatch.delenv("THEORY_DATA", raising=False)  # the synthetic twin, also where the real data are at hand
-    sys.modules["theory.measure.search"]._gradients.cache_clear()
+    sys.modules["theory.measure.inputs"]._gradients.cache_clear()
     data = th.load_data("rcv1-like")
     v = input_vectors(data.d, ["rcv1 at 0"])["rcv1 at 0"]
     mean = data.X.T @ (np.asarray(data.y, float) / data.n)

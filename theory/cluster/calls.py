@@ -15,7 +15,7 @@ from ..core import require
 from ..core.bound_calls import EXCHANGE, Call, Owners, arrays_in, bind, pinned
 from ..core.vectors import Handle, inside
 from ..methods.messages import SymbolRows
-from ..methods.rates import Column, Rate, Rates
+from ..methods.schedule_values import Column, Rate, Rates
 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
 NUMBERS = (int, float, np.integer, np.floating)

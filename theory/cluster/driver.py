@@ -18,11 +18,11 @@ from ..core import require
 from ..core.bound_calls import GRADIENT, Call, replay
 from ..core.interrupts import Stretches
 from ..core.vectors import Handle, inside
-from ..methods.fast import fast_loop
+from ..methods.compiled_loops import fast_loop
 from ..methods.gradients import Gradient
 from ..methods.memory.stability import CompareMessages
 from ..methods.messages import Accumulate, Quantize, QuantizeRest
-from ..methods.rates import Rate
+from ..methods.schedule_values import Rate
 from ..methods.sparse.memory import (
     AddDifference,
     AddModel,
@@ -45,7 +45,7 @@ from ..methods.sparse.model import (
     sends_entries,
     start_model,
 )
-from ..methods.sparse.moving import (
+from ..methods.sparse.velocity import (
     AverageMoving,
     MoveModel,
     MoveVelocity,

@@ -26,6 +26,7 @@ from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
+from .failures import PATIENCE, Watch, abort_unless_all_raise
 from .history import (
     COMPRESSION_ERROR,
     DIVERGED,
@@ -46,7 +47,6 @@ from .mpi import in_turn
 from .setup import Setup, prepare
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
-from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 
 @known_keywords

@@ -61,7 +61,7 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     --------
     >>> from theory import TopK
     >>> register(TopK, 2, lambda d, made=TopK: [made(max(1, d // 10))])
-    <class 'theory.compressors.sparsifiers.random_k.TopK'>
+    <class 'theory.compressors.sparsifiers.random_and_top_k.TopK'>
     """
     register_wire(code, cls)
     for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from .callee import Recorded
 from .compile_cache import force_inline, kernel, no_refcount
+from .inlined_kernels import Recorded
 from .settings import is_whole
 
 __all__ = [

@@ -24,10 +24,10 @@ import numba
 import numpy as np
 from numba import types
 
-from . import callee
-from .callee import choices_of
+from . import inlined_kernels
 from .compiling import tell
 from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, node, reached, state_of
+from .inlined_kernels import choices_of
 from .numba_private import NullCache, config, dumps, llvm, runtime
 from .private_files import cache_root, read, say_once, unsafe, write
 
@@ -91,7 +91,8 @@ def _classes(tp: object) -> tuple[type, ...]:
 @functools.cache
 def _machine(codegen: Any) -> str:
     """Digest of what else shapes compiled code: versions, processor, options, and how this package compiles."""
-    functions = [value for value in vars(callee).values() if getattr(value, "__module__", "") == callee.__name__]
+    name = inlined_kernels.__name__
+    functions = [value for value in vars(inlined_kernels).values() if getattr(value, "__module__", "") == name]
     functions += [value for cls in functions if isinstance(cls, type) for value in vars(cls).values()]
     how = [code_text(function.__code__) for function in functions if hasattr(function, "__code__")]
     versions = FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__

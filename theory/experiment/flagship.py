@@ -57,7 +57,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
-    from ..compressors.sparsifiers.random_k import of_length
+    from ..compressors.sparsifiers.random_and_top_k import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime

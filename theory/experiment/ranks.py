@@ -229,7 +229,7 @@ class Stopping(NamedTuple):
     def checked(self) -> Stopping:
         """The same, after all that is wrong with it was refused."""
         from ..cluster.checkpoints import interval, stored
-        from ..cluster.watch import Watch
+        from ..cluster.failures import Watch
 
         def known(folder: str | None) -> bool:
             return folder is not None and any(stored(path) for path in Path(folder).glob("*") if path.is_dir())

@@ -18,8 +18,8 @@ from ..core.random import derive, integer, shuffle
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
 from ..problems.numpy_function import FunctionProblem
 from .messages import ABSENT
-from .rates import Column, number_at, rate_at
 from .rows import row_of
+from .schedule_values import Column, number_at, rate_at
 
 # --- Which row a worker draws next -----------------------------------------------------------------------------------
 

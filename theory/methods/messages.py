@@ -32,8 +32,8 @@ from ..core import force_inline, kernel
 from ..core.bound_calls import CODING, EXCHANGE, Owners, at, in_python, operation
 from ..core.random import derive
 from ..wire.frame import check_frame, write_frame
-from .rates import Column, rate_at
 from .rows import row_of
+from .schedule_values import Column, rate_at
 
 # --- The row kernels that depend on a compressor ---------------------------------------------------------------------
 

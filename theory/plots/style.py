@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compressors.codec import FunctionCompressor
-from ..compressors.sparsifiers.random_k import Share
+from ..compressors.sparsifiers.random_and_top_k import Share
 from ..core.result import spread
 from ..methods.schedules import as_step
 from ..reporting.progress import columns_that_fit, line_width

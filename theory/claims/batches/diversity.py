@@ -40,7 +40,7 @@ from ...problems import gradient as gradient_of
 from ...problems import value as f
 from ...problems.constants import one_thread
 from .. import claim, equality, identity, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
 # --- Claims about mini-batches ---------------------------------------------------------------------------------------
 

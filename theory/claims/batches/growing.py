@@ -21,7 +21,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
 from ...problems import gradient, pl_constant, proximal, quadratic, saturating_quadratic, sine_quadratic, value
 from .. import assumption, claim, equality, identity, limit, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
 # --- Claims about CR-PSGD --------------------------------------------------------------------------------------------
 

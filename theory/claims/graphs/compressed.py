@@ -20,7 +20,7 @@ from ...methods.graphs.gossip import on_graph
 from ...methods.schedules import Constant, InverseTime
 from ...problems import logistic, quadratic
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import crossing
+from ..factories import crossing
 from .gossip import flat, ring_with
 
 # --- Claims about CHOCO-Gossip and CHOCO-SGD -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ...methods import LocalSGD, OuterStep
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...problems import quadratic
 from .. import assumption, claim, equality, identity, limit, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..runs import local_steps_path, worst_run
 
 # --- Claims about local SGD ------------------------------------------------------------------------------------------

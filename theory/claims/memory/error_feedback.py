@@ -24,7 +24,7 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD, UnstableMemoryWar
 from ...methods.schedules import Constant, InverseTime, Polynomial, step_size
 from ...problems import function, lipschitz, quadratic, saturating_quadratic, value
 from .. import claim, equality, identity, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..mutants import Forgetful, Scaling, WrongFeedback
 from ..runs import coin, over, squared_gradients, stationary, under
 

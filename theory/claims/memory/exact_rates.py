@@ -21,7 +21,7 @@ from ...methods import ErrorFeedback, ParallelSGD
 from ...problems import quadratic
 from ...worst import worst_case
 from .. import claim, identity, lower, upper
-from ..laws import crossing
+from ..factories import crossing
 from ..mutants import LeakyFeedback, Scaling, WrongFeedback, descent, diana, ef21, error_feedback, growth
 from ..proofs.exact_rates import WRONG, Weights, descent_at, descent_form, ef21_form, error_feedback_form, known
 from ..proofs.execute import Formulas

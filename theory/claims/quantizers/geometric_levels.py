@@ -17,7 +17,7 @@ from ... import bounds
 from ...compressors import NUQSGD, Elias, HalfPrecision, Natural, NaturalDithering, NUQSGDReleased, compress
 from ...core.random import key
 from .. import certain, claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, spike
 from ..mutants import LEVELS_DOWN as DOWN
 from ..mutants import LEVELS_INVERTED as INVERTED
 from ..mutants import LEVELS_NEAREST as NEAREST

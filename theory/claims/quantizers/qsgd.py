@@ -19,7 +19,7 @@ from ... import bounds
 from ...compressors import QSGD, Composed, Multilevel, RandK, Scaled, TopK, compress, omega, scaled
 from ...core.random import key
 from .. import claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants import DOWN, INVERTED, NEAREST, WrongQSGD
 from ..runs import sampled
 

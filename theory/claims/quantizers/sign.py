@@ -24,7 +24,7 @@ from ...methods.schedules import Constant
 from ...problems import batch_gradient, function, gradient, quadratic, ridge, softmax, solve
 from ...wire import bits_for, open_frame
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import Input, equal_magnitudes, gaussian
+from ..factories import Input, equal_magnitudes, gaussian
 from ..memory.mem_sgd import rcv1
 from ..mutants import Messages, WrongSign
 

@@ -32,7 +32,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, step_size
 from ...problems import quadratic, ridge
 from .. import assumption, certain, claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants import LEVELS_DOWN as DOWN
 from ..mutants import LEVELS_INVERTED as INVERTED
 from ..mutants import LEVELS_NEAREST as NEAREST

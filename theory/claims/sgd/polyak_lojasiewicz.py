@@ -34,7 +34,7 @@ from ...problems import (
 )
 from .. import assumption, certain, claim, equality, identity, lower, upper
 from ..checks import SURE
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..runs import worst_run
 from .rates import MU, SIGMA2, distances, filled, fits
 

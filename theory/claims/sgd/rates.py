@@ -21,7 +21,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Suffix
 from ...problems import function, quadratic
 from .. import assumption, certain, claim, equality, identity, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
 # --- Claims about SGD on quadratics, where everything has a closed form, and about how many steps it needs -----------
 

@@ -36,7 +36,7 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
 from .. import certain, claim, equality, identity, limit, lower, upper
-from ..laws import Input, compressor_law, gaussian
+from ..factories import Input, compressor_law, gaussian
 from ..mutants import CLIPPED, REDRAWN, WrongAtomo, WrongPowerSGD, repeat
 from ..mutants import UNDIVIDED_FACTORS as UNDIVIDED
 

@@ -21,7 +21,7 @@ from ...core.vectors import add_entry, entry, length
 from ...wire.bits import bits_for, read, read_floats, write, write_floats
 from ..kernels.selection import CountedPositions, Entries, add_entries, entries_bits, pack_positions, unpack_positions
 from ..registry import check_kept, register
-from .random_k import KEY_BITS
+from .random_and_top_k import KEY_BITS
 
 # --- Sparsifiers that toss a coin ------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from ..kernels.selection import fewest_values, pack_positions, positions_bits, u
 from ..quantizers.geometric_levels import Natural
 from ..quantizers.qsgd import QSGD
 from ..registry import check_compressor, check_dimension, register
-from ..sparsifiers.random_k import RandK, TopK
+from ..sparsifiers.random_and_top_k import RandK, TopK
 
 # --- One compressor applied to the values that another one sends -----------------------------------------------------
 

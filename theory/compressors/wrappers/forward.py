@@ -23,7 +23,7 @@ from ..base import accumulate, summed
 from ..closed_forms import check, check_stateless, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..quantizers.qsgd import QSGD
 from ..registry import check_compressor, register
-from ..sparsifiers.random_k import TopK
+from ..sparsifiers.random_and_top_k import TopK
 
 # --- Forwarding to the inner compressor ------------------------------------------------------------------------------
 

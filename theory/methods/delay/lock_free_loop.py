@@ -8,7 +8,7 @@ m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j its val
 With one thread x_j has not changed since then, so this is the memory; with several, x_j is read later than each step's
 l2 term would have read it.
 
-The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.search`.  A bound holds for x
+The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.top_k`.  A bound holds for x
 as this thread last read it: with one thread the k largest are exact, with several they are those of older reads.
 
 The compiled loop of one thread of :mod:`theory.methods.delay.lock_free`: plain loads and stores, no lock, no atomics.
@@ -30,7 +30,7 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from ...compressors.kernels.selection import draw_subset, largest
-from ...compressors.sparsifiers.random_k import RandK, TopK
+from ...compressors.sparsifiers.random_and_top_k import RandK, TopK
 from ...core import force_inline, generic, kernel, registers
 from ...core.bound_calls import at, compiled_for
 from ...core.random import derive
@@ -41,7 +41,7 @@ from ...wire.bits import fetch_early
 from ..gradients import draw_rows
 from ..sparse.memory import ROUNDED_64, SLACK
 from ..sparse.model import BLOCK, GROUP
-from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
+from ..sparse.top_k import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
 
 # --- The derivative of a loss, called by its address, so that the lock-free loop is compiled once for all problems ---
 

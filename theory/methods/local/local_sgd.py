@@ -41,7 +41,7 @@ from ..differences.steps import unbiased_step_of_theorem as step_of_theorem
 from ..differences.steps import worker_constants
 from ..gradients import Split
 from ..memory.error_feedback import NoFeedback
-from ..rates import Rate
+from ..schedule_values import Rate
 from ..schedules import Last, step_size
 from ..server import Mean
 from ..sgd import averaging, check_parts, choose_compressor, choose_feedback

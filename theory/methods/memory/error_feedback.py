@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import require, setting, traits
-from ..rates import Rate
+from ..schedule_values import Rate
 from ..types import Message, Run, Vector
 
 # --- Feedback rules --------------------------------------------------------------------------------------------------

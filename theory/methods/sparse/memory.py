@@ -21,15 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compressors.sparsifiers.random_k import sort_indices
+from ...compressors.sparsifiers.random_and_top_k import sort_indices
 from ...core import generic, kernel, registers
 from ...core.bound_calls import GRADIENT, at, operation
 from ...core.vectors import add_entry, entry
 from ..gradients import finish_gradient, gradient_target
-from ..rates import Column, rate_at
 from ..rows import row_of
+from ..schedule_values import Column, rate_at
 from .model import BLOCK, SparseModel
-from .moving import XA, XB, MovingModel
+from .velocity import XA, XB, MovingModel
 
 # --- Local steps on sparse rows --------------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from ...problems.base import dimension, regularization, support
 from ...problems.linear import is_slope_times_row
 from ...problems.matrix import CSR
 from ..memory.error_feedback import has_memory, keeps_the_rest
-from ..rates import Column, rate_at
 from ..rows import row_of
+from ..schedule_values import Column, rate_at
 
 # --- Choice of runs with sparse rows ---------------------------------------------------------------------------------
 

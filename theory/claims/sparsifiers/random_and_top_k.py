@@ -38,7 +38,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import quadratic
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants import (
     ADDED,
     COLLIDING_SIGNS,

@@ -57,7 +57,7 @@ class DrawnLoop:
     run : Run
     """
 
-    name = "theory.methods.fast.drawn_loop"
+    name = "theory.methods.compiled_loops.drawn_loop"
     test = "tests/methods/test_fast.py::test_drawn_loop_is_the_text"
 
     def __init__(self, run: Run) -> None:
@@ -182,7 +182,7 @@ class PlainLoop:
     run : Run
     """
 
-    name = "theory.methods.fast.plain_loop"
+    name = "theory.methods.compiled_loops.plain_loop"
     test = "tests/methods/test_fast.py::test_plain_loop_is_the_text"
 
     def __init__(self, run: Run) -> None:
