@@ -1,9 +1,4 @@
-"""Registry of compressors: class, wire code and example instances; and checks that several share.
-
-Checks that several compressors share.
-
-Registry of compressors: class, wire code and example instances.
-"""
+"""Registry of compressors: class, wire code and example instances; and checks that several share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Messages: made, counted, packed and summed by kernels for a compressor, and as bytes for ranks.
 
-The row kernels that depend on a compressor: messages, one per sender, are made, counted, packed and summed.
-
-Messages as bytes: packing, sealing, checking and unpacking, for ranks.
+Each sender has one message.  For ranks it is packed, sealed with a checksum, checked and unpacked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims about EF21 and its kin: their lemma and theorems, noise, both directions, and how they are related."""
+"""Claims about EF21 and related methods: their lemma and theorems, noise, both directions, and how they are related."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Claims about ternary quantization and TernGrad.
 
-Claims about ternary quantization: with any scale, and with the 2-norm.
-
-Claims about TernGrad: its variance, sharing and clipping, and its convergence.
+Ternary quantization: with any scale, and with the 2-norm.  TernGrad: its variance, sharing and clipping, and its
+convergence.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ..mutants import LEVELS_INVERTED as INVERTED
 from ..mutants import LEVELS_NEAREST as NEAREST
 from ..mutants import WrongRounding
 
-# --- Claims about ternary quantization -------------------------------------------------------------------------------
+# --- Ternary quantization --------------------------------------------------------------------------------------------
 
 SCALES = {
     "largest": lambda v: float(np.abs(v).max()),
@@ -198,7 +197,7 @@ def _(context):
     )
 
 
-# --- Claims about TernGrad -------------------------------------------------------------------------------------------
+# --- TernGrad --------------------------------------------------------------------------------------------------------
 
 
 def extremal(d: int) -> Input:

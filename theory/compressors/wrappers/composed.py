@@ -1,9 +1,4 @@
-"""Two compressors: one applied to the values that another sends, or to what it left out.
-
-One compressor applied to the values that another one sends.
-
-Two compressors, one after the other: the second compresses what the first one left out.
-"""
+"""Two compressors: one applied to the values that another sends, or to what it left out."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Forwarding to the inner compressor, a compressor times a factor, and one bit in place of the zero vector.
 
-Forwarding to the inner compressor: one function for each generic that a wrapper does not define itself.
-
-A compressor times a factor.
-
-A compressor that sends one bit in place of the zero vector.
+Forwarding has one function for each generic that a wrapper does not define itself.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """x on sparse rows, and the choice of runs that have it.
 
-Choice of runs with sparse rows: those whose steps need only the coordinates of rows and messages.
-
-x on sparse rows: x = scale v, so that multiplying it by (1 - eta l2) changes one number.
-
-The weighted sum of all iterates is coefficient v - u, where u changes only where v does.
+Runs with sparse rows are those whose steps need only the coordinates of rows and messages.  There x = scale v, so that
+multiplying it by (1 - eta l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
+changes only where v does.
 """
 
 from __future__ import annotations
