@@ -299,6 +299,22 @@ def test_only_the_entry_point_takes_comm_world():
 # --- the package ----------------------------------------------------------------------------------------------------
 
 
+def test_words_are_plain():
+    """The hook of `.pre-commit-config.yaml`, without pre-commit."""
+    hook = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8").partition("- id: private-words")[2]
+    private, skipped = (re.search(rf"{key}: '?(.*?)'?\n", hook)[1] for key in ("entry", "exclude"))
+    assert re.search(private, "the room") and not re.search(private, "room for kept coordinates")
+    paths = [path for top in ("*", ".ci/*", ".github/**/*") for path in ROOT.glob(top)]
+    paths += [
+        path for top in ("theory", "tests", "benchmarks", "notebooks", "docs") for path in (ROOT / top).rglob("*")
+    ]
+    texts = (".py", ".pyi", ".md", ".toml", ".yaml", ".yml", ".html", "")
+    for path in (path for path in paths if path.is_file() and path.suffix in texts and "_" + "build" not in path.parts):
+        if not re.match(skipped, path.relative_to(ROOT).as_posix()):
+            found = re.search(private, path.read_text(encoding="utf-8"), re.IGNORECASE)
+            assert not found, f"{path}: {found[0]}"
+
+
 def test_the_version_is_in_the_changelog():
     assert f"## {PYPROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

@@ -290,7 +290,7 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
 
     Title: Communication under ZeRO with compressed gradients.
     Setting: Psi parameters on N workers, exchanged by rings or directly; a compressed gradient takes ``ratio`` times
-    the room, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
+    the space, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
     Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
     (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
     forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
