@@ -260,20 +260,14 @@ def _samples(epochs: Any, problem: Any, workers: int) -> int:
     return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 
-SUBPACKAGES = (
-    "core",
-    "wire",
-    "problems",
-    "compressors",
-    "methods",
-    "cluster",
-)  # whose code the bits of a run depend on
+# the bits of a run depend on the code of these subpackages
+COMPUTING = ("core", "wire", "problems", "compressors", "methods", "cluster")
 
 
 @cache
 def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
-    files = [path.read_bytes() for name in SUBPACKAGES for path in sorted((PACKAGE / name).rglob("*.py"))]
+    files = [path.read_bytes() for name in COMPUTING for path in sorted((PACKAGE / name).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
     used = {"theory": __version__, "numpy": np.__version__, "numba": numba.__version__}
     return ", ".join([f"{name} {found}" for name, found in used.items()] + [f"code {code}", platform.machine()])

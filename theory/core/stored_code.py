@@ -91,8 +91,8 @@ def _classes(tp: object) -> tuple[type, ...]:
 @functools.cache
 def _machine(codegen: Any) -> str:
     """Digest of what else shapes compiled code: versions, processor, options, and how this package compiles."""
-    name = inlined_kernels.__name__
-    functions = [value for value in vars(inlined_kernels).values() if getattr(value, "__module__", "") == name]
+    here = vars(inlined_kernels)
+    functions = [value for value in here.values() if getattr(value, "__module__", "") == here["__name__"]]
     functions += [value for cls in functions if isinstance(cls, type) for value in vars(cls).values()]
     how = [code_text(function.__code__) for function in functions if hasattr(function, "__code__")]
     versions = FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__
