@@ -46,7 +46,7 @@ MODELS = ((47_236, 76, 64), (1_000_000, 1000, 64))  # coordinates, non-zeros of 
 RANKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)  # likewise
 LONG = 262_144  # coordinates of the message whose coding is timed
 SPELL, MOST_ROUNDS, REPEATS = 0.15, 2000, 5  # seconds of a run, its most rounds, runs of which the median counts
-FIRST, ALONE = 20, 2000  # rounds of one rank that warm up, and those whose times are kept
+FIRST, ALONE = 20, 2000  # rounds of one rank that warm up, and those whose times are recorded
 
 
 class Round(NamedTuple):

@@ -6,7 +6,7 @@
 ``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out; its
                     verdicts and numbers are computed (``theory.experiment.sources_index``)
 ``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
-                    counts of verdicts and the orderings that do not hold, ``atlas.md`` from kept solutions and evidence
+                    counts of verdicts and the orderings that do not hold, ``atlas.md`` from solutions and evidence
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ CLAIM_TOPICS = {
     "lamb": "LAMB",
     "zero": "Memory and communication of ZeRO",
     "rounds": "Rounds of the methods compared",
-    "ef21": "EF21 and its kin",
+    "ef21": "EF21 and related methods",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",

@@ -103,7 +103,7 @@ def symbols(latex: str) -> list[tuple[str, str]]:
     return [(e.tag, e.text) for e in tree.iter() if (e.text or "").strip()]
 
 
-def test_what_the_translation_gets_wrong_is_mended():
+def test_what_the_translation_gets_wrong_is_corrected():
     assert symbols(r"\Big\|x\Big\|") == [("mo", "‖"), ("mi", "x"), ("mo", "‖")]
     assert symbols(r"\Big\{x\Big\}") == [("mo", "{"), ("mi", "x"), ("mo", "}")]
     assert symbols(r"\mathrm{rand}_k") == [("mi", "rand"), ("mi", "k")]

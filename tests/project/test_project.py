@@ -166,8 +166,8 @@ def test_bounds_import_nothing_of_the_package_but_their_neighbours():
         assert all(any(within(name, part) for part in allowed) for name in ours), f"{path.name} imports {ours}"
 
 
-# Rooms, from below: a room imports from those before it, and never from those behind it.
-ROOMS = [
+# Subpackages, from below: each imports from those before it, and never from those behind it.
+SUBPACKAGES = [
     "core",
     "data",
     "wire",
@@ -186,7 +186,7 @@ ROOMS = [
 ]
 
 
-def room_of(module: str) -> str:
+def subpackage_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
@@ -196,26 +196,28 @@ def graph() -> dict[str, set[str]]:
     return {module: imports(path) & set(files) - {module} for module, path in files.items()}
 
 
-def test_no_room_imports_from_above():
-    assert {path.parent.name for path in (ROOT / "theory").glob("*/__init__.py")} == set(ROOMS)
+def test_no_subpackage_imports_from_above():
+    assert {path.parent.name for path in (ROOT / "theory").glob("*/__init__.py")} == set(SUBPACKAGES)
     for path in SOURCES:
-        here = room_of(package_of(path))
+        here = subpackage_of(package_of(path))
         for name in imports(path):
-            if here and within(name, "theory") and name != "theory" and room_of(name) in ROOMS:
-                assert ROOMS.index(room_of(name)) <= ROOMS.index(here), f"{package_of(path)} imports {name}"
+            if here and within(name, "theory") and name != "theory" and subpackage_of(name) in SUBPACKAGES:
+                assert SUBPACKAGES.index(subpackage_of(name)) <= SUBPACKAGES.index(here), (
+                    f"{package_of(path)} imports {name}"
+                )
 
 
-def test_the_table_of_rooms_has_their_order_and_names_modules_that_exist():
-    """What CONTRIBUTING.md says of imports, a room from those above it in the table, is what the test above checks."""
+def test_the_table_of_subpackages_has_their_order_and_names_modules_that_exist():
+    """What CONTRIBUTING.md says of imports, each from those above it in the table, is what the test above checks."""
     rows = re.findall(
         r"^\| `(\w+)/` \| (.*) \|$", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert [room for room, _ in rows] == ROOMS
-    for room, text in rows:
-        names = importlib.import_module(f"theory.{room}")
+    assert [name for name, _ in rows] == SUBPACKAGES
+    for name, text in rows:
+        names = importlib.import_module(f"theory.{name}")
         for word in re.findall(r"`(\w+)/?`", text):
-            there = ROOT / "theory" / room / word
-            assert there.is_dir() or there.with_suffix(".py").exists() or hasattr(names, word), f"{room}: {word}"
+            there = ROOT / "theory" / name / word
+            assert there.is_dir() or there.with_suffix(".py").exists() or hasattr(names, word), f"{name}: {word}"
     assert "imports from those above it in the table" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
@@ -295,6 +297,18 @@ def test_only_the_entry_point_takes_comm_world():
 
 
 # --- the package ----------------------------------------------------------------------------------------------------
+
+
+def test_words_are_plain():
+    """The hook of `.pre-commit-config.yaml`, without pre-commit."""
+    hook = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8").partition("- id: private-words")[2]
+    private, skipped = (re.search(rf"{key}: '?(.*?)'?\n", hook)[1] for key in ("entry", "exclude"))
+    assert re.search(private, "the room") and not re.search(private, "room for kept coordinates")
+    folders = "theory", "tests", "benchmarks", "notebooks", "docs", ".ci", ".github"
+    for path in (path for folder in (".", *folders) for path in (ROOT / folder).glob("*" if folder == "." else "**/*")):
+        if path.suffix in (".py", ".pyi", ".md", ".toml", ".yml", ".html", "") and path.is_file():
+            found = re.search(private, path.read_text(encoding="utf-8"), re.IGNORECASE)
+            assert not found or re.match(skipped, path.relative_to(ROOT).as_posix()), f"{path}: {found[0]}"
 
 
 def test_the_version_is_in_the_changelog():

@@ -158,7 +158,7 @@ def test_a_mistake_in_a_report_loses_no_measurement(write, tmp_path, capsys, fla
     with pytest.raises(TypeError, match="list indices"):
         main(["study", broken, *flags])
     assert f"record: {RECORD}" in capsys.readouterr().out
-    assert main(["figures", write(never=NEVER), "--tables"]) == 0  # mended; nothing is measured again
+    assert main(["figures", write(never=NEVER), "--tables"]) == 0  # corrected; nothing is measured again
     shown = capsys.readouterr().out
     assert "up to 9" in shown and (tmp_path / "figures/study-squares-of-numbers.png").is_file()
     assert main(["figures", write(never=NEVER), "--record", RECORD, "--figures", "others"]) == 0

@@ -659,7 +659,7 @@ TIMED = {
     "stragglers",
     "time-to-accuracy",
 }
-# statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
+# statements on data that the stored record has in another form: the twin of RCV1, and one rank in place of two
 TWIN = {
     "epoch-seconds": {"not-on-two-ranks"},
     "largest-batch": {"speed-up-rcv1-like", "speed-up-rcv1-like-20-copies-of-1-20"},
@@ -670,7 +670,7 @@ TWIN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("shipped", shipped_studies())
 def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path, monkeypatch):
-    """No verdict is the opposite of that of the kept record, but where seconds decide or the form is too short."""
+    """No verdict is the opposite of that of the stored record, but where seconds decide or the form is too short."""
     from theory.plots import save_figure
 
     monkeypatch.delenv("THEORY_DATA", raising=False)
@@ -683,11 +683,11 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
     record = read_record(record_path(ROOT / "figures", f"study-{shipped}"))
-    kept = {said.id: said.verdict for said in report(name, record.found, shipped).statements}
+    stored = {said.id: said.verdict for said in report(name, record.found, shipped).statements}
     quick = {said.id: said.verdict for said in study.statements}
-    contrary = {id for id in quick if {quick[id], kept.get(id, "undecided")} == {"holds", "fails"}}
+    contrary = {id for id in quick if {quick[id], stored.get(id, "undecided")} == {"holds", "fails"}}
     assert name in TIMED or contrary <= SHORT.get(shipped, set())
-    assert set(quick) - set(kept) <= TWIN.get(shipped, set())
+    assert set(quick) - set(stored) <= TWIN.get(shipped, set())
     assert all(len(rows) > 0 for rows in study.rows.values())
     assert all(path.stat().st_size > 5000 for path in save_figure(study.draw(), tmp_path / name))
     assert as_text(study)

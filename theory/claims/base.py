@@ -156,7 +156,7 @@ def _place() -> tuple[tuple[str, int], str]:
     That is the file that may redefine the claim; the cells of a notebook, files for Python, count as one.
     """
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
+    while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "factories.py")):
         frame = frame.f_back
     if frame is None:
         return ("", 0), ""

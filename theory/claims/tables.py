@@ -1,10 +1,8 @@
 """Claims in tables: cards in a notebook, results of several, and the list to look through.
 
-Claims and results in a notebook: formulas as MathML, and small bars; nothing needs a script or a network.
-
-Results of several claims: their table, and the formulas that none of them is about.
-
-Claims as a table to look through, by topic, source or words of the statement.
+In a notebook formulas are MathML, with small bars; nothing needs a script or a network.  Results of several claims:
+their table, and the formulas that none of them is about.  The list of claims is a table to look through, by topic,
+source or words of the statement.
 """
 
 from __future__ import annotations
@@ -169,7 +167,7 @@ class Verifications(list[Any]):
         return table(heads, rows)
 
 
-# --- Claims as a table to look through, by topic, source or words of the statement -----------------------------------
+# --- Claims as a table to look through -------------------------------------------------------------------------------
 
 LIST_WIDTH = 118  # characters of a line
 

@@ -243,9 +243,9 @@ def flagship_found(record: Record) -> dict:
     """Values of the figure of a record of ``run``: its lines without the command, and its histories."""
     if not record.results:
         raise RecordError(f"{record.folder} holds no run")
-    kept = {key: value for key, value in record.experiment.items() if key not in ("command", "started", "versions")}
-    kept["configuration"] = {k: v for k, v in record.experiment["configuration"].items() if k not in ("out", "data")}
-    return {"experiment": kept, "results": record.results, "histories": record.histories}
+    stored = {key: value for key, value in record.experiment.items() if key not in ("command", "started", "versions")}
+    stored["configuration"] = {k: v for k, v in record.experiment["configuration"].items() if k not in ("out", "data")}
+    return {"experiment": stored, "results": record.results, "histories": record.histories}
 
 
 def _draw_flagship(found):

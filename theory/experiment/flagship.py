@@ -57,7 +57,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
-    from ..compressors.sparsifiers.random_k import of_length
+    from ..compressors.sparsifiers.random_and_top_k import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
@@ -219,7 +219,7 @@ def experiment(
     say : callable
         Called with the lines of output, on rank 0 only.
     stopping : Stopping, optional
-        Where checkpoints are kept, and from where to go on.
+        Where checkpoints are stored, and from where to go on.
     json_file : str, optional
         Where the row of each method is written as JSON, "-" for standard output.
 
@@ -518,6 +518,6 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
             code = code or 1
     if interrupted:
         done = sum(r["success"] for r in record.results.values())
-        say(f"{reason}; {done} run(s) complete and what there is of the others are kept")
+        say(f"{reason}; {done} run(s) complete and what there is of the others are saved")
     say(f"record: {folder}")
     return code

@@ -1,8 +1,6 @@
 """The command ``verify``: claims in a ledger, as JSON, as pages, and one claim to cite.
 
-One claim to cite: as BibTeX, as Markdown and as a record for JSON, each with its commit and date.
-
-The command ``verify``: claims in a ledger, as JSON, and as pages.
+A claim is cited as BibTeX, as Markdown and as a record for JSON, each with its commit and date.
 """
 
 from __future__ import annotations

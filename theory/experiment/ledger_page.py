@@ -1,15 +1,11 @@
 """The ledger as a page, its badge, and the page of refuted statements.
 
-A badge of the ledger, as SVG: how many claims there are of each verdict.
+The badge, an SVG, says how many claims there are of each verdict.  The page of refuted statements has them in print, as
+quoted and as read here: the statement, the witness, what holds.  Its template is ``errata_page.md``.
 
-The pages of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds.
-
-The template (``errata_page.md``) has their text.
-
-The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
-
-The template (``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it
-shows.  A Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
+The ledger is a self-contained HTML page: a row for each claim, with all its measurements.  The template
+(``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it shows.  A
+Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
 """
 
 from __future__ import annotations
@@ -89,7 +85,7 @@ def badge(results: Any) -> str:
     return "\n".join(parts) + "\n"
 
 
-# --- The pages of refuted statements, in print, as quoted and as read here -------------------------------------------
+# --- The pages of refuted statements ---------------------------------------------------------------------------------
 
 NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
 

@@ -1,10 +1,7 @@
 """The tables of a record, with the exchange times that a network model predicts.
 
-The network model of a job, and its predicted exchange times beside those of a record.
-
-The tables of a record, as a string.
-
-The table of gradients and messages: variance and diversity at both ends of a run, and what its compressor added.
+The exchange times of the network model are beside those of the record.  The table of gradients and messages has
+variance and diversity at both ends of a run, and what its compressor added.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from ..reporting.progress import line_width
 from .figures import describe, shared_cores
 from .records import AXES, Cell, Configuration, Record, repetitions
 
-# --- The network model of a job, and its predicted exchange times beside those of a record ---------------------------
+# --- The network model of a job --------------------------------------------------------------------------------------
 
 UNITS = {"alpha": ("us a message", 1e6), "beta": ("ns a byte sent", 1e9), "gamma": ("ns a byte added", 1e9)}
 

@@ -1,10 +1,7 @@
-"""The commands ``study`` and ``shard`` and their arguments.
+"""The commands ``study``, ``figures`` and ``shard``, and their arguments.
 
-The commands ``study`` and ``figures``.
-
-The command ``study``: experiments that are studies, one after the other or shared by ranks.
-
-The command ``shard``: a file, or synthetic data of full size, to a folder that ranks map.
+``study`` runs experiments that are studies, one after the other or shared by ranks.  ``shard`` makes a folder that
+ranks map of a file, or of synthetic data of full size.
 """
 
 from __future__ import annotations

@@ -518,7 +518,7 @@ def compare(
         of the method, or an argument of `run`, such as ``workers``.  The result is a `Sweep`, whose ``to_pandas()`` is
         a long table with a row for each cell, seed and record.
     out : path, optional
-        A folder in which each run is kept as soon as it is done; what is there is not measured again.
+        A folder in which each run is saved as soon as it is done; what is there is not measured again.
     jobs : int
         Processes that run side by side, with joblib.
     baseline : str, optional

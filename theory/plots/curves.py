@@ -1,8 +1,6 @@
 """Suboptimality against samples, rounds, bits and seconds, with bounds; and two data sets side by side.
 
-Two sparse data sets side by side: the number of entries per row, and the column frequencies.
-
-Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds.
+The two data sets are sparse; compared are the number of entries per row, and the column frequencies.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def draw_rows(edges: Any, shares: dict, ranks: Any, frequencies: dict) -> Any:
     return figure
 
 
-# --- Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds ------------------------
+# --- Suboptimality of runs -------------------------------------------------------------------------------------------
 
 X_AXES = {
     "samples": ("samples", "samples, all workers"),

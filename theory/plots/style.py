@@ -1,10 +1,7 @@
 """One style for figures without global state; tables as wide as the terminal, numbers with units, settings as text.
 
-Figures without global state: one style sheet, no pyplot, no window, matplotlib imported on demand.
-
-Settings as text, and what methods differ in.
-
-Tables as wide as the terminal, at most 120 columns, and readable numbers with units.
+Figures have one style sheet, no pyplot and no window; matplotlib is imported on demand.  Methods are told apart by the
+settings in which they differ.  Tables have at most 120 columns.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compressors.codec import FunctionCompressor
-from ..compressors.sparsifiers.random_k import Share
+from ..compressors.sparsifiers.random_and_top_k import Share
 from ..core.result import spread
 from ..methods.schedules import as_step
 from ..reporting.progress import columns_that_fit, line_width
@@ -161,7 +158,7 @@ def short(value: Any) -> str:
     return type(value).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
-# --- Tables as wide as the terminal, at most 120 columns, and readable numbers with units ----------------------------
+# --- Tables as wide as the terminal ----------------------------------------------------------------------------------
 
 
 def bits(count: float) -> str:

@@ -1,8 +1,7 @@
 """Local SGD, and ProxSkip: local steps between exchanges.
 
-Local SGD: every worker takes H local steps, then the workers average their model differences.
-
-One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
+In local SGD every worker takes H local steps, then the workers average their model differences.  One round, in the
+notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
 
     for every worker w:   y = x
                           H times: y = y - eta_t g,  g = mean of the batch's gradients at y
@@ -14,9 +13,8 @@ One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's 
 With H = 1 and without compression it is parallel SGD.  The result is the last x, or a weighted mean over all steps of
 all workers' y, which they sum locally and combine on request.
 
-ProxSkip for federated learning, Scaffnew: local steps with control variates, and rounds that are skipped at random.
-
-A step, in the notation of the paper, where the coin is the same for all workers::
+ProxSkip for federated learning, Scaffnew, has control variates, and rounds that are skipped at random.  A step, in the
+notation of the paper, where the coin is the same for all workers::
 
     x_i = x_i - eta (grad f_i(x_i) - h_i)
     with probability p: x = mean x_i, h_i = h_i + p/eta (x - x_i), x_i = x
@@ -41,7 +39,7 @@ from ..differences.steps import unbiased_step_of_theorem as step_of_theorem
 from ..differences.steps import worker_constants
 from ..gradients import Split
 from ..memory.error_feedback import NoFeedback
-from ..rates import Rate
+from ..schedule_values import Rate
 from ..schedules import Last, step_size
 from ..server import Mean
 from ..sgd import averaging, check_parts, choose_compressor, choose_feedback

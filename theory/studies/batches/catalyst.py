@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import run
-from ...cluster.recipes import catalyst
+from ...cluster.stages import catalyst
 from ...compressors import Identity
 from ...core import require, setting
 from ...data import load_data

@@ -236,7 +236,7 @@ def steps_of(problem, workers: int, options: Options) -> list[float]:
 
 
 def dcd_limit(graph: str, workers: int) -> float:
-    """The largest relative error that DCD-PSGD bears on this graph, without gradients."""
+    """The largest relative error that DCD-PSGD tolerates on this graph, without gradients."""
     return bounds.dcd_threshold(np.linalg.eigvalsh(mixing(GRAPHS[graph], workers).matrix))
 
 
@@ -475,7 +475,7 @@ def cell_statements(rows) -> list[Statement]:
 
 
 def limit_statement(rows) -> Statement:
-    """DCD against its threshold: the worst relative error over what the graph bears."""
+    """DCD against its threshold: the worst relative error over what the graph tolerates."""
     mine = [row for row in rows if row.method == DCD and row.compressor.startswith("rand")]
     over = [row.omega / dcd_limit(row.graph, row.workers) for row in mine]
     above, under = ([row for row, at in zip(mine, over, strict=True) if (at > 1.0) is side] for side in (True, False))

@@ -38,7 +38,7 @@ RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
 SEEDS = 10
 COMPARABLE = 2.0  # the factor for "comparable" variances
-KEPT = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
+DRAWN = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
 
 
@@ -391,7 +391,7 @@ def draw(sweep, dimensions, trained):
     }
     settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
     with canvas(2, 3, 1.3 * COLUMN) as (figure, grid):
-        for axes, name in zip(grid[0], [name for name in KEPT if name in dimensions], strict=False):
+        for axes, name in zip(grid[0], [name for name in DRAWN if name in dimensions], strict=False):
             for q in THREE:
                 mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
                 bits = [row.bits for row in mine]
@@ -420,7 +420,7 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
     swept = [
         (place[0], str(place[1]), str(place[2]), *(number(v[q]) for q in THREE))
         for place, v in _by_place(sweep).items()
-        if place[0] in KEPT
+        if place[0] in DRAWN
     ]
     runs = [
         line(

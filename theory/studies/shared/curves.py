@@ -1,8 +1,7 @@
 """Panels of a study's figure, and curves over gradients and over rounds.
 
-Panels of a study's figure: as wide as a page, in the package's style.
-
-Curves over gradients and over rounds, shared by the studies of growing batches and local steps.
+Panels are as wide as a page, in the package's style.  The curves are shared by the studies of growing batches and local
+steps.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def legend_below(figure, axes, columns: int = 3, **look):
     return figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, **look)
 
 
-# --- Curves over gradients and over rounds, shared by the studies of growing batches and local steps -----------------
+# --- Curves over gradients and over rounds ---------------------------------------------------------------------------
 
 
 class Curve(NamedTuple):

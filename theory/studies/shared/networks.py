@@ -53,7 +53,7 @@ class Trained(NamedTuple):
         Rounds, and gradients of one worker, at each record.
     loss, test_loss, accuracy : ndarray of float32, shape (seeds, records)
         f on the rows for training; on the others f and the share that is classified correctly.  The last f of a run
-        that diverged is infinite; some kept records do not tell which run it was.
+        that diverged is infinite; some stored records do not tell which run it was.
     bits : float
         Payload that a worker sends, for each coordinate and round.
     memory : int

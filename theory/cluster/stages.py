@@ -1,14 +1,13 @@
 """Runs in stages: CR-PSGD-Catalyst, and QSVRG with the parameters of its theorem.
 
-CR-PSGD-Catalyst: growing batches for smooth functions without any convexity, by proximal problems.
-
-Algorithm 2 of Yu and Jin (ICML 2019)::
+CR-PSGD-Catalyst has growing batches for smooth functions without any convexity, by proximal problems.  Algorithm 2 of
+Yu and Jin (ICML 2019)::
 
     for k = 1, ..., K = floor(sqrt(N T)):
         h(x) = f(x) + (theta/2) ||x - y||^2
         y = CR-PSGD on h from y, with a budget of floor(sqrt(T/N)) gradients for each worker
 
-QSVRG with the parameters of its theorem, a row of the history for each epoch.
+QSVRG has a row of the history for each epoch.
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ def catalyst(
     end = spent.copy()
     end["f"], end["gradient_norm"] = value(problem, y), float(np.linalg.norm(gradient(problem, y)))
     squares = [float(row["gradient_norm"]) ** 2 for row in rows]
-    history = np.array([*_kept(rows, record_every), end])
+    history = np.array([*_recorded(rows, record_every), end])
     status, message = (done.status, done.message) if done.status == DIVERGED else ended(history, DONE, "all steps done")
     return Result(
         x=y,
@@ -208,13 +207,13 @@ def start_at(problem: Any, x0: ArrayLike | None) -> np.ndarray:
     return y
 
 
-def _kept(rows: Any, record_every: int | None) -> list:
-    """The first row, and each at least ``record_every`` steps after the previous kept one."""
-    kept = rows[:1]
+def _recorded(rows: Any, record_every: int | None) -> list:
+    """The first row, and each at least ``record_every`` steps after the previous recorded one."""
+    recorded = rows[:1]
     for row in rows[1:]:
-        if record_every is None or row["step"] - kept[-1]["step"] >= record_every:
-            kept.append(row)
-    return kept
+        if record_every is None or row["step"] - recorded[-1]["step"] >= record_every:
+            recorded.append(row)
+    return recorded
 
 
 def after(spent: Any, row: Any) -> Any:
@@ -226,7 +225,7 @@ def after(spent: Any, row: Any) -> Any:
     return row
 
 
-# --- QSVRG with the parameters of its theorem, a row of the history for each epoch -----------------------------------
+# --- QSVRG with the parameters of its theorem ------------------------------------------------------------------------
 
 
 def qsvrg(

@@ -3,16 +3,14 @@
 Each gives the same bits as the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a step is
 so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
 
-Plain SGD on a problem with drawn noise in one loop: the same bits as the round function, in batches of steps.
+One loop is plain SGD on a problem with drawn noise, in batches of steps.  Such a step is a few multiplications per
+coordinate, and nearly all of the time is overhead: keys, messages, normal numbers one by one.  This loop draws the
+noise of many steps together, since it does not depend on x, and then takes the steps.  It is for full precision, one
+draw per worker, no memory and no momentum.
 
-Such a step is a few multiplications per coordinate, and nearly all of the time is overhead: keys, messages, normal
-numbers one by one.  This loop draws the noise of many steps together, since it does not depend on x, and then takes the
-steps.  It is for full precision, one draw per worker, no memory and no momentum.
-
-Plain sparse SGD in one loop: the same bits as the round function, without building the messages.
-
-When a worker sends the gradient of one sparse row losslessly, message and row are the same.  This loop adds the row
-itself to x (rounded like the message) and, as the next rows are known, prefetches them.
+The other is plain SGD on sparse rows, without building the messages.  When a worker sends the gradient of one sparse
+row losslessly, message and row are the same.  This loop adds the row itself to x (rounded like the message) and, as the
+next rows are known, prefetches them.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class DrawnLoop:
     run : Run
     """
 
-    name = "theory.methods.fast.drawn_loop"
+    name = "theory.methods.compiled_loops.drawn_loop"
     test = "tests/methods/test_fast.py::test_drawn_loop_is_the_text"
 
     def __init__(self, run: Run) -> None:
@@ -182,7 +180,7 @@ class PlainLoop:
     run : Run
     """
 
-    name = "theory.methods.fast.plain_loop"
+    name = "theory.methods.compiled_loops.plain_loop"
     test = "tests/methods/test_fast.py::test_plain_loop_is_the_text"
 
     def __init__(self, run: Run) -> None:
@@ -292,7 +290,7 @@ def _add_row(A, low, high, factor, share, wire, x, begin, end):
     fetch_early(A.indices, end - 1, 0)
 
 
-# --- Compiled loops that replace a method's round function where a step does very little work ------------------------
+# --- The choice of a loop --------------------------------------------------------------------------------------------
 
 LOOPS: tuple = (PlainLoop, DrawnLoop)
 

@@ -1,13 +1,7 @@
 """Random-k, top-k and count sketches: their errors, and the iterations that sparsification costs.
 
-Random-k and top-k.
-
-SGD with uniform sparsification: how many iterations it takes.
-
-Count sketches: the variance of their estimates.
-
-A row of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and stores, for each bucket, the sum
-of s(j) v_j over its coordinates.  The estimate of v_i is s(i) times the content of bucket h(i).
+A row of a count sketch of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and stores, for
+each bucket, the sum of s(j) v_j over its coordinates.  The estimate of v_i is s(i) times the content of bucket h(i).
 """
 
 from __future__ import annotations

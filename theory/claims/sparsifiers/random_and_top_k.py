@@ -1,10 +1,6 @@
 """Claims about random-k, top-k, random blocks, thresholds and count sketches.
 
-Claims about random blocks, coins and thresholds, and the cost of sparsity in iterations.
-
-Claims about random-k and top-k.
-
-Claims about count sketches.
+Also the cost of sparsity in iterations.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import quadratic
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants import (
     ADDED,
     COLLIDING_SIGNS,
@@ -53,7 +49,7 @@ from ..mutants import (
     WrongSparsifier,
 )
 
-# --- Claims about random blocks, coins and thresholds, and the cost of sparsity in iterations ------------------------
+# --- Random blocks, coins and thresholds -----------------------------------------------------------------------------
 
 # --- random blocks ----------------------------------------------------------------------------------------------------
 
@@ -264,7 +260,7 @@ def _(context):
     )
 
 
-# --- Claims about random-k and top-k ---------------------------------------------------------------------------------
+# --- Random-k and top-k ----------------------------------------------------------------------------------------------
 
 unbiased = partial(RandK, unbiased=True)
 
@@ -338,7 +334,7 @@ def _(context):
         yield upper(f"error, {vector.label}, k=100", error, 1.0 - bounds.top_k_contraction(1000, 100))
 
 
-# --- Claims about count sketches -------------------------------------------------------------------------------------
+# --- Count sketches --------------------------------------------------------------------------------------------------
 
 
 def settings(width, rows=1, hash=0, median=False) -> dict:

@@ -158,8 +158,8 @@ class Watch:
         lower = set(range(self.rank)) - set(self._others(count) if _threads() else [])
         if lower and self._done.wait(3.0):
             return
-        kept, code = self.last()
-        self._say(f"ends the job: {self._missing(count)} did not answer for {seconds:.0f} s ({what}); {kept}")
+        saved, code = self.last()
+        self._say(f"ends the job: {self._missing(count)} did not answer for {seconds:.0f} s ({what}); {saved}")
         _abort(self.comm, code)
 
 

@@ -1,10 +1,6 @@
 """Sparsifiers: k coordinates, or those above a threshold, are sent with their positions.
 
-Compressors that keep a share of the entries: how many that is follows from the length of the vector.
-
-Sparsifiers: k coordinates are sent with their positions, the others are dropped.
-
-Entries above a threshold; their number varies.
+k is a number or a share of the vector's length.  Above a threshold the number of coordinates varies.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from ..core import force_inline, kernel
 from .schedules import Constant, Last, averaging_weight, step_size
 
-KEPT = 4096  # number of cached constants: a round function may make a new one in every round
+MOST_CACHED = 4096  # number of cached constants: a round function may make a new one in every round
 STRETCH = 16384  # steps whose numbers are stored at a time, a power of two
 
 
@@ -207,7 +207,7 @@ class Rates:
     def constant(self, number: float) -> Rate:
         """The same number in every step."""
         if number not in self._constants:
-            if len(self._constants) >= KEPT:
+            if len(self._constants) >= MOST_CACHED:
                 self._constants.clear()
             self._constants[number] = Rate(self, None, float(number))
         return self._constants[number]

@@ -16,8 +16,8 @@ from ...core import kernel, no_refcount, registers
 from ...core.bound_calls import at, operation
 from ...core.vectors import entry
 from ...problems.matrix import row_dot
-from ..rates import Column, rate_at
 from ..rows import row_of
+from ..schedule_values import Column, rate_at
 from .model import BLOCK, FRESH, TOTAL
 
 XA, XB, VA, VB, NA, NB, AA, AB, BB, AGE, RATE = range(TOTAL + 1, TOTAL + 12)  # columns of scalars, after TOTAL

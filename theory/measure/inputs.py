@@ -1,15 +1,12 @@
 """Test vectors for compressors, and a search for the one with the largest relative error.
 
-Named test vectors for compressors: random with light and heavy tails, extreme, and real gradients.
+The named test vectors are random with light and heavy tails, extreme, and real gradients.  The gradients are those of
+logistic regression on RCV1 (its twin unless ``THEORY_DATA`` has the real file) and of softmax regression on digits, at
+x = 0 and near the optimum, at the first Newton iterate with f - f* <= 1e-3 f(0).  If a gradient has another length than
+requested, d of its coordinates are drawn (in order, with repetitions only if it is shorter), which preserves its
+histogram.
 
-The gradients are those of logistic regression on RCV1 (its twin unless ``THEORY_DATA`` has the real file) and of
-softmax regression on digits, at x = 0 and near the optimum, at the first Newton iterate with f - f* <= 1e-3 f(0).  If a
-gradient has another length than requested, d of its coordinates are drawn (in order, with repetitions only if it is
-shorter), which preserves its histogram.
-
-Search for the vector with the largest relative error of a compressor.
-
-It begins with vectors that are known to be bad for some operator (flat, a spike, a spike on a plateau,
+The search begins with vectors that are known to be bad for some operator (flat, a spike, a spike on a plateau,
 half-integers, geometric, short support, opposite signs, flat spectra), improves the best of them by a (1+1) evolution
 strategy, and uses only samples of the error.  A child and its parent are compared on the same random numbers.  These
 are changed from time to time, and gains must be confirmed with more of them: otherwise a vector would be selected for
