@@ -33,7 +33,6 @@ from theory.studies import (
     lock_free,
     mem_sgd,
     nuqsgd,
-    page_of,
     report,
     run_study,
     spectrum,
@@ -42,7 +41,7 @@ from theory.studies import (
 from theory.studies import bits_to_accuracy as bits
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
-from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_between_marks
+from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_below_mark
 from theory.studies.shared.verdicts import Statement
 
 
@@ -513,24 +512,29 @@ def test_texts_hold_everything():
     assert "a\\|b" in page and "![a picture](../figures/study-nuqsgd.png)" in page
 
 
-def test_a_page_keeps_what_stands_outside_the_marks():
-    page = put_between_marks("# Mine\n\nkeep\n", "nuqsgd", "T", "first")
-    page = put_between_marks(page + "\nafter\n", "nuqsgd", "T", "second")
-    assert "keep" in page and "after" in page and "second" in page and "first" not in page
-    assert put_between_marks(page, "nuqsgd", "T", "second") == page
-    both = put_between_marks(page, "spectrum", "S", "third")
-    assert "second" in both and both.index("after") < both.index("third")
+def test_a_page_keeps_what_stands_above_the_mark():
+    page = put_below_mark("# Mine\n\nkeep\n", STUDY, "first")
+    page = put_below_mark(page, STUDY, "second")
+    assert page.startswith("# Mine\n\nkeep\n") and "second" in page and "first" not in page
+    assert put_below_mark(page, STUDY, "second") == page
+    assert put_below_mark("", STUDY, "first").startswith(f"# {STUDY.title}\n")
 
 
-def test_the_command_writes_text_figure_and_page(tmp_path, capsys):
-    page = tmp_path / "docs" / "studies.md"
-    page.parent.mkdir()
-    assert main(["study", "ternary-dimension", "--quick", "--markdown", str(page)]) == 0
+def test_each_of_several_cases_has_a_line():
+    said = Statement("many", "So.", [True], "a 1 (holds; 6 of 6); b 2 (holds; 5 of 6); c.")
+    page = as_markdown(STUDY._replace(statements=[said]), "")
+    assert page.endswith("“So.”\n  - a 1 (holds; 6 of 6)\n  - b 2 (holds; 5 of 6)\n  - c.")
+
+
+def test_the_command_writes_text_figure_and_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "ternary-dimension", "--quick", "--markdown", "docs/studies"]) == 0
     printed = capsys.readouterr().out
     assert "ternary, 2-norm" in printed and "Slope" in printed and "quick" in printed
     for ending in ("png", "pdf"):
         assert (tmp_path / "figures" / f"study-ternary-dimension.{ending}").stat().st_size > 5000
-    assert "../figures/study-ternary-dimension.png" in page.read_text()
+    page = tmp_path / "docs" / "studies" / "ternary-dimension.md"
+    assert "(../../figures/study-ternary-dimension.png)" in page.read_text(encoding="utf-8")
 
 
 # --- configurations ---------------------------------------------------------------------------------------------------
@@ -704,8 +708,5 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
         assert len(study.statements) > 4 and "digits" in as_markdown(study, "figure.png")
 
 
-def test_the_page_of_the_documentation_shows_every_experiment():
-    for name, study in shipped_studies().items():
-        page = page_of(study, ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-        _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")
-        assert f"figures/study-{name}.png" in body.partition("<!-- end:")[0]
+def test_the_documentation_has_a_page_of_every_experiment():
+    assert {page.stem for page in (ROOT / "docs" / "studies").glob("*.md")} == set(shipped_studies())

@@ -40,7 +40,6 @@ from .shared.step_search import Way, best_step, descend
 from .shared.verdicts import FAILS, Statement, Trial, at_most_times, both, word
 from .time_to_accuracy import CLOSE, LONG
 
-PAGE = "choose.md"  # its page in the documentation
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
 LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of the same vectors
