@@ -1,4 +1,4 @@
-"""The pages of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds.
+"""The page of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds.
 
 The template (``errata_page.md``) has their text.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from ..claims import Verification, find_claim, list_claims
 from ..reporting.files import rendered
 from .claim_citation import checks_of, command, plain
-from .ledger_page import CARE, witness
+from .ledger_page import witness
 
 NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
 WORDS = {  # relation to the source, and how the statement and what holds instead are introduced
@@ -19,7 +19,6 @@ WORDS = {  # relation to the source, and how the statement and what holds instea
     "quoted": ("Quoted from", "As quoted, refuted.", "What holds"),
     "reading": ("Read from", "So read, refuted.", "Instead"),
 }
-PAGES = {"in print": "errata.md", "quoted": "errata-quoted.md", "reading": "errata-readings.md"}  # by text of a claim
 
 
 def refuted_claims() -> list[str]:
@@ -34,13 +33,13 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.refuted in PAGES:
+        if claim.refuted in NAMES:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
 
-def errata(results: dict[str, Verification]) -> dict[str, str]:
-    """The pages, in Markdown.
+def errata(results: dict[str, Verification]) -> str:
+    """The page, in Markdown.
 
     Parameters
     ----------
@@ -49,19 +48,20 @@ def errata(results: dict[str, Verification]) -> dict[str, str]:
 
     Returns
     -------
-    dict
-        File name to text.
+    str
     """
-    functions = (checks_of, command, find_claim, plain, witness)
-    common = {function.__name__: function for function in functions} | {"anchor": _anchor, "results": results}
+    functions = (anchor, checks_of, command, find_claim, link, plain, witness)
     claims = [find_claim(id) for id in refuted_claims()]
-    pages = {}
-    for text, name in PAGES.items():
-        words = dict(zip(("origin", "refuted", "instead"), WORDS[text], strict=True), care=CARE[text], text=text)
-        here = [claim for claim in claims if claim.refuted == text]
-        pages[name] = rendered(Path(__file__).with_name("errata_page.md"), claims=here, **words, **common)
-    return pages
+    kinds = {text: [claim for claim in claims if claim.refuted == text] for text in NAMES}
+    common = {function.__name__: function for function in functions} | {"words": WORDS, "results": results}
+    return rendered(Path(__file__).with_name("errata_page.md"), kinds=kinds, **common)
 
 
-def _anchor(id: str) -> str:
+def anchor(id: str) -> str:
+    """The name of a statement's entry on the page."""
     return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def link(id: str) -> str:
+    """A link from a page of ``docs`` to the entry of a claim."""
+    return f"[`{id}`](claims/{id.split('.')[0]}.md#{re.sub(r'[^a-z0-9_-]', '', id.lower())})"
