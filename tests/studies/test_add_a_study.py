@@ -95,7 +95,7 @@ def test_a_file_is_a_study(write, tmp_path, capsys):
 def test_the_page_of_the_documentation_can_be_followed(write, tmp_path, capsys, monkeypatch):
     """Its file has at most 60 lines; every block runs, one after the other: study, record, configuration, costs."""
     page = (ROOT / "docs" / "add-a-claim.md").read_text(encoding="utf-8")
-    section = page.partition("## A study of your own\n")[2].partition("\n## ")[0]
+    section = page.partition("## A study of your own\n")[2].partition("\n### ")[0]
     blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
     assert [kind for kind, _ in blocks] == ["python", "sh", "python", "toml", "sh", "python"]
     code, first, again, toml, second, costs = (text for _, text in blocks)

@@ -528,6 +528,7 @@ def test_each_of_several_cases_has_a_line():
 
 def test_the_command_writes_text_figure_and_page(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
     assert main(["study", "ternary-dimension", "--quick", "--markdown", "docs/studies"]) == 0
     printed = capsys.readouterr().out
     assert "ternary, 2-norm" in printed and "Slope" in printed and "quick" in printed
@@ -630,13 +631,13 @@ def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: new_figure()[0]))
     pages = {}
     for first in (["study", "echo-two"], ["run", "--config", "echo-two"]):
-        page = tmp_path / f"{first[0]}.md"
-        assert main([*first, "--seed", "2", "--figures", str(tmp_path), "--markdown", str(page)]) == 0
+        page = tmp_path / first[0] / "echo-two.md"
+        assert main([*first, "--seed", "2", "--figures", str(tmp_path), "--markdown", str(page.parent)]) == 0
         pages[first[0]] = (page.read_text(encoding="utf-8"), capsys.readouterr().out.replace(str(page), "page"))
     assert pages["study"] == pages["run"]
     assert (
         "study-echo-two.png" in pages["run"][0]
-        and "begin: python -m theory.experiment study echo-two" in pages["run"][0]
+        and "<!-- below: python -m theory.experiment figures study-echo-two" in pages["run"][0]
     )
     assert "Options(k=2" in pages["run"][1] and "study-echo-two" in pages["run"][1]
     assert chosen(["echo"]) == chosen([]) == ["echo-one", "echo-two"]  # a study stands for all of its experiments
