@@ -323,15 +323,17 @@ built documentation (`make docs`) has the same texts, a page for each subject.
 
 def slug_of(title: str) -> str:
     """The name of a subject's page."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("theory.", "")).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def public_names(module) -> list[str]:
-    """What a subpackage offers: the names that it lists, or else defines, without modules."""
+    """What a subpackage offers beside the names of ``theory``: those that it lists, or else defines."""
+    import theory
+
     names = getattr(module, "__all__", None) or [name for name in dir(module) if name[0] != "_"]
     things = {name: getattr(module, name, None) for name in names}
     ours = {n: x for n, x in things.items() if getattr(x, "__module__", "").startswith(module.__name__)}
-    return sorted(n for n, x in ours.items() if callable(x))
+    return sorted(n for n, x in ours.items() if callable(x) and getattr(theory, n, None) is not x)
 
 
 def api_entry(name: str, thing) -> str:
@@ -541,7 +543,10 @@ def closed_form(bound) -> str:
 
 def api_link(name: str) -> str:
     """A link to the row of a name, from a page in a folder of ``docs``."""
-    return f"[`th.{name}`](../api.md#{name})"
+    import theory
+
+    last = name.rpartition(".")[2]
+    return f"[`th.{name}`](../api.md#{last if hasattr(theory, last) else name})"
 
 
 NAMES = ("Bernoulli", "Elias", "Euclidean", "Gaussian", "Golomb", "Lipschitz", "None", "Rice", "True")

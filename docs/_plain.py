@@ -59,12 +59,12 @@ def for_sphinx(text: str) -> str:
 
 
 def name_in_sphinx(found: re.Match) -> str:
-    """A role for a name of the package: a bound is documented in its module."""
-    name = found[1]
-    if name.startswith("bounds."):
-        bound = getattr(importlib.import_module("theory.bounds"), name.removeprefix("bounds."))
-        return f"{{py:obj}}`th.{name} <{bound.__module__}.{bound.__name__}>`"
-    return f"{{py:obj}}`th.{name} <theory.{name}>`"
+    """A role for a name of the package: what a subpackage passes on is documented in its module."""
+    part, _, name = found[1].rpartition(".")
+    home = f"theory.{part}".rstrip(".")
+    if part:
+        home = getattr(getattr(importlib.import_module(home), name, None), "__module__", home)
+    return f"{{py:obj}}`th.{found[1]} <{home}.{name}>`"
 
 
 def block_of(page: Path, name: str) -> str:
