@@ -545,8 +545,9 @@ def api_link(name: str) -> str:
     """A link to the row of a name, from a page in a folder of ``docs``."""
     import theory
 
-    last = name.rpartition(".")[2]
-    return f"[`th.{name}`](../api.md#{last if hasattr(theory, last) else name})"
+    part, _, last = name.rpartition(".")
+    same = part and getattr(theory, last, None) is getattr(getattr(theory, part), last)
+    return f"[`th.{name}`](../api.md#{last if same else name})"
 
 
 NAMES = ("Bernoulli", "Elias", "Euclidean", "Gaussian", "Golomb", "Lipschitz", "None", "Rice", "True")
