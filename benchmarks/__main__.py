@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from theory import Dataset, load_data
 from theory.plots import save_figure
-from theory.reporting.figure_records import write_record
+from theory.reporting.json_values import write_record
 from theory.studies.shared.report import as_markdown, as_text, drawn
 
 from . import (

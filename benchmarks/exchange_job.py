@@ -13,7 +13,8 @@ import numpy as np
 from mpi4py import MPI
 
 import theory as th
-from theory.cluster import machines, mpi
+from theory.cluster import mpi
+from theory.cluster import mpi as machines
 from theory.cluster.calls import list_calls
 from theory.cluster.driver import Driver, make_run, merged
 from theory.cluster.setup import prepare

@@ -17,7 +17,7 @@ import theory as th
 from theory.data.sharding import FULL_SIZE
 from theory.data.twin_shards import full_size
 from theory.plots import save_figure
-from theory.reporting.figure_records import write_record
+from theory.reporting.json_values import write_record
 
 from . import whole
 from .epochs import epoch

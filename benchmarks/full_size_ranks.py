@@ -18,18 +18,17 @@ import numpy as np
 
 from theory.cluster import run
 from theory.cluster.history import DIVERGED
-from theory.cluster.machines import oversubscribed
+from theory.cluster.mpi import oversubscribed
 from theory.compressors import QSGD, Bucketed, Identity, ScaledSign, TopK
 from theory.data import load_data
 from theory.data.twin_shards import full_size
 from theory.methods import EF21, ErrorFeedback, ParallelSGD
 from theory.methods.schedules import Constant
-from theory.plots.figure_style import COLUMN
-from theory.plots.text import bits, number
+from theory.plots.style import COLUMN, bits, number
 from theory.problems import lipschitz, logistic, max_lipschitz, solve
 from theory.reporting.progress import track
-from theory.studies.mem_sgd import with_rate
-from theory.studies.shared.panels import band, canvas, legend_below
+from theory.studies.memory.mem_sgd import with_rate
+from theory.studies.shared.curves import band, canvas, legend_below
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import Statement, at_most_times, below
 

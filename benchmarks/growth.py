@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 import theory as th
 from theory.plots import new_figure, save_figure
-from theory.plots.figure_style import COLUMN, PAGE, colours, style
+from theory.plots.style import COLUMN, PAGE, colours, style
 from theory.problems import base
-from theory.reporting.figure_records import read_record, record_path, write_record
+from theory.reporting.json_values import read_record, record_path, write_record
 
 NAME = "benchmark-growth"
 FIGURES = Path(__file__).resolve().parent.parent / "figures"

@@ -18,21 +18,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from theory.cluster import run
-from theory.cluster.cost_model import NETWORKS
-from theory.cluster.machines import oversubscribed
-from theory.cluster.round_model import RoundModel, Work, exchanged, fit_rounds
+from theory.cluster.cost.network import NETWORKS
+from theory.cluster.cost.round import RoundModel, Work, exchanged, fit_rounds
+from theory.cluster.mpi import oversubscribed
 from theory.compressors import QSGD, Bucketed, Identity, ScaledSign, TopK, decode, encode
+from theory.core.interrupts import wait
 from theory.core.random import key
-from theory.core.waiting import wait
 from theory.methods import ErrorFeedback, NoFeedback, ParallelSGD
-from theory.methods.dense_steps import DenseStepWarning
 from theory.methods.schedules import Constant
-from theory.plots.figure_style import COLUMN, colours
-from theory.plots.text import number
+from theory.methods.theory_steps import DenseStepWarning
+from theory.plots.style import COLUMN, colours, number
 from theory.problems import logistic
 from theory.reporting.progress import track
+from theory.studies.shared.curves import canvas, legend_below
 from theory.studies.shared.messages import TURNS, seconds_in_turn
-from theory.studies.shared.panels import canvas, legend_below
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import FAILS, HOLDS, OPEN, Statement, opposite
 

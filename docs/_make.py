@@ -255,7 +255,7 @@ def atlas() -> str:
 
 def studies() -> str:
     """A row for each study: its question, its first statement with the verdict, how many have which, its figure."""
-    from theory.reporting.figure_records import read_record
+    from theory.reporting.json_values import read_record
     from theory.studies import report
     from theory.studies.shared.report import OURS
 
@@ -510,14 +510,14 @@ def claim_entry(claim, replaced) -> list[str]:
 
 def claim_link(id: str, folder: str = "claims/") -> str:
     """A link to the entry of a claim, from a page beside the folder, or in another one."""
-    from theory.experiment.errata_page import link
+    from theory.experiment.ledger_page import link
 
     return link(id).replace("(claims/", f"({folder}")
 
 
 def errata_link(claim) -> str:
     """A link to its entry on the page of refuted statements; of a question, to that in the list of claims."""
-    from theory.experiment.errata_page import NAMES, anchor
+    from theory.experiment.ledger_page import NAMES, anchor
 
     if claim.refuted not in NAMES:
         return claim_link(claim.id, "")

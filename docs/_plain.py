@@ -45,6 +45,7 @@ def for_sphinx(text: str) -> str:
     text = re.sub(r"\]\((?:\.\./)+CHANGELOG\.md", "](/changelog.md", text)
     text = re.sub(r"\[([^]]*)\]\((?:\.\./)+((?:notebooks/colab/|[A-Z]+)[^)]*)\)", r"\1 (`\2`)", text)  # no page there
     text = re.sub(r'(?:<a id="[\w.-]+"></a>)?\[`th\.([\w.]+)`\]\([^)]*(?:api\.md|\.py)[^)]*\)', name_in_sphinx, text)
+    text = re.sub(r"\[([^]]*)\]\((?:\.\./)+theory/[^)]*\)", r"\1", text)  # nor of the code
     text = re.sub(r"\]\([\w./]*errata\.md#((?:erratum|quoted|reading)-[\w-]+)\)", r"](#\1)", text)
     text = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
     text = re.sub(

@@ -17,7 +17,7 @@ import pytest
 
 IMPORTED = (
     *("IPython.core.interactiveshell", "matplotlib.pyplot", "scipy.stats", "sklearn.datasets", "sklearn.linear_model"),
-    *("sympy", "theory.claims.topics", "theory.experiment.cli", "theory.measure", "theory.plots.lecture"),
+    *("sympy", "theory.claims", "theory.experiment.cli", "theory.measure", "theory.plots.lecture"),
 )
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(list(IMPORTED))

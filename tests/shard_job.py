@@ -14,7 +14,7 @@ import numpy as np
 import theory as th
 from theory.core.digests import digest
 from theory.data.shard_files import ShardFolder
-from theory.problems import row_blocks
+from theory.problems import evaluate as row_blocks
 
 LARGE = 1000  # so that small data are treated as large ones
 

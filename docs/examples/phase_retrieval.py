@@ -11,9 +11,7 @@ import numpy as np
 
 from theory.core import require, setting
 from theory.core.vectors import add_entry, entry
-from theory.problems.base import (
-    add_loss_gradient,
-)
+from theory.problems.base import add_loss_gradient
 
 
 @setting

@@ -12,7 +12,7 @@ import theory as th
 from theory import bounds
 from theory.data import make_dataset
 from theory.measure import Interval
-from theory.studies import largest_batch as study
+from theory.studies.batches import largest_batch as study
 from theory.studies.shared.problems import data_file
 
 # --- closed forms -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from theory import bounds
 from theory.bounds.bibliography import KNOWLEDGE, entries, keys
-from theory.bounds.theorems import KINDS, parts, theorem
+from theory.bounds.closed_form import KINDS, parts, theorem
 
 PUBLIC = [name for name in bounds.__all__ if not inspect.isclass(getattr(bounds, name))]  # results may be classes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from theory import bounds
-from theory.methods.graphs import Complete, Hypercube, Ring, mixing
+from theory.methods.graphs.weights import Complete, Hypercube, Ring, mixing
 
 
 @pytest.mark.parametrize("kept", [1.0, 0.3, 5e-5, 1e-9])

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 import theory as th
 from theory import bounds
 from theory.bounds.bibliography import cited, entries, fields, keys, source_known
-from theory.bounds.closed_form import formula
+from theory.bounds.closed_form import formula, parts, theorem
 from theory.bounds.domains import condition, domain
-from theory.bounds.theorems import parts, theorem
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from theory import bounds
-from theory.claims.mutants import stability as methods
+from theory.claims import mutants as methods
 
 # --- compressors, one vector a row ------------------------------------------------------------------------------------
 

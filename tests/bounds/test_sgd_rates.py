@@ -5,9 +5,8 @@ import pytest
 
 import theory as th
 from theory import bounds
-from theory.core.normals import _cosine, _log, fill_keys, fill_normals, normal
+from theory.core.random import _cosine, _log, fill_keys, fill_normals, kernel, normal
 from theory.core.random import derive as derived
-from theory.core.random import kernel
 
 # --- steps for an accuracy --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 import theory as th
 from theory import bounds
 from theory.bounds.bibliography import entries, fields, source_known
-from theory.bounds.theorems import parts, theorem
+from theory.bounds.closed_form import parts, theorem
 from theory.claims import (
     claim,
     equality,

@@ -81,10 +81,10 @@ def test_a_proof_from_measured_lemmas_is_a_composition():
 def test_without_sympy_the_extra_is_named_and_nothing_is_proved(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     found = check(find_proof("ef.exact.certificate"))
-    assert not found.proved and "theory[proofs]" in found.missing
+    assert not found.proved and "sgd-theory[proofs]" in found.missing
     monkeypatch.setattr("theory.claims.verification.certificate", lambda id: found)
     result = verify("ef.exact.certificate", quick=True)
-    assert result.certificate == "identity" and "theory[proofs]" in str(result)
+    assert result.certificate == "identity" and "sgd-theory[proofs]" in str(result)
 
 
 # --- the machine ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 import random_formulas
 from random_formulas import Wrong, calling, changes, drawn, every_function, fate, functions, in_place, used_by
 
-from theory.bounds import spectral
+from theory.bounds.sparsifiers import spectral
 from theory.claims.records import read_records
 
 RECORDS = read_records()

@@ -24,7 +24,7 @@ from theory.claims import (
 )
 from theory.claims.base import REGISTRY, claim
 from theory.claims.judgement import FARTHEST, graded
-from theory.claims.several_results import unclaimed
+from theory.claims.tables import unclaimed
 from theory.measure import Interval
 
 

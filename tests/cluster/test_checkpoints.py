@@ -22,8 +22,7 @@ from mpi_job import digest
 import theory as th
 from theory.cluster import setup as setup_of_runs
 from theory.cluster.checkpoints import EXIT_CODE, Checkpoints, Interrupted, ResumeError, stored
-from theory.core.run_state import Piece
-from theory.core.stored_arrays import MARKER, DamagedError
+from theory.core.stored_arrays import MARKER, DamagedError, Piece
 
 JOB = ROOT / "tests" / "checkpoint_job.py"
 CHEAP = ("star", "graph", "sharded", "local", "fast loop", "stored memory", "chosen clients", "both ways")

@@ -134,7 +134,7 @@ TURNS = """
 import sys, time
 from pathlib import Path
 from mpi4py import MPI
-from theory.cluster.machines import in_turn
+from theory.cluster.mpi import in_turn
 
 comm = MPI.COMM_WORLD
 here = comm.Split_type(MPI.COMM_TYPE_SHARED)

@@ -9,8 +9,8 @@ import pytest
 
 import theory as th
 from benchmarks import scale
-from theory.cluster.cost_model import best_exchange
-from theory.cluster.round_model import COMPUTED, SENT, RoundModel, Work, exchanged, fit_rounds, lateness
+from theory.cluster.cost.network import best_exchange
+from theory.cluster.cost.round import COMPUTED, SENT, RoundModel, Work, exchanged, fit_rounds, lateness
 
 TIMES = np.array([1e-4] * 19 + [1.1e-3])
 TERMS = dict(zip((*COMPUTED, *SENT), (3e-6, 2e-9, 1e-9, 3e-9, 4e-6, 2e-10, 1e-10), strict=True))

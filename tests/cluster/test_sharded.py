@@ -12,8 +12,8 @@ from conftest import ROOT, run_mpi
 import theory as th
 from theory import bounds
 from theory.cluster.driver import make_run
+from theory.cluster.rows import Shard
 from theory.cluster.setup import prepare
-from theory.cluster.shard import Shard
 from theory.cluster.simulator import Memory
 from theory.core import require, setting
 

@@ -12,12 +12,12 @@ import pytest
 import theory as th
 from theory import bounds
 from theory.cluster import allreduce_seconds, fit_network, race, save_calibration
-from theory.cluster.calibration import Sample
-from theory.cluster.collectives import ALLREDUCES, Machine
-from theory.cluster.cost_model import gathering
-from theory.experiment.calibration import Exchange, calibration_text, exchange_text
-from theory.methods.worker_times import draw_time
-from theory.studies import time_to_accuracy as study
+from theory.cluster.cost.calibration import Sample
+from theory.cluster.cost.collectives import ALLREDUCES, Machine
+from theory.cluster.cost.network import gathering
+from theory.experiment.record_table import Exchange, calibration_text, exchange_text
+from theory.methods.delay.late import draw_time
+from theory.studies.cost import time_to_accuracy as study
 
 # --- collectives ------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import theory as th
-from theory.core import advice
+from theory.core import arguments as advice
 
 PROBLEM = th.quadratic([1.0, 4.0], covariance=0.0, optimum=1.0)  # L = 4
 

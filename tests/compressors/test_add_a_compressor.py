@@ -15,7 +15,8 @@ from conftest import ROOT, run_group
 
 import theory as th
 from theory.compressors import compressor_examples, max_payload_bits, registered, registry
-from theory.wire import WireError, descriptor, frame, overhead
+from theory.wire import WireError, frame, overhead
+from theory.wire import frame as descriptor
 
 FILE = ROOT / "docs" / "examples" / "uniform_levels.py"
 PAGE = ROOT / "docs" / "add-a-compressor.md"

@@ -45,9 +45,9 @@ from theory.compressors import (
     restore,
     state_size,
 )
-from theory.compressors.kernels.reference import ceil_to, random_bits
-from theory.compressors.qsgd import TILE, norm_of
-from theory.compressors.sparsifiers import draw_subset, sort_indices
+from theory.compressors.kernels.norms import ceil_to, random_bits
+from theory.compressors.quantizers.qsgd import TILE, norm_of
+from theory.compressors.sparsifiers.random_k import draw_subset, sort_indices
 from theory.core import kernel, setting
 from theory.core.random import derive, key
 from theory.wire import open_frame, overhead
@@ -455,7 +455,8 @@ def test_results_can_be_written_into_an_array():
 
 def test_a_compressor_from_a_notebook_joins_in(monkeypatch):
     from theory.compressors import registry
-    from theory.wire import descriptor, header_template
+    from theory.wire import frame as descriptor
+    from theory.wire import header_template
 
     for module, table in ((registry, "_examples"), (descriptor, "_class_of"), (descriptor, "_code_of")):
         monkeypatch.setattr(module, table, dict(getattr(module, table)))

@@ -168,7 +168,7 @@ class Greedy(NamedTuple):
 
 def test_room_is_bounded_by_max_d(monkeypatch):
     from theory.compressors.base import capacity, quantize
-    from theory.wire import descriptor as frames
+    from theory.wire import frame as frames
     from theory.wire import register_wire
 
     for known in ("_class_of", "_code_of"):  # other tests make up messages with any code

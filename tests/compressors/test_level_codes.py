@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.compressors import level_codes
+from theory.compressors.quantizers import scaled_levels as level_codes
 from theory.core import setting
 from theory.experiment.method_names import written_method
 from theory.reporting.files import ConfigurationError
 from theory.wire.bits import read, write
-from theory.wire.descriptor import nests_too_deeply, register_code
-from theory.wire.frame import header_template, open_frame
-from theory.wire.unary import read_unary, write_unary
+from theory.wire.frame import header_template, nests_too_deeply, open_frame, register_code
+from theory.wire.integers import read_unary, write_unary
 
 
 @setting

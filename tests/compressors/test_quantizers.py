@@ -30,14 +30,13 @@ from theory.compressors import (
     unpack,
 )
 from theory.compressors.base import pack, payload_bits
-from theory.compressors.kernels.reference import random_bits
-from theory.compressors.natural import Natural, NaturalDithering
-from theory.compressors.nuqsgd import NUQSGD, NUQSGDReleased
-from theory.compressors.qsgd import TILE
-from theory.compressors.ternary import ClippedTernGrad, Ternary, TernGrad, round_to_three
+from theory.compressors.kernels.norms import random_bits
+from theory.compressors.quantizers.geometric_levels import NUQSGD, Natural, NaturalDithering, NUQSGDReleased
+from theory.compressors.quantizers.qsgd import TILE
+from theory.compressors.quantizers.ternary import ClippedTernGrad, Ternary, TernGrad, round_to_three
 from theory.core.random import derive, key
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
-from theory.wire.trits import read_trits, trits_bits, write_trits
+from theory.wire.symbols import read_trits, trits_bits, write_trits
 
 FLOAT32, FLOAT64 = np.empty(0, np.float32), np.empty(0)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import theory as th
 from theory import bounds
 from theory.compressors import reference
-from theory.compressors.kernels.rotation import padded, rotate, rotate_back
+from theory.compressors.kernels.norms import padded, rotate, rotate_back
 from theory.wire import open_frame
 
 few = settings(deadline=None, derandomize=True, max_examples=30)

@@ -36,11 +36,11 @@ from theory.compressors import (
     shares_stream,
     summed,
 )
-from theory.compressors.kernels.sampling_without_replacement import draw_subset, sort_indices
-from theory.compressors.optimal_sparsifier import magnitude, probabilities
+from theory.compressors.kernels.selection import draw_subset, sort_indices
+from theory.compressors.sparsifiers.optimal import magnitude, probabilities
 from theory.core import kernel
 from theory.core.random import derive, integer, key
-from theory.methods.sparse.storage import sparse_rows
+from theory.methods.sparse.model import sparse_rows
 from theory.wire import WireError, header_template, message_size, open_frame, overhead, seal
 from theory.wire.bits import bits_for, write
 

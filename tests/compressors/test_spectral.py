@@ -13,11 +13,9 @@ import theory as th
 from theory import bounds
 from theory.compressors import new_symbols, pack, payload_bits, quantize, reference, restore, state_size, unpack
 from theory.compressors.base import opening, opening_is_maximum, propose, settle, shares_stream, summed, update_state
-from theory.compressors.kernels.linear_algebra import load_scaled, orthonormalize, svd
-from theory.compressors.kernels.spectral import spread, squarest
-from theory.core.normals import normal
-from theory.core.random import key
-from theory.studies.shared.spectral_costs import spectral_methods, spectral_trade
+from theory.compressors.kernels.linear_algebra import load_scaled, orthonormalize, spread, squarest, svd
+from theory.core.random import key, normal
+from theory.studies.shared.messages import spectral_methods, spectral_trade
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=60)
 WIDE = np.float64

@@ -77,7 +77,7 @@ print(json.dumps([first, *others, count(code, th.TopK(2), v), count(code, th.Sig
 """
 WAITING = """
 from theory.core import when_compiling
-from theory.core.normals import normal
+from theory.core.random import normal
 from theory.core.random import bits
 
 said, before = [], []

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import theory
-from theory.core import argument_layout, numba_private
+from theory.core import bound_calls as argument_layout
+from theory.core import numba_private
 
 PACKAGE = Path(theory.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]

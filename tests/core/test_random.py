@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from theory.core import kernel
-from theory.core.normals import normal
-from theory.core.random import bits, derive, fill_bits, integer, key, uniform
-from theory.core.threefry import threefry2x32, threefry2x32_13
+from theory.core.random import bits, derive, fill_bits, integer, key, normal, threefry2x32, threefry2x32_13, uniform
 
 N = 2**16
 SIGMAS = 5.5  # with fixed keys these are one-time checks; a right generator fails one in 10**7

@@ -13,8 +13,8 @@ import pytest
 
 from theory.data import DataError, load_data, svmlight
 from theory.experiment.records import LONGEST_LINE, read_record
-from theory.reporting.figure_records import read_record as read_figure
 from theory.reporting.files import RecordError
+from theory.reporting.json_values import read_record as read_figure
 
 LINE = b"1 1:0.5 2:0.25\n-1 2:1\n"
 MUCH = 10**9

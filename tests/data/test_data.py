@@ -14,16 +14,8 @@ from conftest import ROOT
 from thread_ranks import on_ranks
 
 import theory as th
-from theory.data import (
-    DataError,
-    bundled,
-    epsilon,
-    load,
-    load_data,
-    make_dataset,
-    require_binary,
-    twin,
-)
+from theory.data import DataError, epsilon, load, load_data, make_dataset, require_binary, twin
+from theory.data import examples as bundled
 from theory.data.cache import data_folder, entry_name, store_entry
 from theory.data.description import REAL, describe, outlines
 from theory.data.svmlight import read_svmlight

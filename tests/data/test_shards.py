@@ -18,13 +18,13 @@ from thread_ranks import first_of, on_ranks
 
 import theory as th
 from theory.core.digests import digest
-from theory.core.mapped import known_rows, map_of
+from theory.core.private_files import known_rows, map_of
 from theory.core.stored_arrays import MANIFEST, read_manifest
 from theory.data import DataError, Dataset, epsilon, load_data, shard, svmlight, twin
 from theory.data.shard_files import TYPES, open_shards
 from theory.data.twin_shards import full_size
 from theory.experiment.cli import main
-from theory.problems import row_blocks
+from theory.problems import evaluate as row_blocks
 
 TEXT = "+1 3:0.5 1:2 3:0.25\n-1\n# nothing\n+1 2:1e-3 qid:7\n-1 4:1 2:-3\n-1 1:7\n"
 N = 4096  # rows of synthetic data: four blocks, which two ranks share as they share the workers

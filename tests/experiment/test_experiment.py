@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 from conftest import ROOT, run_group, run_mpi
 
-from theory.experiment import Configuration, launcher, read_record
-from theory.experiment.catalog import FLAGSHIP, UnknownName, find, parts, title
+from theory.experiment import Configuration, read_record
+from theory.experiment import ranks as launcher
 from theory.experiment.cli import main
 from theory.experiment.flagship import make_problem
-from theory.experiment.launcher import LAUNCHERS, SIZES
+from theory.experiment.method_names import FLAGSHIP, UnknownName, find, parts, title
+from theory.experiment.ranks import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
-from theory.experiment.theorems import Theorem, judge, measure_constants, theorem_for
-from theory.plots.text import bits, factor, number, text_table
+from theory.methods.theorems import Theorem, judge, measure_constants, theorem_for
+from theory.plots.style import bits, factor, number, text_table
 from theory.reporting import progress
-from theory.reporting.progress import Progress, on_terminal
-from theory.reporting.terminal import WIDTH
+from theory.reporting.progress import WIDTH, Progress, on_terminal
 
 SMALL = ["--data", "breast_cancer", "--steps", "20", "--batch", "4", "--methods", "sgd,qsgd-4,top-3-memory,top-3"]
 COMMAND = [sys.executable, "-m", "theory.experiment"]
@@ -211,7 +211,7 @@ def test_a_record_is_closed_before_its_figure_is_drawn(tmp_path, monkeypatch, ca
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("theory.experiment.drawing.draw_record", full)
+    monkeypatch.setattr("theory.experiment.figures.draw_record", full)
     assert main(["--methods", "sgd", "--steps", "4", "--data", "breast_cancer", "--out", str(tmp_path)]) == 1
     (folder,) = tmp_path.iterdir()
     assert read_record(folder).status == "complete" and folder.suffix != ".unfinished"
@@ -318,7 +318,7 @@ def test_a_shell_that_srun_gave_is_no_strange_launch():
     # srun --ntasks=4 --pty bash: Slurm's number is that of four tasks, of which the shell alone is left.
     environment = {name: text for name, text in os.environ.items() if name not in (*LAUNCHERS, *SIZES)}
     environment |= {"SLURM_STEP_NUM_TASKS": "4", "PYTHONPATH": str(ROOT)}
-    ask = [sys.executable, "-c", "from theory.experiment.launcher import processes; print(processes(), 'processes')"]
+    ask = [sys.executable, "-c", "from theory.experiment.ranks import processes; print(processes(), 'processes')"]
     tasks = subprocess.run(ask, env=environment, start_new_session=True, capture_output=True, text=True, timeout=120)
     assert tasks.stdout == "4 processes\n", tasks.stderr
     in_a_terminal = f"import pty, sys; sys.exit(pty.spawn({ask!r}))"
@@ -578,9 +578,9 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert cells[0] == one.cells()[0] and one.digest() != three.digest()
     from pathlib import Path
 
-    from theory.experiment.drawing import figure_of
+    from theory.experiment.figures import figure_of
     from theory.experiment.records import Record
-    from theory.reporting.figure_records import read_record as read_figure
+    from theory.reporting.json_values import read_record as read_figure
 
     found = read_figure(Path(__file__).parents[2] / "figures" / "records" / "flagship.json").found
     record = Record(Path(), **found)
@@ -630,8 +630,8 @@ def test_a_study_asks_for_data_that_there_are(capsys):
 def test_a_run_until_its_bound_says_something():
     """Of SGD, whose bound is evaluated along its steps: the first T at which it is below f(0) - f*, no longer."""
     from theory.experiment import flagship
-    from theory.experiment.configuration import Cell
-    from theory.experiment.theorems import Constants
+    from theory.experiment.records import Cell
+    from theory.methods.theorems import Constants
 
     known = Constants(569, 30, 0.1, 1.0, 0.1, 0.1, 0.5, 0.7, 0.1, 0.1, 0.0, 100.0)
     (job,) = flagship.make_jobs(Configuration(steps=2), [Cell("sgd", "sgd", 1, 1, 2, 0)], known)

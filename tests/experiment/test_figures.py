@@ -22,11 +22,21 @@ from theory.experiment.cli import main
 from theory.experiment.figures import Figure, chosen, known_figures
 from theory.measure import Interval
 from theory.plots import new_figure
-from theory.plots.figure_style import PAGE, colours, style
-from theory.reporting.figure_records import read_record, record_path, write_record
-from theory.reporting.json_values import SCHEMAS, class_at, from_json, path_of, schema_class, schema_of, to_json
+from theory.plots.style import PAGE, colours, style
+from theory.reporting.json_values import (
+    SCHEMAS,
+    class_at,
+    from_json,
+    path_of,
+    read_record,
+    record_path,
+    schema_class,
+    schema_of,
+    to_json,
+    write_record,
+)
 from theory.studies import STUDIES, report
-from theory.studies import ternary_dimension as ternary
+from theory.studies.quantizers import ternary_dimension as ternary
 
 FOLDER = ROOT / "figures"
 POINTS = 6.0  # the smallest print, at a figure's own size

@@ -19,14 +19,12 @@ from markupsafe import escape
 from theory.bounds.bibliography import KNOWLEDGE, entries, fields, reference
 from theory.claims import claim, equality, find_claim, identity, list_claims, lower, rate, upper, verify
 from theory.claims.base import REGISTRY, registered
+from theory.claims.judgement import CERTIFICATE, MEASURED_BY, VERDICT
 from theory.claims.records import measured, read_records
 from theory.claims.verification import judged
-from theory.claims.words import CERTIFICATE, MEASURED_BY, VERDICT
-from theory.experiment.claim_citation import Origin, bibtex_of, markdown_of, record_of
 from theory.experiment.cli import main
-from theory.experiment.errata_page import NAMES, errata, refuted_claims
-from theory.experiment.ledger_badge import badge
-from theory.experiment.ledger_page import alarms, number, page
+from theory.experiment.ledger import Origin, bibtex_of, markdown_of, record_of
+from theory.experiment.ledger_page import NAMES, alarms, badge, errata, number, page, refuted_claims
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml
 from theory.reporting.scale import SCALE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import json
 
@@ -108,4 +107,4 @@ def test_audit_writes_json(capsys, tmp_path):
 def test_versions_for_a_report(capsys):
     assert main(["version"]) == 0
     found = dict(line.split(" ", 1) for line in capsys.readouterr().out.splitlines())
-    assert found["theory"] == importlib.metadata.version("theory") and {"python", "numba", "mpi4py"} <= set(found)
+    assert found["theory"] == th.__version__ and {"python", "numba", "mpi4py"} <= set(found)

@@ -9,12 +9,11 @@ import pytest
 
 import theory as th
 from theory.compressors import compressor_examples, registered
-from theory.experiment.catalog import find
 from theory.experiment.cli import main
-from theory.experiment.configuration import Configuration
 from theory.experiment.flagship import make_jobs
-from theory.experiment.method_names import ALIASES, split_names, written_method
-from theory.experiment.records import read_record
+from theory.experiment.method_names import NAME_ALIASES as ALIASES
+from theory.experiment.method_names import find, split_names, written_method
+from theory.experiment.records import Configuration, read_record
 from theory.reporting.files import ConfigurationError
 
 

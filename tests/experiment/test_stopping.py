@@ -11,7 +11,7 @@ import pytest
 from theory.cluster.driver import Driver
 from theory.experiment import Configuration, experiment, read_record
 from theory.experiment.cli import main
-from theory.experiment.stopping import Stopping
+from theory.experiment.ranks import Stopping
 from theory.reporting.files import ConfigurationError
 
 KNOWN = dict(data="breast_cancer", workers=2, steps=60, batch=4, points=6, methods=("sgd", "top-3-memory"))

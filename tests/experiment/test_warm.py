@@ -12,10 +12,10 @@ from conftest import ROOT, run_group
 
 import theory as th
 from theory.compressors import registered
-from theory.core.processors import usable_cores
+from theory.core.arguments import usable_cores
 from theory.experiment.cli import main
 from theory.experiment.compile_ahead import COMMON, FIRST, NoSuchJob, chosen, do, jobs
-from theory.experiment.processes import each
+from theory.experiment.ranks import each
 
 AGAIN = """
 import os, sys

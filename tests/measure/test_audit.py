@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 import theory as th
 from theory.bounds import least_variance, qsgd_variance
-from theory.claims.mutants.shared import DOWN, INVERTED, NEAREST, WrongQSGD
+from theory.claims.mutants import DOWN, INVERTED, NEAREST, WrongQSGD
 from theory.compressors import base, closed_forms, registered, registry
 from theory.core import setting
 from theory.experiment.audit_command import chosen, family_of, page
@@ -30,7 +30,7 @@ from theory.measure import (
     worst_vectors,
 )
 from theory.measure.audit_messages import EMPTY, _pieces
-from theory.wire import descriptor
+from theory.wire import frame as descriptor
 from theory.wire.bits import read_floats, write_floats
 
 FEW = ["gaussian", "lognormal", "flat", "one-sparse"]
@@ -298,7 +298,7 @@ def test_inputs_are_scaled_and_repeat():
 def test_the_gradient_is_the_gradient(monkeypatch):
     """At its own length nothing is drawn: minus half the mean of b_i a_i, up to the scale."""
     monkeypatch.delenv("THEORY_DATA", raising=False)  # the synthetic twin, also where the real data are at hand
-    sys.modules["theory.measure.inputs"]._gradients.cache_clear()
+    sys.modules["theory.measure.search"]._gradients.cache_clear()
     data = th.load_data("rcv1-like")
     v = input_vectors(data.d, ["rcv1 at 0"])["rcv1 at 0"]
     mean = data.X.T @ (np.asarray(data.y, float) / data.n)
@@ -401,7 +401,7 @@ def test_the_command(capsys):
 
 
 WRONG = """
-from theory.claims.mutants.shared import WrongQSGD
+from theory.claims.mutants import WrongQSGD
 from theory.compressors import omega, register
 
 omega.register(WrongQSGD, lambda c, d: 0.01)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from theory.claims.mutants.shared import Scaling
+from theory.claims.mutants import Scaling
 from theory.compressors import QSGD, RandK, TopK
 from theory.measure import (
     LEVEL,
@@ -17,7 +17,7 @@ from theory.measure import (
     ratio_interval,
     student_interval,
 )
-from theory.measure.crossings import reached
+from theory.measure.slopes import reached
 
 TRIALS = 2000
 

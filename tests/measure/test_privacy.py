@@ -1,4 +1,4 @@
-"""The accountant of dp-accounting beside the closed form: pip install "theory[privacy]"."""
+"""The accountant of dp-accounting beside the closed form: pip install "sgd-theory[privacy]"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import theory as th
 from theory.measure import sampled_privacy
 
 accountant = pytest.mark.skipif(
-    importlib.util.find_spec("dp_accounting") is None, reason='the accountant is not installed: "theory[privacy]"'
+    importlib.util.find_spec("dp_accounting") is None,
+    reason='the accountant is not installed: "sgd-theory[privacy]"',
 )
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.claims.mutants.shared import Scaling
-from theory.claims.paths import follow
-from theory.claims.scalar_ef import coin, law, over, squared_gradients, stationary, under
+from theory.claims.mutants import Scaling
+from theory.claims.runs import coin, follow, law, over, squared_gradients, stationary, under
 from theory.measure import moments
 
 

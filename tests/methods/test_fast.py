@@ -19,13 +19,11 @@ from theory.cluster import driver
 from theory.cluster.driver import Driver, make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.methods.fast import LOOPS, DrawnLoop, PlainLoop
-from theory.methods.fast.noisy_quadratic import FEW, TOGETHER
-from theory.methods.fast.sparse_row import DRAWN
+from theory.methods.fast import DRAWN, FEW, LOOPS, TOGETHER, DrawnLoop, PlainLoop
 from theory.methods.rates import STRETCH
 from theory.methods.schedules import Polynomial, Suffix
 from theory.problems.base import add_loss_gradient
-from theory.problems.margins import linear_problem, loss, row_product, slope
+from theory.problems.linear import linear_problem, loss, row_product, slope
 from theory.problems.matrix import add_row
 
 EF = th.ErrorFeedback()

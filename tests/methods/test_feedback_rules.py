@@ -7,7 +7,7 @@ import pytest
 
 import theory as th
 from theory.core.random import derive
-from theory.methods.stability import frontier, warn_if_unstable
+from theory.methods.memory.stability import frontier, warn_if_unstable
 
 D, WORKERS, STEPS, SEED, ETA = 12, 2, 25, 3, 0.2
 CURVATURE, START = np.linspace(0.5, 1.5, D), np.cos(np.arange(D))

@@ -15,7 +15,7 @@ from theory import bounds
 from theory.cluster.setup import prepare
 from theory.methods.schedules import GrowingBatch, batch_size
 from theory.problems import base
-from theory.studies import catalyst as catalyst_study
+from theory.studies.batches import catalyst as catalyst_study
 from theory.studies.shared.curves import Curve, cost_table
 
 # --- CR-PSGD: closed forms --------------------------------------------------------------------------------------------

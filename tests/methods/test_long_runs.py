@@ -15,8 +15,7 @@ from theory.cluster.driver import Driver, make_run
 from theory.cluster.history import row_of
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.core.normals import normal
-from theory.core.random import derive, key
+from theory.core.random import derive, key, normal
 
 EDGE = 2**32
 ROWS = np.random.default_rng(1).standard_normal((40, 6))

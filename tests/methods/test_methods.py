@@ -11,8 +11,8 @@ import scipy.sparse as sp
 import theory as th
 from theory.cluster.context import PURPOSES
 from theory.core.random import derive, integer
-from theory.methods.sampling import draw_row, make_shards, new_order
-from theory.methods.sparse.storage import sparse_rows
+from theory.methods.gradients import draw_row, make_shards, new_order
+from theory.methods.sparse.model import sparse_rows
 
 N_ROWS, D, L2 = 60, 150, 0.02
 

@@ -12,7 +12,7 @@ import theory as th
 from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.core import advice
+from theory.core import arguments as advice
 
 D, STEP = 2000, th.Constant(0.1)
 RNG = np.random.default_rng(0)

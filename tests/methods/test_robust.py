@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import theory as th
 from theory.core.bound_calls import Owners, bind
-from theory.methods.attacks import Forge
-from theory.methods.robust import Aggregate
+from theory.methods.robust.attacks import Forge
+from theory.methods.robust.servers import Aggregate
 
 RULES = (
     th.Median(),

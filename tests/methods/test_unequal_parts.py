@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.core import advice
+from theory.core import arguments as advice
 
 RNG = np.random.default_rng(0)
 X, Y = np.eye(3)[RNG.integers(0, 3, 10)] + 0.3 * RNG.standard_normal((10, 3)), 3.0 * RNG.standard_normal(10)

@@ -10,7 +10,7 @@ import pytest
 from numbers_of_others import PAGE
 
 import theory as th
-from theory.claims.topics.atomo import COLUMNS, ROWS
+from theory.claims.sparsifiers.spectral import COLUMNS, ROWS
 
 # --- 1-bit SGD: the two sides have two scales -------------------------------------------------------------------------
 

@@ -45,13 +45,13 @@ def test_ours_is_theirs_or_it_is_said_why_not(check):
     _compare(check)
 
 
-@pytest.mark.skipif(_missing("dp_accounting"), reason='the accountant is not installed: "theory[privacy]"')
+@pytest.mark.skipif(_missing("dp_accounting"), reason='the accountant is not installed: "sgd-theory[privacy]"')
 @pytest.mark.parametrize("check", SAMPLED, ids=lambda check: check.what)
 def test_privacy_where_workers_take_part_at_random(check):
     _compare(check)
 
 
-@pytest.mark.skipif(_missing("cvxpy"), reason='no solver is installed: "theory[pepit]"')
+@pytest.mark.skipif(_missing("cvxpy"), reason='no solver is installed: "sgd-theory[pepit]"')
 @pytest.mark.parametrize("check", SOLVED, ids=lambda check: check.what)
 def test_the_independent_program_gives_the_numbers_of_pepit(check):
     _compare(check)
@@ -126,7 +126,7 @@ def _drawn(number):
     return method, steps, mu, scale, options
 
 
-@pytest.mark.skipif(_missing("cvxpy") or _missing("PEPit"), reason='no solver is installed: "theory[pepit]"')
+@pytest.mark.skipif(_missing("cvxpy") or _missing("PEPit"), reason='no solver is installed: "sgd-theory[pepit]"')
 @pytest.mark.parametrize("number", range(30))
 def test_worst_cases_agree_with_an_independent_program(number):
     from programs import METHODS

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.claims.topics.atomo import COLUMNS, ROWS
+from theory.claims.sparsifiers.spectral import COLUMNS, ROWS
 from theory.compressors import new_symbols, quantize, restore, state_size, update_state
 
-torch = pytest.importorskip("torch", reason='PyTorch is not installed: pip install "theory[peers]"')
+torch = pytest.importorskip("torch", reason='PyTorch is not installed: pip install "sgd-theory[peers]"')
 dist = pytest.importorskip("torch.distributed", reason="this build of PyTorch has no torch.distributed")
 default_hooks = pytest.importorskip("torch.distributed.algorithms.ddp_comm_hooks.default_hooks")
 power_sgd = pytest.importorskip("torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook")

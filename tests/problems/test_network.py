@@ -11,7 +11,9 @@ from scipy.special import logsumexp
 from scipy.special import softmax as probabilities
 
 import theory as th
-from theory.problems import astype, base, layer_slices, row_blocks
+from theory.problems import astype, base
+from theory.problems import evaluate as row_blocks
+from theory.problems import network as layer_slices
 from theory.studies.shared.problems import digits
 
 N, D, M, K, L2 = 29, 7, 5, 4, 0.03

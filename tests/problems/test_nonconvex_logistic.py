@@ -9,7 +9,7 @@ from scipy.special import expit
 
 import theory as th
 from theory.problems import base
-from theory.problems.margins import astype
+from theory.problems.linear import astype
 
 N, D, WEIGHT = 23, 11, 0.3
 FORMS = {"csr": sp.csr_array, "dense": np.asarray}

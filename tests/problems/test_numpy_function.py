@@ -212,7 +212,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_gradient_is_told_at_the_start(name, monkeypatch):
-    monkeypatch.setattr("theory.core.advice._told", set())
+    monkeypatch.setattr("theory.core.arguments._told", set())
     problem, call = run_of(WRONG[name])
     with pytest.warns(th.WrongGradientWarning, match="check the gradient"):
         result = call()
@@ -233,7 +233,7 @@ def test_a_wrong_gradient_is_told_at_the_start(name, monkeypatch):
     ],
 )
 def test_a_right_gradient_is_not_warned_of(gradient, f, options, recwarn, monkeypatch):
-    monkeypatch.setattr("theory.core.advice._told", set())
+    monkeypatch.setattr("theory.core.arguments._told", set())
     run_of(gradient, f=f, **options)[1]()
     assert not [w for w in recwarn if w.category is th.WrongGradientWarning]
 

@@ -14,7 +14,7 @@ import theory as th
 from theory import bounds
 from theory.methods.schedules import PolyakLojasiewicz, step_size
 from theory.problems import base
-from theory.problems.margins import astype
+from theory.problems.linear import astype
 
 COVARIANCE = np.array([[2.0, 1.0], [1.0, 2.0]])
 H, CENTER = np.array([1.0, 3.0]), np.array([0.5, -2.0])

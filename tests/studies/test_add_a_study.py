@@ -14,7 +14,7 @@ from conftest import ROOT, find_mpirun, run_group
 
 import theory as th
 from theory.experiment.cli import main
-from theory.reporting.figure_records import read_record, record_path
+from theory.reporting.json_values import read_record, record_path
 
 FILE = '''"""Squares of a few numbers, to see where a study goes."""
 

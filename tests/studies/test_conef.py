@@ -15,13 +15,13 @@ from theory.cluster.driver import make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
 from theory.experiment import ConfigurationError
-from theory.methods.feedback import memory_bytes
-from theory.studies import conef_table_1, run_study
-from theory.studies.conef_table_1 import overlap, smallest
+from theory.methods.memory.error_feedback import memory_bytes
+from theory.studies import run_study
+from theory.studies.memory import conef_table_1
+from theory.studies.memory.conef_table_1 import overlap, smallest
 from theory.studies.shared import conef_training as training
 from theory.studies.shared.conef_training import EF, QUANTIZED, SGD, UNBIASED, Options, Outcome, fixed, sketched
-from theory.studies.shared.problems import digits
-from theory.studies.shared.step_search import widened
+from theory.studies.shared.problems import digits, widened
 
 D = 1000
 

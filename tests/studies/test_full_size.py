@@ -12,7 +12,7 @@ from conftest import run_mpi
 
 from benchmarks import full_size_ranks as study
 from theory.reporting.json_values import from_json
-from theory.studies import mem_sgd
+from theory.studies.memory import mem_sgd
 
 
 def test_a_run_that_diverged_is_at_no_height():

@@ -10,7 +10,7 @@ import pytest
 
 import theory as th
 from theory.data import make_dataset
-from theory.studies import gossip as study
+from theory.studies.graphs import gossip as study
 from theory.studies.shared.problems import digits
 from theory.wire.frame import open_frame
 

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.methods.feedback import memory_bytes
-from theory.studies import (
-    network_adaptive,
-    network_compressors,
-    network_cr_psgd,
-    network_questions,
-)
+from theory.methods.memory.error_feedback import memory_bytes
+from theory.studies.adaptive import network_adaptive
+from theory.studies.batches import network_cr_psgd
+from theory.studies.memory import network_questions
+from theory.studies.quantizers import network_compressors
 from theory.studies.shared import networks as training
 from theory.studies.shared.conef_training import EF, fixed
 from theory.studies.shared.networks import Trained, best_of, compared

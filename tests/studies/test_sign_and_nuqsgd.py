@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import theory as th
-from theory.studies import sign_and_nuqsgd as study
+from theory.studies.quantizers import sign_and_nuqsgd as study
 from theory.studies.shared import messages as one
 from theory.studies.shared.problems import digits
 

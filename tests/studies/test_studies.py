@@ -14,7 +14,7 @@ from conftest import ROOT
 
 import theory as th
 from theory.bounds import atomo_variance, nuqsgd_variance, qsgd_inf_variance, qsgd_variance
-from theory.claims.topics.ternary import ACCURACY, NOISE, START, STEP, iterations_taken, typical_factor
+from theory.claims.quantizers.ternary import ACCURACY, NOISE, START, STEP, iterations_taken, typical_factor
 from theory.core import require, setting
 from theory.data.epsilon import Correlated, generate
 from theory.experiment import ConfigurationError
@@ -22,27 +22,19 @@ from theory.experiment.cli import main
 from theory.measure import moments
 from theory.methods.schedules import step_size
 from theory.plots import new_figure
-from theory.reporting.figure_records import read_record, record_path, write_record
+from theory.reporting.json_values import read_record, record_path, write_record
 from theory.reporting.progress import track
-from theory.studies import (
-    STUDIES,
-    StudyConfiguration,
-    choose,
-    collect,
-    epoch_seconds,
-    lock_free,
-    mem_sgd,
-    nuqsgd,
-    report,
-    run_study,
-    spectrum,
-    ternary_dimension,
-)
-from theory.studies import bits_to_accuracy as bits
+from theory.studies import STUDIES, StudyConfiguration, collect, report, run_study
+from theory.studies.cost import choose, epoch_seconds
+from theory.studies.delay import lock_free
+from theory.studies.memory import mem_sgd
+from theory.studies.quantizers import bits_to_accuracy as bits
+from theory.studies.quantizers import nuqsgd, ternary_dimension
 from theory.studies.shared.configuration import chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
 from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_below_mark
 from theory.studies.shared.verdicts import Statement
+from theory.studies.sparsifiers import spectrum
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,9 @@ from conftest import ROOT
 from scipy.stats import binom, norm
 
 from theory.measure import Interval, median_interval
-from theory.reporting.figure_records import read_record, record_path
+from theory.reporting.json_values import read_record, record_path
 from theory.studies import report
-from theory.studies.shared.configuration import shipped_studies
-from theory.studies.shared.entry_keys import slug
+from theory.studies.shared.configuration import shipped_studies, slug
 from theory.studies.shared.verdicts import (
     LEVEL,
     Compare,

@@ -7,8 +7,7 @@ import pytest
 
 from theory import TopK
 from theory.wire.checksum import xxh3
-from theory.wire.descriptor import WireError
-from theory.wire.frame import check_frame, header_template, overhead, seal, verify, write_frame
+from theory.wire.frame import WireError, check_frame, header_template, overhead, seal, verify, write_frame
 
 REFERENCE = {  # size: the number that the package xxhash (python-xxhash 4.1) finds for ``message(size)``
     0: 0x2D06800538D394C2,

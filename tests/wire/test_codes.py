@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 
 from theory import bounds
 from theory.measure import empirical_entropy, zlib_bits
-from theory.wire.entropy import levels_bits, longest_levels, read_levels, write_levels
-from theory.wire.golomb import gap_bits, longest_gaps, read_gaps, rice_bits, write_gaps
-from theory.wire.rans import TOTAL, decode_symbols, encode_symbols, fold, frequencies, histogram, unfold
-from theory.wire.unary import read_unary, write_unary
+from theory.wire.entropy import (
+    TOTAL,
+    decode_symbols,
+    encode_symbols,
+    fold,
+    frequencies,
+    histogram,
+    levels_bits,
+    longest_levels,
+    read_levels,
+    unfold,
+    write_levels,
+)
+from theory.wire.integers import gap_bits, longest_gaps, read_gaps, read_unary, rice_bits, write_gaps, write_unary
 
 repeatable = settings(deadline=None, derandomize=True, max_examples=100)
 

@@ -17,7 +17,7 @@ import pytest
 from test_damaged_messages import COMPILED, EXAMPLES, D, sealed, shape_of, split, vectors
 
 import theory as th
-from theory.cluster.overlap import Travelling
+from theory.cluster.mpi import Travelling
 from theory.compressors import (
     QSGD,
     Bucketed,

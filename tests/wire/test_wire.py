@@ -12,19 +12,10 @@ from hypothesis import strategies as st
 
 from theory.compressors import QSGD, Bucketed, Identity, RandK, TopK, compressor_examples, decode, encode
 from theory.core import setting
-from theory.wire import (
-    WireError,
-    descriptor,
-    header_template,
-    message_size,
-    open_frame,
-    overhead,
-    register_wire,
-    seal,
-    verify,
-)
+from theory.wire import WireError, header_template, message_size, open_frame, overhead, register_wire, seal, verify
+from theory.wire import frame as descriptor
 from theory.wire.bits import bit_length, bits_for, read, read_array, read_float, write, write_array, write_float
-from theory.wire.elias import (
+from theory.wire.integers import (
     delta_length,
     gamma_length,
     omega_length,

@@ -1,4 +1,4 @@
-"""Kept solutions against the solver's, solved again: pip install "theory[pepit]"."""
+"""Kept solutions against the solver's, solved again: pip install "sgd-theory[pepit]"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import theory as th
 from theory.worst import CASES, TOLERANCE, compared, solution_of
 
-pytest.importorskip("PEPit", reason='worst cases are solved again with PEPit: pip install "theory[pepit]"')
+pytest.importorskip("PEPit", reason='worst cases are solved again with PEPit: pip install "sgd-theory[pepit]"')
 SOLVERS = 1e-6  # relative: of two versions of the solvers
 # The solver stops short of the supremum at another place on every machine: 7.99936 and 7.99958 so far.
 SUPREMUM = {"variance_reduced_gradient": 8.0}

@@ -9,82 +9,52 @@ error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased com
 
 from typing import Any
 
+from ..core.arguments import lists_itself as _lists_itself
 from .adaptive import *
-from .atomo import *
-from .averages import *
-from .batch_limits import *
-from .batch_rates import *
-from .batch_schedules import *
-from .bottou_curtis_nocedal import *
-from .choco import *
-from .coding import *
-from .collectives import *
-from .composition import *
-from .conef_rates import *
-from .contractive import *
-from .cr_psgd_catalyst import *
-from .delay import *
-from .difference_gossip import *
-from .difference_rates import *
-from .diversity import *
-from .dpsgd import *
-from .dynamic_batches import *
-from .elias import *
-from .exact_feedback_rates import *
-from .federated import *
-from .feedback_rates import *
-from .gossip import *
-from .growing_noise import *
-from .level_set import *
-from .lloyd_max import *
-from .local_steps import *
-from .mechanisms import *
-from .memory import *
-from .memory_stability import *
-from .memsgd import *
-from .memsgd_bits import *
-from .minibatch import *
-from .multilevel import *
-from .natural import *
-from .nonuniform import *
-from .nuqsgd import *
-from .outer_steps import *
-from .partial_feedback import *
-from .polyak_lojasiewicz import *
+from .batches.diversity import *
+from .batches.growing import *
+from .batches.growing_noise import *
+from .batches.limits import *
+from .batches.rates import *
+from .cost.collectives import *
+from .cost.time_to_accuracy import *
+from .delay.late import *
+from .delay.stragglers import *
+from .differences.diana import *
+from .differences.ef21 import *
+from .graphs.compressed import *
+from .graphs.gossip import *
+from .local.clients import *
+from .local.local_sgd import *
+from .memory.contractive import *
+from .memory.error_feedback import *
+from .memory.exact_rates import *
+from .memory.mem_sgd import *
+from .memory.sketched import *
 from .privacy import *
-from .qsvrg import *
-from .quadratic_moments import *
-from .quantization import *
-from .quantized_sgd import *
-from .ridge import *
+from .quantizers.codes import *
+from .quantizers.compositions import *
+from .quantizers.geometric_levels import *
+from .quantizers.qsgd import *
+from .quantizers.rotations import *
+from .quantizers.sign import *
+from .quantizers.ternary import *
+from .quantizers.training import *
 from .robust import *
-from .rotations import *
-from .rounds import *
-from .sgd import *
-from .sgd_averages import *
-from .sgd_smooth import *
-from .sgd_steps import *
-from .sign import *
-from .sign_momentum import *
-from .sketch import *
-from .sketched_memory import *
-from .sparsification import *
-from .sparsified_sgd import *
-from .sparsifiers import *
-from .spectral import *
-from .stability import *
-from .stragglers import *
-from .ternary import *
-from .terngrad import *
-from .time_to_accuracy import *
-from .tradeoff import *
-from .unbiased_differences import *
-from .zero import *
+from .sgd.averages import *
+from .sgd.bottou_curtis_nocedal import *
+from .sgd.polyak_lojasiewicz import *
+from .sgd.rates import *
+from .sparsifiers.optimal import *
+from .sparsifiers.random_k import *
+from .sparsifiers.spectral import *
 
 _RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}
 __all__ = sorted(
     {name for name, value in globals().items() if callable(value) and hasattr(value, "theorem")} | _RESULTS
 )
+
+_lists_itself(__name__)  # th.bounds() has them by subject
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,25 @@
-"""Adaptive steps: how far Adam and LAMB move, and momentum behind a memory."""
+"""Adaptive steps: Adam, LAMB and signs of momenta, and the memory and communication of ZeRO.
+
+Adaptive steps: how far Adam and LAMB move, and momentum behind a memory.
+
+Signs of a running mean of gradients: what noise, momentum and workers whose data differ cost.
+
+Memory and communication of training in which workers share parameters, gradients and moments (ZeRO).
+
+Stage 0 is data parallelism: every worker holds everything.  Stage 1 divides the optimizer's state over the workers,
+stage 2 the gradients, too, stage 3 the parameters, too.  The memory of an error feedback rule belongs to its worker:
+nobody else has it, so no stage divides it.
+"""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .closed_form import formula
+
+# --- Adaptive steps --------------------------------------------------------------------------------------------------
 
 LARGEST = 700.0  # a little less than the logarithm of the largest float
 
@@ -142,3 +157,156 @@ def momentum_memory(error: float, beta: float) -> float:
     2.0
     """
     return error / (1.0 - beta)
+
+
+# --- Signs of a running mean of gradients ----------------------------------------------------------------------------
+
+
+@formula("0 < momentum <= 1", "workers_lipschitz > 0", "apart >= 0")
+def sign_momentum_gradient(
+    steps: int,
+    *,
+    step: float,
+    d: int,
+    gap: float,
+    lipschitz: float,
+    workers_lipschitz: float,
+    momentum: float = 1.0,
+    variance: float = 0.0,
+    apart: float = 0.0,
+    vote: bool = False,
+) -> float:
+    r"""Mean gradient of Signum, descent along the signs of the workers' momenta.
+
+    Title: Signs of momenta descend under any noise of finite variance.
+    Setting: m_i <- (1 - a) m_i + a g_i, m_i = g_i in the first step; x <- x - eta mean sign(m_i), or a majority vote of
+    the signs; g_i an unbiased gradient of f_i with the variance sigma^2, given the past; f_i L_i-smooth in R^d, their
+    mean f L-smooth; a constant eta.
+    Statement: (1/T) sum_t E||grad f(x_t)||_1 <= (f(x_0) - f*)/(eta T) + eta L d/2 + c (sqrt(d) mean_t e_t + zeta/2), c
+    is 2, or 4 with a vote, e_t = eta sqrt(d) L~ (1 - a) (1 - (1 - a)^t)/a + sigma sqrt((1 - a)^(2t) + a^2 (1 - (1 -
+    a)^(2t))/(1 - (1 - a)^2)). After many steps, a T >> 1, noise costs c sigma sqrt(d a/(2 - a)), whatever its law.
+    Kind: tight (without noise).
+    Latex: \frac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|_1\le\frac{f(x_0)-f^*}{\eta T}+\frac{\eta Ld}2
+    +c\Big(\sqrt d\,\overline{e_t}+\frac\zeta2\Big)
+    Attained: by L||x||^2/2 in one step from (eta, ..., eta); for eta to 0 and eta T to infinity by two workers with the
+    gradients x - b and x + b from where one of them vanishes, and with a vote by (x - y)^2/2 + G y and (x - y)^2/2 - G
+    y from (G, 0).
+    Proof: f(x+) <= f - eta ||grad f||_1 + 2 eta sum_j |grad_j f| w_j + eta^2 L d/2, w_j the share of wrong signs, or
+    with a vote 1 where half of the signs or more are wrong, at most 2 w_j. Where a sign is wrong m_i is off by |grad_j
+    f| or more, and against it; in each coordinate the deviations of the grad f_i from their mean cancel, so half of
+    their sum is against it. E||m_i - grad f_i|| <= e_t: m_i errs by sums of what the gradient changed, at most L_i eta
+    sqrt(d) a step, and of noise that is uncorrelated. At a = 1 half of the term of the noise is enough.
+    Source: derived. The method is [bernstein2018signsgd], Signum, from memory. That momentum makes signs converge, as
+    T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and before them Sun, Wang, Li,
+    Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023): of both the abstract was read.
+    workers_lipschitz: L~, the mean of the L_i.
+    momentum: a, the weight of a new gradient; 1 is sign descent.
+    variance: sigma^2 of one worker's gradient.
+    apart: zeta, the largest over t of the mean of ||grad f_i - grad f||_1 over the workers.
+    vote: Whether x moves by the sign of the mean.
+
+    Returns
+    -------
+    float
+        The mean over the steps of the expected norm ||grad f||_1.
+
+    >>> sign_momentum_gradient(1, step=0.5, d=4, gap=1.0, lipschitz=2.0, workers_lipschitz=2.0)
+    4.0
+    """
+    kept = (1.0 - momentum) ** np.arange(steps)
+    change = step * math.sqrt(d) * workers_lipschitz * (1.0 - momentum) * np.mean(1.0 - kept) / momentum
+    share = momentum / (2.0 - momentum)  # a^2/(1 - (1 - a)^2)
+    noise = math.sqrt(variance) * np.mean(np.sqrt(kept**2 + share * (1.0 - kept**2)))
+    c = 4.0 if vote else 2.0
+    return (
+        gap / (step * steps)
+        + 0.5 * step * lipschitz * d
+        + float(c * math.sqrt(d) * change)
+        + float(c * math.sqrt(d) * noise)
+        + 0.5 * c * apart
+    )
+
+
+# --- Memory and communication of training in which workers share parameters, gradients and moments (ZeRO) ------------
+
+STAGES = (0, 1, 2, 3)
+
+
+@formula(
+    "memory >= 0",
+    "optimizer_bytes >= 0",
+    "gradient_bytes >= 0",
+    "parameter_bytes >= 0",
+    "parameters > 0",
+    f"stage in {STAGES}",
+)
+def zero_memory(
+    parameters: float,
+    workers: int,
+    stage: int = 0,
+    memory: float = 0.0,
+    optimizer_bytes: float = 12.0,
+    gradient_bytes: float = 2.0,
+    parameter_bytes: float = 2.0,
+) -> float:
+    """Bytes that a worker holds under data parallelism and ZeRO, with an error memory.
+
+    Title: Memory under ZeRO with an error memory.
+    Title (example): The example of ZeRO, and what error feedback adds to it.
+    Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
+    and 12 bytes for a parameter and its two moments in single precision.
+    Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
+    bytes b_e of the error memory are never divided.
+    Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker by stage; stage 3
+    sends half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17
+    times its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and
+    31.7 % of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.
+    Kind: identity.
+    Proof: Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.
+    Proof (example): Count.
+    Source: [rajbhandari2020zero], section 5; with a memory: derived.
+    Source (example): [rajbhandari2020zero], figure 1 and section 7; with a memory: derived.
+    parameters: Psi, above 0.
+    stage: 0 (data parallelism), 1, 2 or 3.
+    memory: b_e, bytes of the error memory for each parameter: 4 for error feedback in single precision, 4 s for a
+        sketch of relative size s, 0 without; ``result.memory_bytes / d`` of a run.
+    optimizer_bytes, gradient_bytes, parameter_bytes: b_o, b_g, b_p.
+
+    >>> [round(zero_memory(7.5e9, 64, stage) / 1e9, 1) for stage in range(4)]  # GB
+    [120.0, 31.4, 16.6, 1.9]
+    >>> round(zero_memory(7.5e9, 64, 3, memory=4.0) / 1e9, 1)
+    31.9
+    """
+    part = parameters / workers
+    return (
+        parameter_bytes * (part if stage >= 3 else parameters)
+        + gradient_bytes * (part if stage >= 2 else parameters)
+        + optimizer_bytes * (part if stage >= 1 else parameters)
+        + memory * parameters
+    )
+
+
+@formula("0 <= ratio <= 1", "parameters > 0", f"stage in {STAGES}")
+def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 1.0) -> float:
+    """Numbers that a worker sends in a step under data parallelism and ZeRO, with compressed gradients.
+
+    Title: Communication under ZeRO with compressed gradients.
+    Setting: Psi parameters on N workers, exchanged by rings or directly; a compressed gradient takes ``ratio`` times
+    the room, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
+    Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
+    (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
+    forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
+    Kind: identity.
+    Proof: A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients touches,
+    stages 1 and 2 gather one copy in a step and stage 3 two.
+    Source: [rajbhandari2020zero], section 7, for ratio = 1; derived.
+    parameters: Psi, above 0.
+    stage: 0 (data parallelism), 1, 2 or 3.
+    ratio: Size of a compressed gradient, from 0 to 1.
+
+    >>> zero_volume(100.0, 2, 3) / zero_volume(100.0, 2), zero_volume(100.0, 2, 3, ratio=0.0) / zero_volume(100.0, 2)
+    (1.5, 1.0)
+    """
+    one = parameters * (workers - 1) / workers
+    gathered = (ratio, 1.0, 1.0, 2.0)[stage]
+    return ratio * one + gathered * one

@@ -1,15 +1,216 @@
-"""What all closed forms share: arguments that are checked, a whole docstring, and calls that can be watched."""
+"""Closed forms: arguments that are checked, calls that can be watched, and the record of the theorem behind each.
+
+The record of a theorem: what the docstring of a formula says, read by field, and completed for the reader.
+
+A docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
+``Proof``, ``Source`` and ``Known``, each a paragraph.  A formula with several forms says in parentheses which one a
+field is about: ``Statement (paper): ...``; a field without parentheses is about all that have none of their own.  A
+source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
+
+What all closed forms share: arguments that are checked, a whole docstring, and calls that can be watched.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast, overload
+from typing import Any, NamedTuple, TypeVar, cast, overload
 
-from .domains import domain
-from .theorems import completed, theorem
+from .domains import SYMBOLS, Domain, domain
+
+# --- The record of a theorem -----------------------------------------------------------------------------------------
+
+FIELDS = ("Title", "Setting", "Statement", "Kind", "Latex", "Attained", "Proof", "Source", "Known")
+
+KINDS = ("identity", "tight", "upper", "lower", "rate")
+
+RAISED = "Raises\n------\nValueError\n    If an argument is outside its domain."
+
+PART = re.compile(rf"^(?P<field>{'|'.join(FIELDS)})(?: \((?P<parts>[^():]*)\))?:(?: |$)", re.MULTILINE)
+
+ENTRY = re.compile(
+    r"^(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$", re.MULTILINE
+)
+
+SECTION = re.compile(r"\n(?=[A-Z]\w+\n-{4,}\n)")
+
+
+class Theorem(NamedTuple):
+    """What is known of a formula, or of one of its forms.
+
+    Attributes
+    ----------
+    formula : str
+        Name of the function.
+    part : str
+        The form; empty if there is only one.
+    title, setting, statement : str
+        A few words; what is assumed; what is stated, in one sentence or more.
+    kind : str
+        One of `KINDS`; empty where the formula states nothing by itself, as a step size.
+    latex : str
+        The formula.
+    attained : str
+        Where a tight bound is attained.
+    proof : str
+        A short sketch.
+    source : str
+        Keys of the bibliography in brackets, with the theorem's number; or "derived", and how.
+    known : str
+        How well the source is known, where it is not as the bibliography says.
+    """
+
+    formula: str
+    part: str = ""
+    title: str = ""
+    setting: str = ""
+    statement: str = ""
+    kind: str = ""
+    latex: str = ""
+    attained: str = ""
+    proof: str = ""
+    source: str = ""
+    known: str = ""
+
+
+def _head(function: Callable[..., Any]) -> str:
+    """The docstring without parameters, other sections and examples."""
+    text = inspect.cleandoc(function.__doc__ or "").split("\n\n>>>")[0]
+    text = SECTION.split(text)[0]
+    names = set(inspect.signature(function).parameters)
+    first = next((f.start() for f in ENTRY.finditer(text) if set(f["names"].split(", ")) <= names), len(text))
+    return text[:first]
+
+
+@functools.cache
+def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
+    """The fields of a docstring, by part; the title has the part ""."""
+    head = _head(function)
+    found: dict[str, dict[str, str]] = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
+    marks = list(PART.finditer(head))
+    for mark, following in zip(marks, [*marks[1:], None], strict=False):
+        text = " ".join(head[mark.end() : following.start() if following else len(head)].split())
+        text = re.sub(r":\w+:`([^`]+)`", r"\1", text)
+        for part in (mark["parts"] or "").split(", "):
+            found.setdefault(part, {})[mark["field"]] = text
+    return found
+
+
+def parts(function: Callable[..., Any]) -> list[str]:
+    """The forms about which a docstring says something of their own."""
+    return [part for part in _fields(inspect.unwrap(getattr(function, "func", function))) if part]
+
+
+def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
+    """The record of a formula.
+
+    Parameters
+    ----------
+    of : callable
+        A function with such a docstring, or a `functools.partial` of one that fixes its form.
+    part : str
+        The form; by default the one that the partial fixes, or else the default one.
+
+    Returns
+    -------
+    Theorem
+
+    Raises
+    ------
+    ValueError
+        If nothing is said of this part.
+
+    Examples
+    --------
+    >>> from theory import bounds
+    >>> theorem(bounds.qsgd_variance, "paper").kind
+    'upper'
+    """
+    function = inspect.unwrap(getattr(of, "func", of))
+    fields = _fields(function)
+    if not part:
+        defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
+        words = [str(word) for word in {**defaults, **getattr(of, "keywords", {})}.values()]
+        part = next((word for word in words if word and word in fields), "")
+    if part not in fields:
+        raise ValueError(f"part: got {part!r}, allowed: {', '.join(map(repr, parts(function))) or 'none'}")
+    shared = fields[""]
+    if part and "Statement" in fields[part] and part not in _forms(of):  # another statement has a formula of its own
+        shared = {name: text for name, text in shared.items() if name not in ("Latex", "Attained", "Proof")}
+    said = {field.lower(): text for field, text in {**shared, **fields[part]}.items()}
+    said["kind"] = said.get("kind", "").split(" ")[0].strip(".,;:")
+    said["title"] = said["title"].rstrip(".")
+    return Theorem(function.__name__, part, **{name: said.get(name, "") for name in Theorem._fields[2:]})
+
+
+def _forms(of: Callable[..., Any]) -> set[str]:
+    """The words that an argument of the formula may be: its forms."""
+    domain: Domain | None = getattr(getattr(of, "func", of), "domain", None)
+    conditions = [one for argument in domain.arguments for one in argument.conditions] if domain else []
+    return {word for one in conditions for word in one.words}
+
+
+# --- the docstring that a reader sees ---------------------------------------------------------------------------------
+
+
+def completed(function: Callable[..., Any], domain: Domain) -> str:
+    """The docstring with what formulas share, in numpydoc's form: fields as paragraphs, arguments with their domain."""
+    text = re.sub(r"\n\n(?=>>>)", "\n\nExamples\n--------\n", inspect.cleandoc(function.__doc__ or ""), count=1)
+    head, *rest = SECTION.split(text)
+    sections = {s.split("\n", 1)[0]: s.strip() for s in rest}
+    names, entries, kept, last = {a.name for a in domain.arguments}, {}, [], 0
+    for found in ENTRY.finditer(head):
+        group = found["names"].split(", ")
+        if set(group) <= names:
+            entries.update(dict.fromkeys(group, (found["names"], found["type"], found["text"] or "")))
+            kept.append(head[last : found.start()])
+            last = found.end() + 1
+    head = "".join([*kept, head[last:]]).strip()
+    head = re.sub(r"^(Latex[^:]*): (.*(?:\n(?![A-Z][a-z]+[ (:]|\n).*)*)", _math, head, flags=re.MULTILINE)
+    some = bool(domain.arguments)
+    listed = "\n".join(_parameters(domain, entries)) if some else "None\n    It has no arguments."
+    kind = function.__annotations__.get("return", "float")
+    kind = kind.__name__ if isinstance(kind, type) else str(kind).replace("np.", "numpy.")
+    return (
+        "\n\n".join(
+            [
+                re.sub(r"\n{3,}", "\n\n", PART.sub(lambda mark: f"\n\n{mark[0]}", head)),
+                sections.pop("Parameters", f"Parameters\n----------\n{listed}"),
+                sections.pop("Returns", f"Returns\n-------\n{kind}"),
+                sections.pop("Raises", RAISED if some else "Raises\n------\nTypeError\n    If an argument is given."),
+                *sections.values(),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _math(found: re.Match) -> str:
+    return f"{found[1]}: :math:`{' '.join(found[2].split())}`"
+
+
+def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]]) -> list[str]:
+    """The entries of all arguments in numpydoc's form: what each means, and its domain."""
+    lines, done = [], set()
+    for argument in domain.arguments:
+        group, kind, text = entries.get(argument.name, (argument.name, None, ""))
+        if group in done:
+            continue
+        done.add(group)
+        if not text and argument.name in SYMBOLS:
+            text = SYMBOLS[argument.name].meaning
+        said = argument.said() if group == argument.name else ""
+        meaning = f"{text.rstrip('.')}, {said[:1].lower()}{said[1:]}" if text and said else text or said
+        lines.append(f"{group} : {kind or argument.kind.replace('ArrayLike', 'array_like') or 'array_like'}")
+        lines += [f"    {meaning if meaning.endswith('.') else f'{meaning}.'}"] if meaning else []
+    return lines
+
+
+# --- What all closed forms share -------------------------------------------------------------------------------------
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,8 +279,12 @@ def counted_calls() -> Iterator[Counter[str]]:
 
 @overload
 def formula(given: F) -> F: ...
+
+
 @overload
 def formula(given: str = ..., *more: str) -> Callable[[F], F]: ...
+
+
 def formula(given: Any = "", *more: str) -> Any:
     """Make a closed form of a function: checked arguments, a whole docstring, and calls that can be watched.
 

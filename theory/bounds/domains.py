@@ -1,4 +1,6 @@
-"""Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
+"""Domains of arguments: conditions written once, checked before a formula runs, and the symbols that formulas share.
+
+Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
 
 A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
 first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  Of an array
@@ -7,6 +9,8 @@ first operand that is a bare name.  ``"one of first, second"`` wants exactly one
 wherever the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come
 from annotations.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound <= inf`` does.
 Where an argument is an array, what is computed of it is summed, so that a number is one number.
+
+The symbols that formulas share: what each means, and the condition that holds wherever it is an argument.
 """
 
 from __future__ import annotations
@@ -25,9 +29,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import require
-from .symbols import SYMBOLS
+
+# --- Domains of arguments --------------------------------------------------------------------------------------------
 
 ROUNDING = 1e-12  # a limit that is computed from other arguments may be missed by rounding errors
+
 KNOWN: dict[str, Any] = {
     "inf": math.inf,
     "pi": math.pi,
@@ -46,15 +52,20 @@ KNOWN: dict[str, Any] = {
     "some": np.any,
     "power_of_two": lambda n: int(n) & (int(n) - 1) == 0,
 }
+
 PROPERTIES: dict[str, str] = {
     "vector": "a vector of at least one number",
     "increasing": "increasing numbers",
     "some": "numbers, not all 0",
     "power_of_two": "a power of two",
 }
+
 WORDS: dict[type, str] = {ast.Gt: "above", ast.GtE: "at least", ast.Lt: "below", ast.LtE: "at most"}
+
 FINITE = "abs({}) < inf"
+
 TURNED: dict[type, type] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Lt: ast.Gt, ast.LtE: ast.GtE}
+
 COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Gt: lambda a, b: a > b,
     ast.GtE: lambda a, b: a >= b,
@@ -342,3 +353,39 @@ def _quick(signature: inspect.Signature, arguments: Sequence[Argument]) -> Calla
         if p.default is not p.empty and p.kind is p.KEYWORD_ONLY
     }
     return made
+
+
+# --- The symbols that formulas share ---------------------------------------------------------------------------------
+
+
+class Symbol(NamedTuple):
+    """A common argument: what it means, and its domain."""
+
+    meaning: str
+    condition: str
+
+
+SYMBOLS = {
+    "batch": Symbol("B", "batch >= 1"),
+    "batch_bound": Symbol("B_D", "1 <= batch_bound <= inf"),
+    "beta": Symbol("Share of the memory that is not fed back", "0 <= beta < 1"),
+    "d": Symbol("Dimension", "d >= 1"),
+    "delta": Symbol("Contraction: error <= (1 - delta) ||v||^2", "0 < delta <= 1"),
+    "distance": Symbol("||x_0 - x*||^2 (squared)", "distance >= 0"),
+    "gap": Symbol("f(x_0) - f*", "gap >= 0"),
+    "kappa": Symbol("L/mu", "kappa >= 1"),
+    "lipschitz": Symbol("L", "lipschitz > 0"),
+    "local_steps": Symbol("H", "local_steps >= 1"),
+    "mu": Symbol("", "mu > 0"),
+    "omega": Symbol("Variance factor: E||Q(v) - v||^2 <= omega ||v||^2", "omega >= 0"),
+    "p": Symbol("", "0 < p <= 1"),
+    "residual": Symbol("1 - delta of the gradient compressor", "0 <= residual < 1"),
+    "s": Symbol("Number of levels above zero", "s >= 1"),
+    "second_moment": Symbol("G^2", "second_moment >= 0"),
+    "step": Symbol("gamma", "step > 0"),
+    "steps": Symbol("T", "steps >= 1"),
+    "theta": Symbol("omega of the error compressor", "theta >= 0"),
+    "v": Symbol("Finite numbers", ""),
+    "variance": Symbol("sigma^2", "variance >= 0"),
+    "workers": Symbol("N", "workers >= 1"),
+}

@@ -4,13 +4,12 @@ from ..bounds.bibliography import source_known
 from ..bounds.closed_form import formula
 from .base import Claim, claim, find_claim, list_claims
 from .checks import Check, Context, assumption, certain, equality, identity, limit, lower, rate, upper
-from .claim_list import ClaimTable, browse
-from .claim_list import make_callable as _make_callable
 from .files import load_claims
 from .grading import Grade, grade
 from .judgement import passing_factor
 from .ledger_table import Explanation, exit_code, explain, ledger, resolution
-from .several_results import Verifications
+from .tables import ClaimTable, Verifications, browse
+from .tables import make_callable as _make_callable
 from .verification import Verification, verify
 
 __all__ = sorted(name for name, value in globals().items() if name[0] != "_" and hasattr(value, "__module__"))

@@ -33,10 +33,9 @@ from typing import Any
 
 from ..bounds.bibliography import KNOWLEDGE, cited, entries, keys
 from ..bounds.bibliography import source_known as known_as
-from ..bounds.theorems import KINDS, Theorem, parts, theorem
+from ..bounds.closed_form import KINDS, Theorem, parts, theorem
 from ..reporting.scale import FAILS
 from .checks import Check, Context
-from .display import claim_card
 from .judgement import EXPECTED
 
 REFUTED = ("in print", "quoted", "reading", "question")
@@ -80,6 +79,8 @@ class Claim:
         return f"<claim {self.id}: {self.title}; {self.cited}>"
 
     def _repr_html_(self) -> str:
+        from .tables import claim_card
+
         return claim_card(self)
 
     @property
@@ -342,22 +343,22 @@ def list_claims() -> list[str]:
 
 
 def registered() -> dict[str, Claim]:
-    """All claims by their ids: those of the package by topic, then those from outside it."""
-    from . import topics
+    """All claims by their ids: those of the package by subject, then those from outside it."""
+    from .files import load_package, order
 
-    if topics.load():
-        every = sorted(REGISTRY.values(), key=lambda known: topics.order(known.place[0]))
+    if load_package():
+        every = sorted(REGISTRY.values(), key=lambda known: order(known.place[0]))
         REGISTRY.clear()
         REGISTRY.update((known.id, known) for known in every)
     return REGISTRY
 
 
 def _loaded(id: str) -> Claim | None:
-    """The claim with this id, whose topic is imported if it is not yet."""
-    from . import topics
+    """The claim with this id, whose file is imported if it is not yet."""
+    from .files import load_package
 
     if id not in REGISTRY:
-        topics.load(id)
+        load_package(id)
     return REGISTRY.get(id)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ..core import require
 from ..measure import moments
-from .answers import faults_of
+from .answers import Fault, Handed, faults_of, handed_in, look_at, settings_of, shown
 from .base import Claim, find_claim, registered
 from .checks import EFFORTS, Check, Context, Measurement
 from .diagnosis import (
@@ -36,7 +36,6 @@ from .diagnosis import (
 )
 from .exercises import EXERCISES
 from .judgement import judge, overall
-from .own_compressor import Fault, Handed, handed_in, look_at, settings_of, shown
 
 SINGLE = 1e-5  # relative rounding that is allowed, so that an answer may compute in float32
 SHARED = (

@@ -1,4 +1,9 @@
-"""From checks to a verdict."""
+"""From checks to a verdict, and what the words of the ledger mean.
+
+What the words of the ledger mean: one home for the page, the exports and the documentation.
+
+From checks to a verdict.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,78 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, SHARP, VACUOUS
+from ..bounds.bibliography import KNOWLEDGE
+from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, SCALE, SHARP, VACUOUS
 from .checks import NEAR, Check
 
+# --- What the words of the ledger mean -------------------------------------------------------------------------------
+
+VERDICT = {word: said for word, (said, *_) in SCALE.items()}
+
+REFUTED = {
+    "in print": "the sentence was read in the source",
+    "quoted": "the text was not at hand: it is refuted as others quote it, or as it is remembered",
+    "reading": "the sentence is the authors', and this reading of it is ours",
+    "question": "a question of our own; nobody claims it",
+}
+
+CERTIFICATE = {
+    "symbolic": "a proof for all parameters of a stated domain, which a program has checked",
+    "symbolic instance": "a proof for all parameters of a part of the claim, such as three workers, which is named",
+    "symbolic composition": "a proof for all parameters from other claims, not all of which are secured so themselves; "
+    "they are named",
+    "identity": "two computed numbers that agree to machine precision, at the inputs that are listed",
+    "exact witness": "an instance, computed without sampling, that attains the bound",
+    "composition": "the theorem is recomputed from its lemmas, which are claims of their own and hold",
+    "semidefinite program": "the worst case of a class of functions, from a certificate that is checked, at the "
+    "parameters that are listed",
+    "measured": "a run, with an interval",
+    "conjecture": "no proof is known; instances are compared with it",
+}
+
+MEASURED_BY = {
+    "the package's run": "what users run produced the numbers",
+    "the claim's own code": "the code of the claim, which is shown with it, drew the numbers",
+    "another closed form": "nothing was sampled: computed numbers are compared",
+}
+
+KIND = {
+    "identity": "two sides that are equal",
+    "tight": "a bound that is attained",
+    "upper": "a bound from above",
+    "lower": "a bound from below",
+    "rate": "an exponent: the slope of a logarithm",
+}
+
+WORDS = {  # where a word stands, to the words there and what they mean
+    "Verdict": VERDICT,
+    "Refuted": REFUTED,
+    "Secured by": CERTIFICATE,
+    "Measured by": MEASURED_BY,
+    "Source": KNOWLEDGE,
+    "Kind": KIND,
+}
+
+
+def meaning(place: str, word: str) -> str:
+    """What a word means; empty for one of a claim's own.
+
+    Examples
+    --------
+    >>> meaning("Source", "derived")
+    'derived here'
+    """
+    return WORDS[place].get(word, "")
+
+
+# --- From checks to a verdict ----------------------------------------------------------------------------------------
+
 FARTHEST = 1e6  # a factor beyond which nobody asks
+
 ATTAINED = 1.001  # a computed number this near to its bound is a witness that the bound cannot be improved
+
 WIDEST = 0.2  # relative width of the interval of an equality
+
 EXPECTED = (HOLDS, LOOSELY, VACUOUS)  # of a statement that is not marked as refuted
 
 

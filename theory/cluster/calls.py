@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import require
 from ..core.bound_calls import EXCHANGE, Call, Owners, arrays_in, bind, pinned
-from ..core.handles import Handle, inside
+from ..core.vectors import Handle, inside
 from ..methods.messages import SymbolRows
 from ..methods.rates import Column, Rate, Rates
 

@@ -25,21 +25,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require
+from ..core.interrupts import AT_RECORDS, wait
 from ..core.result import Result
-from ..core.run_state import State, entries_of, manifest_of, state_from
 from ..core.stored_arrays import (
     MANIFEST,
     MARKER,
     WRITING,
     DamagedError,
+    State,
     add,
     begin,
+    entries_of,
     fetch,
     foreign,
+    manifest_of,
     read_listed,
     seal,
+    state_from,
 )
-from ..core.waiting import AT_RECORDS, wait
 from ..methods.types import Setup
 from .setup import UNKNOWN
 from .state import differences

@@ -20,22 +20,19 @@ from ..core import kernel, require
 from ..core.arguments import whole_number
 from ..core.bound_calls import OTHER, Owners
 from ..core.digests import digest
-from ..core.handles import read_only, writable
 from ..core.random import derive, generator, uniform
-from ..core.run_state import State
 from ..core.settings import is_whole
-from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient
+from ..core.stored_arrays import State
+from ..core.vectors import read_only, writable
+from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient, drawn, new_order
 from ..methods.messages import ABSENT, COUNTERS, SKIPPED, CountSlices
 from ..methods.rates import Rates
 from ..methods.rows import Average, Count
-from ..methods.sampling import drawn, new_order
 from ..methods.types import Scale, Setup, Vector
 from ..problems.base import rows, without_mechanism
 from .calls import in_round, is_always, real
-from .graph_rows import GraphRows
-from .message_handles import Phase
-from .rows import check_apart
-from .shard import Shard
+from .exchange import GraphRows
+from .rows import Phase, Shard, check_apart
 from .state import fill_array
 
 PURPOSES = ("sampling", "rounding", "noise", "memory")  # purposes of the workers' random numbers

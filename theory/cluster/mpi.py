@@ -1,28 +1,114 @@
-"""MPI transport: the same round functions as in the simulator, with mpi4py buffer calls for communication.
+"""MPI transport with mpi4py buffer calls, which ranks share a machine, and messages that travel while workers compute.
+
+Which ranks share a machine: whether they are too many for its processors, and which of them compiles first.
+
+MPI transport: the same round functions as in the simulator, with mpi4py buffer calls for communication.
 
 A rank hosts consecutive workers.  Every rank gathers all messages and adds them in the order of the workers, so the
 sums, and hence all bits of x, do not depend on the number of ranks.  If messages can be added before they are decoded,
 every rank adds one piece of all of them, in worker order, and sends the sum to the others.
+
+Messages that travel from rank to rank while the workers compute: see `theory.methods.topology`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import os
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import kernel
 from ..core.bound_calls import EXCHANGE
-from ..core.waiting import AT_RECORDS, collective, wait
-from ..methods.graphs import Mixing
+from ..core.interrupts import AT_RECORDS, IN_ROUNDS, collective, wait
+from ..methods.graphs.weights import Mixing
 from ..methods.messages import LINK_BITS
 from ..methods.rows import largest_of_rows, weighted_sum
+from ..methods.topology import way_of
 from ..methods.types import Phase, Run
-from .machines import oversubscribed
-from .neighbours import Neighbourhood
-from .sealed import Sealed
-from .shard import slice_edges
+from ..wire.frame import WireError
+from .neighbours import Neighbourhood, Sealed
+from .rows import slice_edges
+
+# --- Which ranks share a machine -------------------------------------------------------------------------------------
+
+NAME_BYTES = 64  # of a machine's name, of which this many are kept
+
+
+class Place(NamedTuple):
+    """Where a rank runs.
+
+    Attributes
+    ----------
+    oversubscribed : bool
+        Whether some machine of the job has more ranks than processors available to them.
+    turn : int
+        0 for rank 0, 1 for one rank of every other machine, 2 for all others.
+    hosts : tuple of str
+        The machine of each rank.
+    """
+
+    oversubscribed: bool
+    turn: int
+    hosts: tuple[str, ...]
+
+
+@cache
+def _keyval() -> int:
+    """The key under which a communicator keeps the place of its rank."""
+    from mpi4py import MPI
+
+    return MPI.Comm.Create_keyval()
+
+
+def place_of(comm: Any) -> Place:
+    """Found by all ranks together, once for each communicator: 8 ranks on 2 processors need a tenth of a second."""
+    known = comm.Get_attr(_keyval())
+    if known is not None:
+        return known
+    from mpi4py import MPI
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    mine, worst = np.array([here.Get_size() > processors], np.int64), np.zeros(1, np.int64)
+    turn = 0 if comm.Get_rank() == 0 else 1 if here.Get_rank() == 0 else 2
+    here.Free()
+    wait(comm.Iallreduce(mine, worst, op=MPI.MAX))
+    name, names = np.zeros(NAME_BYTES, np.uint8), np.zeros((comm.Get_size(), NAME_BYTES), np.uint8)
+    letters = platform.node().encode()[:NAME_BYTES]
+    name[: len(letters)] = np.frombuffer(letters, np.uint8)
+    wait(comm.Iallgather(name, names))
+    hosts = tuple(row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names)
+    found = Place(bool(worst[0]), turn, hosts)
+    comm.Set_attr(_keyval(), found)
+    return found
+
+
+def oversubscribed(comm: Any) -> bool:
+    """Whether some machine of this job has more ranks than processors available to them."""
+    return place_of(comm).oversubscribed
+
+
+def in_turn(comm: Any, work: Callable[[], Any]) -> Any:
+    """Run ``work`` on rank 0 first (it compiles and stores), then on the others (they load); return its result.
+
+    On every other machine one rank runs before the rest: if the machine has its own cache folder or another processor,
+    it has to compile again.
+    """
+    found = None
+    for turn in range(3):
+        if turn == place_of(comm).turn:
+            found = work()
+        wait(comm.Ibarrier(), what="compiling")
+    return found
+
+
+# --- MPI transport ---------------------------------------------------------------------------------------------------
 
 MESSAGE_BYTES = 400  # bytes of a status message to the other ranks
 
@@ -264,3 +350,87 @@ class Ranks:
             collective(self.comm, "Allgatherv", self.yields, mine, [x, (pieces, None)])
 
         run.python(gather, "Allgatherv", EXCHANGE)
+
+
+# --- Messages that travel from rank to rank while the workers compute ------------------------------------------------
+
+TAG = 71  # of the messages, on a communicator of their own
+# requests that are not complete: they keep their buffers, in which MPI may write also after a run has failed
+PENDING: list[Any] = []
+
+
+def apart(comm: Any) -> Any:
+    """A communicator for messages that travel, one for each other, made at its first use by all ranks together."""
+    kept = _apart(comm.__class__.__name__, comm.Create_keyval)
+    made = comm.Get_attr(kept)
+    if made is None:
+        made = comm.Dup()
+        comm.Set_attr(kept, made)
+    return made
+
+
+@functools.cache
+def _apart(kind: str, create: Callable[[], int]) -> int:
+    """The key under which communicators of a class keep it."""
+    return create()
+
+
+class Travelling(Sealed):
+    """The messages of a phase, sent from rank to rank: the sizes of a rank's messages, then the messages."""
+
+    def __init__(self, transport: Any, run: Run, phase: Phase) -> None:
+        super().__init__(transport.comm, run, phase, transport.yields, run.workers_here, run.workers)
+        self.transport, here, longest = transport, run.workers_here, self.outbox.shape[1]
+        self.head = 8 * here  # bytes of the sizes
+        self.room = self.head + here * longest  # for what a rank sends at most
+        inbox = np.empty(transport.ranks * self.room, np.uint8)  # untouched pages cost nothing
+        self.received = self.receive_in(inbox, run.first_here, here)
+        self.message = np.empty(self.room, np.uint8)
+        self.requests: list[Any] = []
+
+    def list_send(self) -> None:
+        """Add calls that pack the messages and send them on their way."""
+        self.pack(self.phase.first, self.run.active)
+        self.run.python(self.send, "Isend, Irecv", EXCHANGE)
+
+    def list_receive(self) -> None:
+        """Add calls that wait for the messages and unpack them."""
+        self.run.python(self.receive, "Wait", EXCHANGE)
+        self.unpack(self.run.heard, self.phase.column)
+
+    def send(self, t: int = 0) -> None:
+        """Begin to send the messages made here, and to receive the others'."""
+        comm, ranks, rank = apart(self.comm), self.transport.ranks, self.transport.rank
+        end = self.head
+        self.message[:end] = self.mine.view(np.uint8)
+        for row, size in zip(self.outbox, self.mine.tolist(), strict=True):
+            self.message[end : end + size] = row[:size]
+            end += size
+        for k in range(1, ranks):
+            source, target = (rank - k) % ranks, (rank + k) % ranks
+            place = self.received.inbox[source * self.room : (source + 1) * self.room]
+            self.requests.append(comm.Irecv(place, source=source, tag=TAG))
+            self.requests.append(comm.Isend(self.message[:end], dest=target, tag=TAG))
+        PENDING.extend(self.requests)
+
+    def receive(self, t: int = 0) -> None:
+        """Wait until all are here, and find each message."""
+        for request in self.requests:
+            wait(request, IN_ROUNDS, "messages under way")
+            PENDING.remove(request)
+        self.requests.clear()
+        here, longest = self.run.workers_here, self.outbox.shape[1]
+        for source in range(self.transport.ranks):
+            mine, begin = slice(source * here, (source + 1) * here), source * self.room
+            sizes = self.mine
+            if source != self.transport.rank:
+                sizes = self.received.inbox[begin : begin + self.head].view(np.int64)
+                if (sizes < 0).any() or (sizes > longest).any():
+                    raise WireError(f"rank {source} says that its messages have {sizes.tolist()} bytes: too many")
+            self.received.sizes[mine] = sizes
+            self.received.offset[mine] = begin + self.head + np.cumsum(sizes) - sizes
+
+
+@way_of.register(Ranks)
+def _(transport: Ranks, run: Run, phase: Phase) -> Travelling:
+    return run.once(("travelling", phase.name), lambda: Travelling(transport, run, phase))

@@ -1,4 +1,8 @@
-"""Messages between neighbours over MPI: each rank sends to those ranks that host a neighbour of its workers.
+"""Messages as bytes over any transport, and messages between neighbours over MPI.
+
+Messages as bytes: packed and framed by the sender, checked and unpacked by the receivers, over any communicator.
+
+Messages between neighbours over MPI: each rank sends to those ranks that host a neighbour of its workers.
 
 A worker's message is packed and sealed once, and the same bytes go to all who hear it.  They travel through the
 neighbourhood collectives of a distributed-graph communicator, so a rank exchanges nothing with ranks that it has no
@@ -11,12 +15,72 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bound_calls import EXCHANGE, Owners
-from ..core.handles import read_only
-from ..core.waiting import collective
-from ..methods.graphs import Mixing
+from ..compressors.base import buffer_bits
+from ..core.bound_calls import CODING, EXCHANGE, Owners
+from ..core.interrupts import collective
+from ..core.vectors import read_only
+from ..methods.graphs.weights import Mixing
+from ..methods.messages import Pack, Received, Seal, Unpack, Verify
 from ..methods.types import Phase, Run
-from .sealed import Sealed
+from ..wire.frame import WireError, header_template, verify
+
+# --- Messages as bytes -----------------------------------------------------------------------------------------------
+
+
+class Sealed:
+    """The messages of one phase: packed and sealed by the sender, verified and unpacked by the receiver.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    run : Run
+    phase : Phase
+    yields : bool
+        Whether to wait without occupying a processor.
+    here, senders : int
+        Number of messages made on this rank, and on all ranks.
+    """
+
+    NAME = "the message of worker {}"
+    received: Received
+
+    def __init__(self, comm: Any, run: Run, phase: Phase, yields: bool, here: int, senders: int) -> None:
+        self.comm, self.run, self.phase, self.yields = comm, run, phase, yields
+        self.header = header_template(phase.compressor, run.d, run.wire.dtype)
+        self.header_bytes = np.frombuffer(bytearray(self.header), np.uint8)
+        longest = phase.frame + (buffer_bits(phase.compressor, run.d, 8 * run.wire.itemsize) + 7) // 8 + 8
+        self.outbox = np.zeros((here, longest), np.uint8)
+        self.mine, self.senders_here = np.zeros(here, np.int64), Owners.first(here)
+        self.sizes = np.zeros(senders, np.int64)  # bytes of each message
+
+    def receive_in(self, inbox: np.ndarray, first: int, here: int) -> Received:
+        """The place for all messages, of which ``here`` from ``first`` on are made on this rank."""
+        bits, wrong = np.zeros_like(self.sizes), np.zeros(1, np.int64)
+        return Received(inbox, np.zeros_like(self.sizes), self.sizes, bits, wrong, first, here)
+
+    def pack(self, first: int, owners: Owners) -> None:
+        """Add calls that pack messages and frame them."""
+        p = self.phase
+        self.run.call(Pack(p.compressor, p.symbols, self.outbox, p.lengths, first, p.frame, self.run.d), owners)
+        self.run.call(Seal(self.outbox, self.header_bytes, p.lengths, self.mine, owners), self.senders_here)
+
+    def unpack(self, owners: Owners, column: int = -1) -> None:
+        """Add calls that verify the frames of received messages, count them in ``column``, if any, and unpack them."""
+        p = self.phase
+        self.run.call(Verify(self.received, self.header_bytes, self.run.sent, column), owners)
+        self.run.call(Unpack(p.compressor, p.symbols, self.received, p.frame, self.run.d), owners)
+        self.run.python(self.judge, "check", CODING)
+
+    def judge(self, t: int = 0) -> None:
+        """Raise an error if something was wrong with a message."""
+        m = self.received
+        if m.wrong[0]:
+            which = int(np.flatnonzero(m.bits < 0)[0])
+            verify(m.inbox[m.offset[which] : m.offset[which] + m.sizes[which]], self.header)
+            raise WireError(f"{self.NAME.format(which)} has a valid checksum but does not hold valid symbols")
+
+
+# --- Messages between neighbours over MPI ----------------------------------------------------------------------------
 
 
 class Neighbourhood(Sealed):

@@ -1,4 +1,11 @@
-"""The rows of a run: vectors of the workers and of the models, and sums of them."""
+"""The rows of a run: vectors of workers and models, their sums, messages, and a part of the model.
+
+Messages as a run keeps them, and the handles that a round function gets.
+
+The rows of a run: vectors of the workers and of the models, and sums of them.
+
+A part of the model: the slices of the workers here, on which a server rule acts as if they were all of it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +15,100 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..core import require
-from ..core.bound_calls import Owners
-from ..methods.adaptive_rows import Adapt, Moments, Trust
+from ..core.bound_calls import Call, Owners
+from ..core.vectors import Handle, inside, read_only
+from ..methods.adaptive.adam import Adapt, Moments, Trust
+from ..methods.messages import Packed, SymbolRows
 from ..methods.rows import Combine, Difference, Drop, Mix, Project, Vote
-from ..methods.types import Scale, Setup, Vector
-from ..problems.layer_slices import check_layers
-from ..problems.layer_slices import layers as layers_of
+from ..methods.types import Run, Scale, Setup, Vector
+from ..problems.network import check_layers
+from ..problems.network import layers as layers_of
 from .calls import CHANGED, Calls, identity, is_always, named, real
+
+# --- Messages as a run keeps them, and the handles that a round function gets ----------------------------------------
+
+
+class Phase(NamedTuple):
+    """One exchange in a round: the compressor, and buffers that are reused from round to round.
+
+    ``symbols`` has a row for each message; that of the first sender here is ``first``.  Values in ``low`` <= i <
+    ``high`` are summed before decoding, into ``total``; if there are none, messages are gathered.  ``numbers`` are
+    combined before quantization.  ``keys`` are the senders', ``round_keys`` those of the current round.  ``up``: the
+    workers send, otherwise the model does.  Bits are counted in ``column`` of the counters.
+    """
+
+    name: str
+    compressor: Any
+    symbols: SymbolRows
+    total: SymbolRows
+    states: np.ndarray
+    keys: np.ndarray
+    round_keys: np.ndarray
+    lengths: np.ndarray
+    first: int
+    low: int
+    high: int
+    frame: int
+    room: np.ndarray
+    numbers: np.ndarray
+    combined: np.ndarray
+    up: bool
+    column: int
+
+
+class Heard(NamedTuple):
+    """Received messages: their symbols, weights and senders."""
+
+    name: str
+    compressor: Any
+    symbols: SymbolRows
+    weight: np.ndarray
+    senders: Owners
+
+
+class Kept(NamedTuple):
+    """Vectors that are stored in the messages of a compressor."""
+
+    compressor: Any
+    packed: Packed
+    keys: tuple[np.ndarray, np.ndarray]
+
+
+class _OfCompressor(Handle):
+    """What was compressed; the run keeps it."""
+
+    __slots__ = ()
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor."""
+        return inside(self).compressor
+
+
+class Message(_OfCompressor):
+    """Q(p), a message for each worker; what `Run.compress` returns."""
+
+    __slots__ = ()
+
+    @property
+    def symbols(self) -> SymbolRows:
+        """The symbols, in arrays that can only be read."""
+        return SymbolRows(*map(read_only, inside(self).symbols))
+
+
+class Messages(Message):
+    """The messages that were received; what `Run.gather`, `Run.reduce`, `Run.hear` and `Run.broadcast` return."""
+
+    __slots__ = ()
+
+
+class Stored(_OfCompressor):
+    """Vectors that are stored in the messages of a compressor; what `Run.stored` returns."""
+
+    __slots__ = ()
+
+
+# --- The rows of a run -----------------------------------------------------------------------------------------------
 
 
 class Owned(NamedTuple):
@@ -257,3 +351,94 @@ def same_setting(a: Any, b: Any) -> bool:
     if not parts:
         return bool(np.array_equal(a, b))
     return all(same_setting(mine, theirs) for mine, theirs in zip(a, b, strict=True))
+
+
+# --- A part of the model ---------------------------------------------------------------------------------------------
+
+
+def slice_edges(d: int, workers: int) -> np.ndarray:
+    """Where the workers' slices of d coordinates begin, and the end of the last."""
+    return np.arange(workers + 1) * d // workers
+
+
+class Shard(Rows):
+    """The operations of a run, on the coordinates from ``low`` on and before ``high``.
+
+    What is not an operation on rows is that of the run.  In the simulator, which has all workers, it is the whole
+    model.
+
+    Parameters
+    ----------
+    run : Run
+        The run, whose model is a single one.
+    """
+
+    def __init__(self, run: Run) -> None:
+        require(not run.own_models, "server", "Sharded", "one that acts on a single model, not on one of each worker")
+        super().__init__(run.setup, run.replicas, run.workers_here, run.first_here, False)
+        edges = slice_edges(run.d, run.workers)
+        self.low, self.high = int(edges[run.first_here]), int(edges[run.first_here + run.workers_here])
+        self.whole, self.d = self.high - self.low == run.d, self.high - self.low
+        self._run, self.rates, self.single, self.active = run, run.rates, run.single, run.active
+        self.x = self._part(run.x)
+        self._fix()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._run, name)
+
+    def _part(self, vectors: np.ndarray) -> np.ndarray:
+        """The coordinates of this shard in vectors of the model."""
+        part = self._once(("part", id(vectors)), lambda: vectors[:, :, self.low : self.high])
+        self._models.add(id(part))
+        return part
+
+    def _array(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, start: Any = 0, of: str = "slice"
+    ) -> np.ndarray:
+        """The array of this name, which the run restarts."""
+        made = self._run._array(f"{name}, slice", shape, dtype, start, "slice")
+        if id(made) not in self._layouts:
+            self._fix_layout(made)
+        return made
+
+    def call(self, operation: Any, owners: Owners | None = None) -> None:
+        """Execute an operation, or list it where the run lists its own."""
+        self.tracing = self._run.tracing
+        super().call(operation, owners)
+
+    def _do(self, call: Call) -> None:
+        self._run._do(call)
+
+    def set(self, y: Vector, x: Vector, scale: Scale = 1.0, *, minus: Vector = None) -> None:
+        """Set y = scale x, or y = 0 if x is the number 0; x may be messages.  With ``minus`` y = scale x - minus."""
+        if isinstance(x, Messages):
+            super().set(y, 0.0)
+            self.add(y, x, scale)
+            if minus is not None:
+                self.add(y, minus, scale=-1.0)
+        else:
+            super().set(y, x, scale, minus=minus)
+
+    def add(
+        self,
+        y: Vector,
+        x: Vector,
+        scale: Scale = 1.0,
+        *,
+        keep: Scale = 1.0,
+        minus: Vector = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add as `Run.add` does, in these coordinates; x may be the mean of messages that were received."""
+        if not isinstance(x, Messages):
+            super().add(y, x, scale, keep=keep, minus=minus, weights=weights)
+        elif self.whole:
+            self.scale(y, keep)
+            self._run.add(y, x, scale, minus=minus, weights=weights)
+        else:
+            full = self._run.vector("gathered")  # messages are restored as a whole
+            part = self._part(full)
+            self._run.set(full, 0.0)
+            self.set(part, y, keep)
+            self._run.add(full, x, scale, minus=minus, weights=weights)
+            self.set(y, part)

@@ -13,26 +13,39 @@ from numpy.typing import ArrayLike, DTypeLike
 from ..core import require
 from ..core.arguments import flag, is_whole
 from ..core.digests import digest
-from ..core.handles import read_only
 from ..core.result import Result
-from ..core.run_state import Piece, State
 from ..core.settings import known_keywords
+from ..core.stored_arrays import Piece, State
+from ..core.vectors import read_only
 from ..methods.server import server_state
 from ..methods.types import Run, Vector
 from ..problems.base import value_and_gradient
+from ..problems.evaluate import is_large, mean_over_rows
 from ..problems.numpy_function import FunctionProblem
-from ..problems.row_blocks import is_large, mean_over_rows
 from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
-from .history import COMPRESSION_ERROR, DIVERGED, DONE, HISTORY, STOPPED, WORSE, ended, line_of, row_of, verdict
-from .machines import in_turn
+from .history import (
+    COMPRESSION_ERROR,
+    DIVERGED,
+    DONE,
+    HISTORY,
+    STOPPED,
+    WORSE,
+    Targets,
+    ended,
+    line_of,
+    read_targets,
+    row_of,
+    run_seeds,
+    seeds_of,
+    verdict,
+)
+from .mpi import in_turn
 from .setup import Setup, prepare
-from .several_seeds import run_seeds, seeds_of
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
-from .targets import Targets, read_targets
 from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 

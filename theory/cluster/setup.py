@@ -5,13 +5,14 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 
+from .. import __version__
 from ..compressors.closed_forms import check
-from ..compressors.numpy_function import check_parts
+from ..compressors.codec import check_parts
 from ..core import require
 from ..core.arguments import (
     LARGEST_BATCH,
@@ -26,26 +27,24 @@ from ..core.arguments import (
 )
 from ..core.digests import deep_digest, digest
 from ..core.fingerprints import PACKAGE
-from ..core.handles import read_only
 from ..core.random import key
-from ..core.run_state import About
+from ..core.stored_arrays import About
+from ..core.vectors import read_only
 from ..methods.custom import for_these_workers
-from ..methods.dense_steps import warn_of_dense_steps
-from ..methods.feedback import check_feedback, memory_bytes
-from ..methods.local_sgd import LocalSGD, check_single_message
-from ..methods.long_steps import warn_of_long_steps
-from ..methods.on_graphs import stored_bytes
-from ..methods.sampling import Shards, drawn, make_shards, warn_of_unequal_parts
+from ..methods.gradients import Shards, drawn, make_shards, warn_of_unequal_parts
+from ..methods.graphs.gossip import stored_bytes
+from ..methods.local.local_sgd import LocalSGD, check_single_message
+from ..methods.memory.error_feedback import check_feedback, memory_bytes
+from ..methods.memory.stability import warn_if_unstable
 from ..methods.schedules import Function, Suffix, batch_size
 from ..methods.server import check_server, server_bytes
 from ..methods.sgd import averaging
-from ..methods.sparse.storage import SparseRows, sparse_rows
-from ..methods.stability import warn_if_unstable
-from ..methods.theory_steps import TheoryStep, with_theory_step
+from ..methods.sparse.model import SparseRows, sparse_rows
+from ..methods.theory_steps import TheoryStep, warn_of_dense_steps, warn_of_long_steps, with_theory_step
 from ..problems.base import dimension, regularization, rows
-from ..problems.gradient_check import warn_of_wrong_gradient
-from ..problems.layer_slices import initial_point
-from ..problems.margins import astype
+from ..problems.evaluate import warn_of_wrong_gradient
+from ..problems.linear import astype
+from ..problems.network import initial_point
 from .context import PURPOSES
 
 UNKNOWN = "what cannot be compared"
@@ -269,8 +268,8 @@ def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
     files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
-    names = ("theory", "numpy", "numba")
-    return ", ".join([f"{name} {version(name)}" for name in names] + [f"code {code}", platform.machine()])
+    used = {"theory": __version__, "numpy": np.__version__, "numba": numba.__version__}
+    return ", ".join([f"{name} {found}" for name, found in used.items()] + [f"code {code}", platform.machine()])
 
 
 def _describe(

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.arguments import spare_cores
 from ..core.interrupts import in_threads
-from ..core.processors import spare_cores
-from ..core.run_state import Piece, State
+from ..core.stored_arrays import Piece, State
 from ..methods.gradients import Value
-from ..methods.graphs import Mixing
+from ..methods.graphs.weights import Mixing
 from ..methods.messages import COUNTERS
 from ..methods.rows import Combined
 from ..methods.types import Phase, Run, Setup

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import require
-from ..core.run_state import Piece, State
+from ..core.stored_arrays import Piece, State
 from ..methods.messages import LINK_BITS
 from ..methods.types import Setup
 from .rows import Owned

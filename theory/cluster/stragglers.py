@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bounds.stragglers import horvitz_thompson_weights, inclusion_probabilities
-from ..compressors.identity import Identity
+from ..bounds.delay.stragglers import horvitz_thompson_weights, inclusion_probabilities
+from ..compressors.full_precision import Identity
 from ..core import kernel, require
 from ..core.arguments import is_whole
 from ..core.bound_calls import OTHER
@@ -23,11 +23,11 @@ from ..core.interrupts import Stretches
 from ..core.random import derive, key, uniform
 from ..core.result import Result
 from ..methods.custom import method
+from ..methods.delay.late import ShiftedExponential, draw_time, speeds_of
 from ..methods.schedules import Constant
 from ..methods.types import Run
-from ..methods.worker_times import ShiftedExponential, draw_time, speeds_of
 from ..problems.base import add_loss_gradient, dimension
-from ..problems.layer_slices import initial_point
+from ..problems.network import initial_point
 from .run import run
 
 FASTEST_HISTORY = np.dtype([("rounds", np.int64), ("seconds", np.float64), ("f", np.float64)])

@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import require
-from ..core.waiting import AT_RECORDS, PRESENT, wait
+from ..core.interrupts import AT_RECORDS, PRESENT, wait
 from .checkpoints import Interrupted
-from .machines import place_of
+from .mpi import place_of
 
 PATIENCE = 600.0  # seconds after which a job ends that waits for a rank
 ANNOUNCED, TOLD = 8.0, 10.0  # seconds of waiting after which a rank tells the others, and the user

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bounds.zero import STAGES
+from ..bounds.adaptive import STAGES
 from ..core import require
 from ..core.arguments import finite_number, flag, whole_number
 from ..core.random import generator, key
-from ..methods.adaptive import Adam
-from ..problems.layer_slices import initial_point, layer_shapes, layers
-from ..problems.network import TANH, TwoLayer
-from .shard import slice_edges
+from ..methods.adaptive.adam import Adam
+from ..problems.network import TANH, TwoLayer, initial_point, layer_shapes, layers
+from .rows import slice_edges
 
 ADAM = Adam()
 KEPT = ("parameters", "gradients", "optimizer", "memory")

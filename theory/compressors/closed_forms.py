@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from ..core import python_generic, require
 from .base import fixed_bits, opening, quantize, shares_stream, state_size
-from .checks import check_dimension
+from .registry import check_dimension
 
 
 @python_generic

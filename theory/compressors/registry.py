@@ -1,11 +1,41 @@
-"""Registry of compressors: class, wire code and example instances."""
+"""Registry of compressors: class, wire code and example instances; and checks that several share.
+
+Checks that several compressors share.
+
+Registry of compressors: class, wire code and example instances.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..wire.descriptor import register_wire
+from ..core import require
+from ..wire.frame import register_wire
+from .base import quantize
+
+# --- Checks that several compressors share ---------------------------------------------------------------------------
+
+LARGEST_D = 2**31 - 1  # positions are uint32 on the wire, and Python's len is signed on some systems
+
+
+def check_dimension(d: int) -> None:
+    """Raise ValueError for a length outside the range that compressors accept."""
+    require(isinstance(d, int) and 1 <= d <= LARGEST_D, "d", d, f"an integer from 1 to {LARGEST_D}")
+
+
+def check_kept(c: Any, d: int) -> None:
+    """Raise ValueError if the compressor keeps more coordinates than there are."""
+    check_dimension(d)
+    require(c.k <= d, "k", c.k, f"at most the length of the vector, {d}")
+
+
+def check_compressor(name: str, c: Any) -> None:
+    """Raise an error, with the name of the argument, unless c is a compressor."""
+    require(quantize.implements(type(c)), name, c, "a compressor, such as QSGD(7)", TypeError)
+
+
+# --- Registry of compressors -----------------------------------------------------------------------------------------
 
 _examples: dict[type, Callable[[int], list]] = {}
 
@@ -31,7 +61,7 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     --------
     >>> from theory import TopK
     >>> register(TopK, 2, lambda d, made=TopK: [made(max(1, d // 10))])
-    <class 'theory.compressors.sparsifiers.TopK'>
+    <class 'theory.compressors.sparsifiers.random_k.TopK'>
     """
     register_wire(code, cls)
     for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:

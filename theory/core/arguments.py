@@ -1,10 +1,24 @@
-"""Arguments as people give them: counts, single numbers, types of floats, arrays of real numbers."""
+"""Arguments as people give them, warnings for whoever gives them, and subpackages that list what they have.
+
+Arguments as people give them: counts, single numbers, types of floats, arrays of real numbers.
+
+Warnings for whoever calls `run` from outside the package: each is given once, at the caller's line.
+
+How many threads a measurement may use.
+
+Rooms that can be called: ``theory.methods()`` lists what `theory.methods` has.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
+import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from numbers import Real
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,8 +26,12 @@ from numpy.typing import DTypeLike
 
 from .settings import is_whole, require
 
+# --- Arguments as people give them -----------------------------------------------------------------------------------
+
 MOST = 2**53  # float64, in which costs are tallied, has every integer up to here
+
 LARGEST_BATCH = 10**8  # gradients of a worker in a step: more is a mistake
+
 MANY = 2**24  # workers, replicas, threads: each has arrays of its own
 
 
@@ -107,3 +125,86 @@ def squarable(name: str, parts: Sequence[np.ndarray], error: type[Exception] = V
             if largest > limit:
                 told = f"up to {limit:.3g}, so that squares can be summed"
                 raise error(f"{name}: got the magnitude {largest:.3g}, allowed: {told}")
+
+
+# --- Warnings for whoever calls `run` from outside the package -------------------------------------------------------
+
+# modules between the caller and the check
+ON_THE_WAY = (
+    ".core.settings",
+    ".core.generics",
+    "functools",
+    ".problems.constants",
+    ".setup",
+    ".settings",
+    ".run",
+    ".several_seeds",
+    ".show_step",
+    ".comparison",
+    ".sweep",
+    ".arguments",
+    ".linear",
+    ".multinomial",
+    ".nonconvex_regularizer",
+    ".problems.network",
+)
+
+_told: set[str] = set()  # warnings already given; Python forgets its own list when a filter changes
+
+
+def outside(depth: int = 2) -> int | None:
+    """The stack level of the caller if it is outside the package, for `warnings.warn`; None if it is a part of it."""
+    level, frame = depth, sys._getframe(depth)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").endswith(ON_THE_WAY):
+        level, frame = level + 1, frame.f_back
+    return None if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0] else level
+
+
+def advise(text: str, category: type[Warning], depth: int = 2) -> None:
+    """Warn once with this text, unless the caller is a part of the package, which knows what it asks for.
+
+    Parameters
+    ----------
+    text : str
+    category : type
+        A subclass of `Warning`.
+    depth : int
+        How many calls lie between this one and the first that may be the caller's.
+    """
+    level = outside(depth)
+    if level is not None and text not in _told:
+        _told.add(text)
+        warnings.warn(text, category, stacklevel=level)
+
+
+# --- How many threads a measurement may use --------------------------------------------------------------------------
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS
+        return os.cpu_count() or 1
+
+
+def spare_cores() -> int:
+    """Number of cores for threads of this process: one if it is one of a pool, which has a process for each core."""
+    return 1 if multiprocessing.parent_process() is not None else usable_cores()
+
+
+# --- Rooms that can be called ----------------------------------------------------------------------------------------
+
+
+class ListedRoom(ModuleType):
+    """A package that, when called, lists what it has."""
+
+    def __call__(self) -> Any:
+        """The listing of this kind, as `theory.listing` returns it."""
+        root, _, kind = self.__name__.rpartition(".")
+        return import_module(root).listing(kind)
+
+
+def lists_itself(room: str) -> None:
+    """Let the package of this name be called."""
+    sys.modules[room].__class__ = ListedRoom

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .fingerprints import PACKAGE
-from .mapped import map_of
+from .private_files import map_of
 
 # the package's own code has a digest of its own in a run's description, and libraries have versions
 LIBRARIES = (PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")))

@@ -2,7 +2,7 @@
 
 ``pyproject.toml`` allows the versions of Numba with which the tests have passed.  `OLDEST` and `NEWEST` are the first
 and the last of them; with any other, :mod:`theory.core.callee` compiles the standard way, and
-:func:`theory.core.argument_layout.check_layout` refuses another layout of arguments.
+:func:`theory.core.bound_calls.check_layout` refuses another layout of arguments.
 """
 
 from __future__ import annotations

@@ -1,12 +1,25 @@
-"""Generic access to vectors, so that kernels do not depend on their storage.
+"""Generic access to vectors, and what a round function may hold without being able to break it.
+
+Generic access to vectors, so that kernels do not depend on their storage.
 
 A plain array stores its entries.  An iterate may be stored as scale times array, a memory as a sum of two parts (see
 :mod:`theory.methods.sparse`); they register their own implementations of the same generics.
+
+What a round function may hold without being able to break it: handles, and arrays that can only be read.
+
+Kernels are called by address and check no bounds, so they must never get an index, a length or a setting that a round
+function has changed.  What they need is inside a :class:`Handle`; what may be looked at is a read-only array.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from .generics import generic
+
+# --- Generic access to vectors, so that kernels do not depend on their storage ---------------------------------------
 
 
 def _entry(v, j):
@@ -30,9 +43,92 @@ def _scale_of(v):
 
 
 entry = generic("entry", "entry(v, j) -> float: coordinate j of the vector v.", _entry)
+
 add_entry = generic("add_entry", "add_entry(v, j, amount): v[j] += amount.", _add_entry)
+
 length = generic("length", "length(v) -> int: how many coordinates the vector v has.", _length)
+
 dense_part = generic(
     "dense_part", "dense_part(v) -> array: the array a with v = scale_of(v) * a, where v has one.", _dense_part
 )
+
 scale_of = generic("scale_of", "scale_of(v) -> float: the scalar s with v = s * dense_part(v).", _scale_of)
+
+
+# --- What a round function may hold without being able to break it ---------------------------------------------------
+
+
+class Handle:
+    """Stands for something that the run keeps; it has no field that could be replaced.
+
+    Parameters
+    ----------
+    inside : object
+        What the run's operations use.
+
+    Examples
+    --------
+    >>> made = Handle([1, 2])
+    >>> inside(made)
+    [1, 2]
+    >>> made.name = "mine"
+    Traceback (most recent call last):
+        ...
+    AttributeError: Handle.name: got 'mine', allowed: nothing; it can only be read
+    """
+
+    __slots__ = ("_inside",)
+    _inside: Any
+
+    def __init__(self, inside: Any) -> None:
+        object.__setattr__(self, "_inside", inside)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name}: got {value!r}, allowed: nothing; it can only be read")
+
+
+def inside(handle: Any) -> Any:
+    """What a handle stands for; anything else is returned as it is."""
+    return handle._inside if isinstance(handle, Handle) else handle
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The same memory as an array that cannot be made writable, as it could with ``flags.writeable``.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> counts = np.zeros(3, np.int64)
+    >>> seen = read_only(counts)
+    >>> counts[1] = 5
+    >>> seen
+    array([0, 5, 0])
+    >>> seen.flags.writeable = True
+    Traceback (most recent call last):
+        ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.asarray(_Shown(array))
+
+
+def writable(view: np.ndarray) -> np.ndarray:
+    """The array of which `read_only` made a view: for the kernels of the package."""
+    return inside(view.base)
+
+
+class _Shown(Handle):
+    """An array as NumPy takes it for another one, which can only be read."""
+
+    __slots__ = ()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        seen = self._inside.__array_interface__
+        return seen | {"data": (seen["data"][0], True), "strides": self._inside.strides}

@@ -1,7 +1,7 @@
 """Data sets: RCV1, LIBSVM files, scikit-learn's small sets, the synthetic twin; all checked on loading."""
 
 from .dataset import DataError, Dataset, make_dataset, require_binary
+from .examples import wilson_data
 from .load import NAMES, load_data
 from .multilabel import rcv1_topics
 from .sharding import shard
-from .wilson import wilson_data

@@ -145,7 +145,7 @@ def outlines(real: Dataset, twin: Dataset) -> dict:
     Returns
     -------
     dict
-        ``edges``, ``shares``, ``ranks`` and ``frequencies``, as `theory.plots.rows.draw_rows` takes them.
+        ``edges``, ``shares``, ``ranks`` and ``frequencies``, as `theory.plots.curves.draw_rows` takes them.
     """
     both = {"real RCV1 (subsets)": real, twin.name: twin}
     longest = max(np.diff(data.X.indptr).max() for data in both.values())

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..core.arguments import flag, is_whole
 from ..core.settings import shown
-from . import bundled, epsilon, twin
+from . import epsilon, twin
+from . import examples as bundled
 from .cache import entry_name, load_entry, state_of, store_entry
 from .dataset import DataError, Dataset, make_dataset
 from .shard_files import is_shard_folder, open_shards

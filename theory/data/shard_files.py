@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.mapped import KnownRows, Mapped, map_file
-from ..core.private_files import unsafe
+from ..core.private_files import KnownRows, Mapped, map_file, unsafe
 from ..core.stored_arrays import MANIFEST, DamagedError, read_manifest
 from .dataset import DataError, Dataset
 

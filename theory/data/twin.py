@@ -18,8 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core import kernel
-from ..core.normals import normal
-from ..core.random import derive, key, uniform
+from ..core.random import derive, key, normal, uniform
 from .dataset import DataError
 from .svmlight import Rows, in_order
 

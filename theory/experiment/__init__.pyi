@@ -1,9 +1,8 @@
 """The public names, for type checkers and for `__init__.py`, which loads each when it is asked for."""
 
-from .configuration import Configuration, ConfigurationError
 from .flagship import experiment
 from .listings import graphs, listing, search, servers
-from .records import Record, RecordError, read_record
+from .records import Configuration, ConfigurationError, Record, RecordError, read_record
 
 __all__ = [
     "Configuration",

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import NoReturn
 
-from .launcher import first, processes
+from .ranks import first, processes
 
 if (ranks := processes()) > 1:
     # before NumPy is loaded: the threads of its BLAS wait by spinning, on processors of other ranks

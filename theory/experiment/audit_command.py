@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.processors import usable_cores
+from ..core.arguments import usable_cores
 from ..reporting.files import rendered
 from ..reporting.progress import Progress
 from .command_parser import write_json
-from .processes import each
-from .ranks import from_root, shared_out
+from .ranks import each, from_root, shared_out
 
 D = 640  # the length of a gradient of softmax regression on digits, 64 pixels x 10 classes
 SHEETS = 3  # maximum number of compressors shown in full
@@ -152,8 +151,8 @@ def audit_all(
     """
     from ..measure import AuditTable
     from ..measure.audit_tables import name_of
-    from ..reporting.figure_records import write_record
     from ..reporting.files import write_whole
+    from ..reporting.json_values import write_record
 
     begin, interrupted = time.perf_counter(), False
     answers: dict[int, Any] = {}

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..reporting.files import ConfigurationError, FileRefused, RecordError, nearest, versions
-from .catalog import ALIASES
 from .command_parser import (
     PROGRAM,
     Parser,
@@ -23,10 +22,10 @@ from .command_parser import (
     unwritten,
     write_json,
 )
-from .launcher import world
+from .method_names import ALIASES
+from .ranks import world
 from .records import read_record
-from .shard_command import shard
-from .study_arguments import figures, run_study, study, study_in
+from .study_command import figures, run_study, shard, study, study_in
 
 # --- the commands -----------------------------------------------------------------------------------------------------
 
@@ -57,7 +56,7 @@ def _run(argv: list[str], comm: Any, flagship: bool = False) -> int:
 
     from ..cluster import abort_on_error
     from .flagship import experiment
-    from .stopping import Stopping
+    from .ranks import Stopping
 
     with abort_on_error(comm):
         try:
@@ -140,7 +139,7 @@ def _certificate(argv: list[str], comm: Any) -> int:
     parser.add_argument("--coq", action="store_true", help="print the sum of squares of one claim as a file for coqc")
     options = parser.parse_args(argv)
     if importlib.util.find_spec("sympy") is None:
-        parser.error("SymPy, which checks the proofs, is not installed (pip install 'theory[proofs]')")
+        parser.error("SymPy, which checks the proofs, is not installed (pip install 'sgd-theory[proofs]')")
     from ..claims.proofs import check, find_proof, list_proofs
     from ..claims.proofs.coq_files import coq
 
@@ -187,8 +186,8 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--errata", metavar="FOLDER", help="write errata.md there, the page of refuted statements")
     options = parser.parse_args(argv)
     from ..claims import list_claims
-    from .errata_page import refuted_claims
     from .ledger import NoSuchClaim, chosen
+    from .ledger_page import refuted_claims
 
     try:
         named = chosen(options.ids)
@@ -286,7 +285,7 @@ def _audit(argv: list[str], comm: Any) -> int:
     check_folder(parser, markdown=options.markdown, figure=options.figure, json=options.json)
 
     from ..cluster import abort_on_error
-    from ..core.processors import usable_cores
+    from ..core.arguments import usable_cores
     from .audit_command import NoSuchCompressor, audit_all, chosen
 
     try:
@@ -357,7 +356,7 @@ def _plot(argv: list[str], comm: Any) -> int:
     add_json_flag(parser)
     options = parser.parse_args(argv)
     check_folder(parser, json=options.json)
-    from .drawing import draw_record
+    from .figures import draw_record
     from .record_table import report
 
     try:
@@ -403,7 +402,7 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
 
     from ..cluster import abort_on_error, calibrate, save_calibration
-    from .calibration import calibration_text, compare_exchange, exchange_text
+    from .record_table import calibration_text, compare_exchange, exchange_text
 
     with abort_on_error(comm):
         less: dict[str, Any] = {"sizes": (64, 4096, 262_144), "turns": 3} if options.quick else {}

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..reporting.files import write_whole
-from .catalog import FLAGSHIP
-from .configuration import PROBLEMS, Configuration
-from .records import plain
+from .method_names import FLAGSHIP
+from .records import PROBLEMS, Configuration, plain
 
 USAGE_ERROR = 2  # as in argparse
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.processors import usable_cores
+from ..core.arguments import usable_cores
 from ..reporting.progress import Progress
-from .processes import each
+from .ranks import each
 
 COMMON = "common"
 FIRST = "EntropyCoded logistic-sparse Composed sparse-rows Residual Bucketed lock-free NUQSGD CountSketch QSGD".split()

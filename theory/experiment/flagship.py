@@ -12,19 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.processors import usable_cores
+from ..core.arguments import usable_cores
 from ..data.dataset import UNSCALED
+from ..methods.theorems import Constants, Theorem, judge, measure_constants, theorem_for
 from ..reporting.files import ConfigurationError, versions
 from ..reporting.progress import Progress
-from .catalog import Entry, find, parts, title
-from .configuration import Cell, Configuration
-from .interruption import Interruption
-from .method_files import method_of_file
-from .ranks import compile_together, from_root
-from .records import Recorder, read_record
-from .stopping import Stopping, Watcher
-from .theorems import Constants, Theorem, judge, measure_constants, theorem_for
-from .variance_table import compression_ratio, gradient_numbers, stated_ratio
+from .method_names import Entry, find, method_of_file, parts, title
+from .ranks import Interruption, Stopping, Watcher, compile_together, from_root
+from .record_table import compression_ratio, gradient_numbers, stated_ratio
+from .records import Cell, Configuration, Recorder, read_record
 
 K_SHARE = 500  # the letter k in a method's name means d/500, at least 1
 FIRST_STEP = 0.25  # the first step size, times L
@@ -61,7 +57,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
-    from ..compressors.share import of_length
+    from ..compressors.sparsifiers.random_k import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
@@ -161,7 +157,7 @@ def _by_theory(job: Job, problem: Any) -> Job:
 def _by_search(jobs: list[Job], problem: Any, comm: Any) -> list[Job]:
     """The jobs with the constant step with which each ends lowest in its first run."""
     from ..methods.schedules import Constant
-    from ..plots.step_choice import choose_steps
+    from ..plots.sweep import choose_steps
 
     chosen: dict[str, Any] = {}
     for job in jobs:
@@ -239,7 +235,7 @@ def experiment(
         On all ranks, if the configuration does not fit the data or the ranks.
     """
     from ..cluster.checkpoints import Interrupted, ResumeError
-    from ..cluster.machines import oversubscribed
+    from ..cluster.mpi import oversubscribed
 
     root = comm is None or comm.Get_rank() == 0
     ranks = 1 if comm is None else comm.Get_size()
@@ -298,7 +294,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
     """Data, problem, constants and cells.  Rank 0 fills the caches; while it solves, the others load."""
     from ..data import DataError, load_data
     from ..data.load import is_path_of_shards
-    from ..problems.row_blocks import is_large
+    from ..problems.evaluate import is_large
 
     def load(comm=None):
         data = load_data(configuration.data, n_features=configuration.features, target=configuration.target, comm=comm)
@@ -335,7 +331,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
 def _unequal(jobs: list[Job], step: Any) -> str:
     """What makes a comparison of these methods unfair, or nothing."""
-    from ..plots.setting_texts import differences
+    from ..plots.style import differences
 
     found = differences([job.method for job in jobs], step)
     return f"UnequalMethodsWarning: {found}" if found else ""
@@ -455,7 +451,7 @@ def _record(
 ) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     from ..methods.schedules import as_step
-    from ..plots.setting_texts import short
+    from ..plots.style import short
 
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
@@ -499,9 +495,9 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
     """Write table, figure and the last line of the record; do nothing on ranks without a recorder."""
     if recorder is None:
         return 0
-    from ..reporting.terminal import at_width
+    from ..reporting.progress import at_width
     from .command_parser import write_json
-    from .drawing import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
+    from .figures import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
     from .record_table import report
 
     interrupted = interruption.signal is not None

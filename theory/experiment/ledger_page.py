@@ -1,4 +1,12 @@
-"""The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
+"""The ledger as a page, its badge, and the page of refuted statements.
+
+A badge of the ledger, as SVG: how many claims there are of each verdict.
+
+The pages of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds.
+
+The template (``errata_page.md``) has their text.
+
+The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
 
 The template (``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it
 shows.  A Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
@@ -11,36 +19,144 @@ import hashlib
 import json
 import math
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..bounds.bibliography import cited, keys, parsed, reference
-from ..claims import Verification, find_claim
-from ..claims.judgement import EXPECTED, judge
+from ..claims import Verification, find_claim, list_claims
+from ..claims.judgement import EXPECTED, VERDICT, WORDS, judge, meaning
 from ..claims.ledger_table import passing_text
-from ..claims.words import VERDICT, WORDS, meaning
 from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
 from ..reporting.scale import FAILS, HOLDS, LOOSELY, SCALE, VACUOUS
-from .claim_citation import (
+from .ledger import (
     SIGNS,
     Origin,
     as_link,
     bibtex_of,
+    checks_of,
     command,
     is_difference,
     made_when,
     markdown_of,
+    plain,
     record_of,
 )
 
+# --- A badge of the ledger, as SVG -----------------------------------------------------------------------------------
+
+HEIGHT, PAD, LETTER = 20, 7, 6.1  # pixels; the mean width of a letter, which `textLength` then enforces
+
+GOOD, BAD, HEAD = "#00614a", "#a8071a", "#3b434c"
+
+
+def badge(results: Any) -> str:
+    """How many claims there are of each verdict, as SVG.
+
+    Parameters
+    ----------
+    results : sequence of Verification
+
+    Returns
+    -------
+    str
+        Red if there is an alarm.  Verdicts that no claim has are left out, alarms never.
+
+    Examples
+    --------
+    >>> from theory.claims import verify
+    >>> "1 hold" in badge([verify("topk.contraction", quick=True)])
+    True
+    """
+    counts = counted(results)
+    left = f"{counts.pop('claims')} claims"
+    right = ", ".join(f"{n} {name.partition(',')[0]}" for name, n in counts.items() if n != "0" or name == "alarms")
+    first, second = (round(LETTER * len(text)) + 2 * PAD for text in (left, right))
+    colour = GOOD if counts["alarms"] == "0" else BAD
+    said = escape(f"The ledger: {left}: {right}")
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{first + second}" height="{HEIGHT}" role="img" '
+        f'aria-label="{said}">',
+        f"<title>{said}</title>",
+        f'<rect width="{first + second}" height="{HEIGHT}" rx="3" fill="{colour}"/>',
+        f'<path d="M{first} 0H3a3 3 0 0 0-3 3v{HEIGHT - 6}a3 3 0 0 0 3 3h{first - 3}z" fill="{HEAD}"/>',
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">',
+        f'<text x="{PAD}" y="14" textLength="{first - 2 * PAD}">{escape(left)}</text>',
+        f'<text x="{first + PAD}" y="14" textLength="{second - 2 * PAD}">{escape(right)}</text>',
+        "</g></svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+# --- The pages of refuted statements, in print, as quoted and as read here -------------------------------------------
+
+NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
+
+TEXTS = {  # relation to the source, and how the statement and what holds instead are introduced
+    "in print": ("In print", "Refuted.", "What holds"),
+    "quoted": ("Quoted from", "As quoted, refuted.", "What holds"),
+    "reading": ("Read from", "So read, refuted.", "Instead"),
+}
+
+
+def refuted_claims() -> list[str]:
+    """The ids of the statements that are expected to be refuted, each followed by what holds instead.
+
+    Examples
+    --------
+    >>> found = refuted_claims()
+    >>> found[found.index("qsgd.bits.theorem-3.4") + 1]
+    'qsgd.code-length'
+    """
+    ids = []
+    for id in list_claims():
+        claim = find_claim(id)
+        if claim.refuted in NAMES:
+            ids += [other for other in (id, *claim.see) if other not in ids]
+    return ids
+
+
+def errata(results: dict[str, Verification]) -> str:
+    """The page, in Markdown.
+
+    Parameters
+    ----------
+    results : dict
+        Id to result, for each of :func:`refuted_claims`.
+
+    Returns
+    -------
+    str
+    """
+    functions = (anchor, checks_of, command, find_claim, link, plain, witness)
+    claims = [find_claim(id) for id in refuted_claims()]
+    kinds = {text: [claim for claim in claims if claim.refuted == text] for text in NAMES}
+    common = {function.__name__: function for function in functions} | {"words": TEXTS, "results": results}
+    return rendered(Path(__file__).with_name("errata_page.md"), kinds=kinds, **common)
+
+
+def anchor(id: str) -> str:
+    """The name of a statement's entry on the page."""
+    return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def link(id: str) -> str:
+    """A link from a page of ``docs`` to the entry of a claim."""
+    return f"[`{id}`](claims/{id.split('.')[0]}.md#{re.sub(r'[^a-z0-9_-]', '', id.lower())})"
+
+
+# --- The ledger as a self-contained HTML page ------------------------------------------------------------------------
+
 TEMPLATE = Path(__file__).with_name("ledger_page.html")
+
 CARE = {  # how a refuted statement is known
     "in print": "",
     "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
     "question": "This is a question of our own; nobody claims it.",
 }
+
 SOURCES = {  # key of the bibliography: what the papers of the five sources are called here
     "yin2018gradient": "Lecture: gradient diversity (Yin et al.)",
     "alistarh2017qsgd": "Lecture: QSGD (Alistarh et al.)",
@@ -49,8 +165,11 @@ SOURCES = {  # key of the bibliography: what the papers of the five sources are 
     "li2023contractive": "Contractive error feedback",
     "yu2019computation": "CR-PSGD",
 }
+
 NAMED = re.compile(r"(Theorem|Lemma|Corollary|Proposition|Remark|Definition|Fact)s? (\d+(?:\.\d+)*)")
+
 RAISED = str.maketrans("−0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 LEFT, RIGHT = 8, 242  # where the axis of a picture begins and ends, as in the template
 
 

@@ -1,4 +1,4 @@
-"""What there is, by kind: methods, compressors, problems, graphs, servers, feedback rules; and a search in all of it.
+"""What there is, by kind (methods, compressors, problems, ...) and by subject; and a search in all of it.
 
 Nothing is typed here.  Names come from the rooms and the registry of compressors, words and sources from docstrings,
 theorems from the formulas of `theory.bounds` that docstrings, closed forms and steps from theory name.
@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..core import require
-from ..reporting.terminal import line_width
+from ..core.subjects import SUBJECTS, subject_of
+from ..reporting.progress import line_width
 
 INDENT = 22  # of what stands beside a name
 FOUND = 20  # entries that a search returns
@@ -40,6 +41,8 @@ class Entry(NamedTuple):
         Functions of `theory.bounds` about it.
     ranks : bool
         Whether it runs on MPI ranks.
+    subject : str
+        One of `theory.core.subjects.SUBJECTS`, or "".
     """
 
     name: str
@@ -48,6 +51,7 @@ class Entry(NamedTuple):
     source: str
     theorems: tuple[str, ...]
     ranks: bool
+    subject: str
 
     def __str__(self) -> str:
         more = [f"bounds.{name}" for name in self.theorems[:3]] + ["..."] * (len(self.theorems) > 3)
@@ -59,10 +63,14 @@ class Entry(NamedTuple):
 
 
 class Listing(tuple):
-    """Entries; it prints a paragraph for each."""
+    """Entries; it prints a paragraph for each, under the titles of their subjects where there are several."""
 
     def __repr__(self) -> str:
-        return "\n".join(map(str, self)) or "nothing"
+        groups = {title: [one for one in self if one.subject == key] for key, title in {**SUBJECTS, "": "More"}.items()}
+        groups = {title: found for title, found in groups.items() if found}
+        if len(groups) < 2:
+            return "\n".join(map(str, self)) or "nothing"
+        return "\n\n".join("\n".join([f"{title}:", *map(str, found)]) for title, found in groups.items())
 
 
 # --- what there is ----------------------------------------------------------------------------------------------------
@@ -170,7 +178,7 @@ def _source(thing: Any) -> str:
     """The papers that the docstring cites; otherwise those of the first theorem."""
     from .. import bounds
     from ..bounds.bibliography import cited
-    from ..bounds.theorems import theorem
+    from ..bounds.closed_form import theorem
 
     text = re.sub(r":\w+:`([^`]+)`", r"\1", " ".join(_words(thing).split("\nNotes\n-----\n")[-1].split()))
     found = [sentence for sentence in SENTENCE.split(text) if YEAR.search(sentence)]
@@ -187,32 +195,50 @@ def _on_ranks(thing: Any) -> bool:
 
 def _entry(kind: str, name: str, thing: Any) -> Entry:
     what = _words(thing).strip().split("\n\n")[0].replace("\n", " ").replace("`", "")
-    return Entry(name, kind, what, _source(thing), _theorems(thing), _on_ranks(thing))
+    return Entry(name, kind, what, _source(thing), _theorems(thing), _on_ranks(thing), subject_of(thing))
 
 
 @functools.cache
 def entries(kind: str) -> Listing:
-    """The entries of a kind, by name."""
+    """The entries of a kind, by name; formulas in their order."""
+    if kind == "bounds":
+        return Listing(_formulas())
     return Listing(_entry(kind, name, thing) for name, thing in sorted(dict(KINDS[kind]()).items()))
 
 
-def listing(kind: str) -> Listing:
-    """What the package has of a kind.
+def _formulas() -> Iterator[Entry]:
+    """The formulas of `theory.bounds`, in their order."""
+    from .. import bounds
+    from ..bounds.closed_form import theorem
+
+    for name in bounds.__all__:
+        function = getattr(bounds, name)
+        if inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+            title = theorem(function).title
+            yield Entry(f"bounds.{name}", "bound", title, "", (), True, subject_of(function))
+
+
+def listing(kind: str | None = None, subject: str | None = None) -> Listing:
+    """What the package has of a kind, about a subject, or both.
 
     Parameters
     ----------
-    kind : {"methods", "compressors", "problems", "graphs", "servers", "feedback_rules"}
-        ``theory.methods()``, ``theory.compressors()`` and ``theory.problems()`` are short for the first three.
+    kind : {"methods", "compressors", "problems", "graphs", "servers", "feedback_rules", "bounds"}, optional
+        ``theory.methods()``, ``theory.compressors()``, ``theory.problems()`` and ``theory.bounds()`` are short for
+        some.
+    subject : str, optional
+        "sgd", "batches", "quantizers", "sparsifiers", "memory", "differences", "local", "graphs", "adaptive",
+        "robust", "privacy", "delay" or "cost".
 
     Returns
     -------
     Listing
-        A tuple of entries with ``name``, ``what``, ``source``, ``theorems`` and ``ranks``; it prints.
+        A tuple of entries with ``name``, ``what``, ``source``, ``theorems``, ``ranks`` and ``subject``; it prints.
 
     Raises
     ------
     ValueError
-        For another kind.
+        For another kind or subject, or neither.
 
     Examples
     --------
@@ -221,9 +247,14 @@ def listing(kind: str) -> Listing:
     ['Complete', 'Edges', 'Hypercube', 'MixingMatrix', 'Ring', 'Star', 'Torus']
     >>> next(c for c in th.listing("compressors") if c.name == "QSGD").theorems
     ('qsgd_inf_variance', 'qsgd_variance')
+    >>> [entry.name for entry in th.listing(subject="privacy")][:2]
+    ['Private', 'bounds.gaussian_privacy']
     """
-    require(isinstance(kind, str) and kind in KINDS, "kind", kind, ", ".join(KINDS))
-    return entries(kind)
+    every = (*KINDS, "bounds")
+    require(kind in every or (kind is None and subject is not None), "kind", kind, ", ".join(every))
+    require(subject is None or subject in SUBJECTS, "subject", subject, ", ".join(SUBJECTS))
+    found = [entry for one in ([kind] if kind else every) for entry in entries(one)]
+    return Listing(entry for entry in found if subject in (None, entry.subject))
 
 
 def graphs() -> Listing:
@@ -267,7 +298,7 @@ def _texts() -> tuple[tuple[Entry, str], ...]:
     import theory
 
     from .. import bounds
-    from ..bounds.theorems import theorem
+    from ..bounds.closed_form import theorem
     from ..claims import find_claim, list_claims
     from ..compressors import registered
 
@@ -279,13 +310,10 @@ def _texts() -> tuple[tuple[Entry, str], ...]:
     ]
     for id in list_claims():
         claim = find_claim(id)
-        found.append((Entry(id, "claim", claim.title, claim.cited, (), False), f"{claim.title} {claim.statement}"))
-    for name in bounds.__all__:
-        function = getattr(bounds, name)
-        if inspect.isfunction(function) or hasattr(function, "__wrapped__"):
-            told = theorem(function)
-            entry = Entry(f"bounds.{name}", "bound", told.title, "", (), False)
-            found.append((entry, f"{told.title} {told.setting} {told.statement}"))
+        found.append((Entry(id, "claim", claim.title, claim.cited, (), False, ""), f"{claim.title} {claim.statement}"))
+    for entry in entries("bounds"):
+        told = theorem(getattr(bounds, entry.name.partition(".")[2]))
+        found.append((entry, f"{told.title} {told.setting} {told.statement}"))
     return tuple(found)
 
 

@@ -1,4 +1,14 @@
-"""Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
+"""The catalogue of methods by name, and methods from a user's file.
+
+Methods of a user's Python file, for ``--methods my_file.py``.
+
+The catalogue of methods by name.
+
+A name such as ``qsgd-4`` or ``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and
+a seed can be derived from the name.  Any other compressor, feedback rule or server is written out: see `method_names`.
+A user's own method is in a Python file: see `method_files`.
+
+Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
 
 A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps. Or a method stands
 alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of clients also their feedback and
@@ -14,14 +24,231 @@ step=0.5, batch=8)``.
 from __future__ import annotations
 
 import ast
+import functools
 import math
+import os
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import require
 from ..core.settings import field_types
-from ..reporting.files import ConfigurationError, nearest
+from ..reporting.files import ConfigurationError, FileRefused, nearest, run_file
+
+# --- Methods of a user's Python file, for ``--methods my_file.py`` ---------------------------------------------------
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is the path of a Python file, with or without the name of one of its methods."""
+    return named_in(name)[0].endswith(".py")
+
+
+def named_in(name: str) -> tuple[str, str]:
+    """Path and method of ``my_file.py:mine``; the method is empty if none is named.
+
+    Examples
+    --------
+    >>> named_in("own/my_file.py:mine"), named_in("my_file.py")
+    (('own/my_file.py', 'mine'), ('my_file.py', ''))
+    """
+    path, colon, method = name.rpartition(":")
+    return (path, method) if colon and path.endswith(".py") else (name, "")
+
+
+@functools.cache
+def _loaded(path: str) -> dict:
+    try:
+        module = run_file(path)
+    except FileRefused as error:
+        raise ConfigurationError(f"methods: {error}") from error
+    return {name: value for name, value in vars(module).items() if not name.startswith("_") and _is_method(value)}
+
+
+def _is_method(value: Any) -> bool:
+    return hasattr(value, "round") and hasattr(value, "domain") and not isinstance(value, type)
+
+
+def file_methods(path: str) -> list[str]:
+    """The names of the methods of a file, each with its path: ``my_file.py:mine``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such file, or it has no method.
+    """
+    found = [f"{path}:{name}" for name in _loaded(os.path.abspath(path))]
+    if not found:
+        raise ConfigurationError(
+            f"methods: {Path(path).name} has no method; a method is a value of the file, "
+            "such as mine = th.ParallelSGD(th.TopK(10), step=th.Constant(0.1), feedback=th.ErrorFeedback())"
+        )
+    return found
+
+
+def method_of_file(name: str) -> Any:
+    """The method ``my_file.py:mine``."""
+    path, method = named_in(name)
+    known = _loaded(os.path.abspath(path))
+    if method not in known:
+        raise ConfigurationError(f"methods: {path} has no method {method!r}; it has {', '.join(known) or 'none'}")
+    return known[method]
+
+
+# --- The catalogue of methods by name --------------------------------------------------------------------------------
+
+FLAGSHIP = ("sgd", "sgd-sparse", "qsgd-2", "qsgd-4", "qsgd-8", "top-k-memory", "rand-k-memory", "top-k")
+
+
+class Alias(NamedTuple):
+    """A short name: the method that it stands for, its title and a description.
+
+    ``n`` is the number in the name, the value of the letter k for k; ``levels`` is 2^(n-1) - 1.
+    """
+
+    written: str
+    title: str
+    about: str
+
 
 ALIASES = {
+    "sgd": Alias("identity", "SGD, dense", "full precision, every coordinate as 32 bits"),
+    "sgd-sparse": Alias(
+        "identity(sparse=True)",
+        "SGD, sparse",
+        "without loss: index and value of the non-zeros, the l2 term applied locally",
+    ),
+    "qsgd-B": Alias(
+        "bucketed(qsgd(s={levels}), {bucket})",
+        "QSGD, {n} bits",
+        "QSGD with B bits a coordinate (sign, 2^(B-1) - 1 levels), a 2-norm a bucket",
+    ),
+    "qsgd-B-inf": Alias(
+        "bucketed(qsgd(s={levels}, norm=inf), {bucket})",
+        "QSGD, {n} bits, max",
+        "the same with the maximum norm of each bucket",
+    ),
+    "top-K": Alias(
+        "topk(k={n})",
+        "top-{n}, no memory",
+        "the K largest entries, the rest is lost (biased, no memory)",
+    ),
+    "top-K-memory": Alias(
+        "topk(k={n})+memory",
+        "top-{n} + memory",
+        "the K largest entries of step times gradient plus memory",
+    ),
+    "rand-K": Alias(
+        "randk(k={n}, unbiased=True)",
+        "rand-{n}, no memory",
+        "K random entries times d/K (unbiased, no memory)",
+    ),
+    "rand-K-memory": Alias(
+        "randk(k={n})+memory",
+        "rand-{n} + memory",
+        "K random entries of step times gradient plus memory",
+    ),
+}
+
+
+class UnknownName(ValueError):
+    """An unknown name; the message gives the nearest known ones."""
+
+
+class Entry(NamedTuple):
+    """A method of the catalogue: its name, family and number (bits or k; None if the family has none).
+
+    ``step`` is what ``sgd(step=0.5)`` says of its step.
+    """
+
+    name: str
+    family: str
+    number: int | str | None
+    step: str = ""
+
+    @property
+    def memory(self) -> bool:
+        """Whether workers have an error memory."""
+        return self.family.endswith("-memory")
+
+
+def find(name: str) -> Entry:
+    """Find the entry of a name.
+
+    Raises
+    ------
+    UnknownName
+        If there is none, or its number is not allowed.
+
+    Examples
+    --------
+    >>> find("qsgd-4")
+    Entry(name='qsgd-4', family='qsgd-B', number=4, step='')
+    >>> find("qsgd4")
+    Traceback (most recent call last):
+        ...
+    theory.experiment.method_names.UnknownName: unknown method 'qsgd4': did you mean qsgd-4 ...?
+    """
+    short, step = _step_in(name)
+    for family in ALIASES:
+        match = re.fullmatch(family.replace("B", r"(\d+)").replace("K", r"(\d+|k)"), short)
+        if match is None:
+            continue
+        text = match[1] if match.groups() else None
+        number = int(text) if text is not None and text != "k" else text
+        if "B" in family and isinstance(number, int) and not 2 <= number <= 16:
+            raise UnknownName(f"method {name!r}: got {number} bits, allowed: 2 to 16")
+        if isinstance(number, int) and not 0 < number < 2**31:
+            raise UnknownName(f"method {name!r}: got K = {number}, allowed: 1 to the dimension of the data")
+        if step:
+            written_method(f"identity+step({step})", d=1, k=1)  # refused here if it is no step
+        return Entry(name, family, number, step)
+    if is_file(name):
+        method_of_file(name)
+        return Entry(name, "file", None)
+    if is_written(name):
+        made = written_method(name, d=2**40, k=1)  # whatever does not depend on the data is refused here
+        added = [part.strip().lower() for part in name.split("+")[1:]]
+        added = [part for part in added if not part.startswith("step(")]
+        kind = "-memory" if added == ["memory"] else "-other" if added or made.method is not None else ""
+        return Entry(name, f"written{kind}", None)
+    first, known = name.partition("+")[0].partition("(")[0], (*FLAGSHIP, "qsgd-4-inf", "rand-k")
+    shown = f"{', '.join(known)}, and classes with arguments, such as ef21(topk(k=94))"
+    raise UnknownName(f"unknown method {name!r}: {nearest(first, [*known, *class_names()], shown)}")
+
+
+def _step_in(name: str) -> tuple[str, str]:
+    """A short name and its step: ``sgd(step=0.5)`` is sgd with the step 0.5."""
+    match = re.fullmatch(r"([^()]+)\(step=([^()]*)\)", name.replace(" ", ""))
+    return (match[1], match[2]) if match else (name, "")
+
+
+def title(entry: Entry, k: int) -> str:
+    """Name of a method in tables and legends."""
+    if entry.family == "file":
+        return named_in(entry.name)[1]
+    if entry.family not in ALIASES:
+        return entry.name
+    return ALIASES[entry.family].title.format(n=_number(entry, k)) + (f", step {entry.step}" if entry.step else "")
+
+
+def parts(entry: Entry, d: int, k: int, bucket: int) -> Written:
+    """The parts of an entry's method, which is not in a file; ``k`` is the value of the letter k in its name."""
+    name = entry.name
+    if entry.family in ALIASES:
+        n = _number(entry, k)
+        levels = 2 ** (n - 1) - 1 if "B" in entry.family else None
+        name = ALIASES[entry.family].written.format(n=n, levels=levels, bucket=bucket)
+        name += f"+step({entry.step})" if entry.step else ""
+    return written_method(name, d, k)
+
+
+def _number(entry: Entry, k: int) -> int:
+    return entry.number if isinstance(entry.number, int) else k
+
+
+# --- Methods written out on the command line -------------------------------------------------------------------------
+
+NAME_ALIASES = {
     "memory": "ErrorFeedback",
     "partial": "PartialErrorFeedback",
     "conef": "ContractiveErrorFeedback",
@@ -34,10 +261,13 @@ ALIASES = {
 
 
 CLIENTS = "FedAvg FedProx SCAFFOLD"  # methods whose feedback and server are written as arguments
+
 SERVERS = "Momentum Majority Projected OuterStep Adam LAMB"
 # The servers that look at the message of each worker, and the one that an attack comes before.
 ROBUST = "Median TrimmedMean GeometricMedian Krum MultiKrum NNM Bucketing CenteredClipping Attacked"
+
 ATTACKS = "ALIE InnerProduct Mimic OneSided Scaling SignFlip"
+
 SETTINGS = "Packed Elias RANS FixedTime Pareto ShiftedExponential"  # codes, and laws of the workers' times
 
 
@@ -80,7 +310,7 @@ def is_written(name: str) -> bool:
     (True, True, False)
     """
     first = _without_hyphens(name).partition("+")[0].partition("(")[0].strip().lower()
-    return ALIASES.get(first, first).lower() in _compressors() | _methods()
+    return NAME_ALIASES.get(first, first).lower() in _compressors() | _methods()
 
 
 def written_method(name: str, d: int, k: int) -> Written:
@@ -169,7 +399,7 @@ def _local_steps(part: ast.expr, whole: str) -> int:
 
 def class_names() -> list[str]:
     """What a written method begins with."""
-    return sorted({*_compressors(), *_methods(), *ALIASES})
+    return sorted({*_compressors(), *_methods(), *NAME_ALIASES})
 
 
 def _compressors() -> dict[str, type]:
@@ -209,14 +439,14 @@ def _name_of(node: ast.expr, whole: str) -> str:
     if not isinstance(called, ast.Name):
         raise ConfigurationError(f"method {whole!r}: got {ast.unparse(node)}, allowed: names such as topk(k=100)")
     lower = called.id.lower()
-    return ALIASES.get(lower, lower).lower()
+    return NAME_ALIASES.get(lower, lower).lower()
 
 
 def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, type], d: int, k: int) -> Any:
     """The value of a node: an instance of a known class, of its arguments."""
     own = _name_of(node, whole)
     if own not in known:
-        names = [*(cls.__name__ for cls in known.values()), *(a for a, c in ALIASES.items() if c.lower() in known)]
+        names = [*(cls.__name__ for cls in known.values()), *(a for a, c in NAME_ALIASES.items() if c.lower() in known)]
         raise ConfigurationError(f"method {whole!r}: unknown name {own!r}: {nearest(own, sorted(names))}")
     cls: Any = known[own]
     arguments = node.args if isinstance(node, ast.Call) else []
@@ -230,7 +460,7 @@ def _make(node: ast.expr, whole: str, known: dict[str, type], inner: dict[str, t
         for word in keywords
     }
     if {"rows", "columns"} <= set(getattr(cls, "_fields", ())) and not values and not {"rows", "columns"} & set(named):
-        from ..compressors.kernels.spectral import squarest
+        from ..compressors.kernels.linear_algebra import squarest
 
         if own != "countsketch":
             named["rows"], named["columns"] = squarest(d)

@@ -1,11 +1,28 @@
-"""Cooperation of ranks: sharing results and work, and compiling in parallel."""
+"""Ranks of a job: how they were launched, how they are interrupted, and where a run stops.
+
+Work for several processes, each of which takes the next item when it is done.
+
+Which launcher started this process, and the communicator of its job.
+
+Ctrl-C, SIGTERM and SIGUSR1: the first one stops a run at its next evaluation, so that partial results are saved.
+
+How an experiment is stopped and goes on: a folder of checkpoints for each of its runs.
+
+Cooperation of ranks: sharing results and work, and compiling in parallel.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +30,276 @@ from ..core.digests import digest
 from ..reporting.files import ConfigurationError
 from ..reporting.json_values import class_at, from_json, path_of, to_json
 from ..reporting.progress import Progress
+from .records import file_name
+
+# --- Work for several processes, each of which takes the next item when it is done -----------------------------------
+
+
+def _leave_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles the signal and ends this process
+
+
+def each(function: Callable, items: Sequence, processes: int) -> Iterator[tuple[int, Any]]:
+    """Apply a function to every item, in several processes, starting in this order.
+
+    Parameters
+    ----------
+    function : callable
+        A function of one item; it and the items must be picklable.
+    items : sequence
+    processes : int
+
+    Yields
+    ------
+    (int, object)
+        The index of an item and the result of the function, as soon as it is available.
+
+    Raises
+    ------
+    RuntimeError
+        If a process was killed.  Errors raised by the function are raised here.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a forked process would lack the threads
+    before = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(min(processes, len(items)) or 1, spawn, _leave_interrupts)
+    tasks = {pool.submit(function, item): number for number, item in enumerate(items)}
+    todo = dict(enumerate(items))
+    try:
+        for task in as_completed(tasks):
+            found = task.result()
+            del todo[tasks[task]]
+            yield tasks[task], found
+    except BrokenProcessPool:
+        first = list(todo.values())[:processes]
+        raise RuntimeError(f"a process was ended from outside, at one of {first}: too little memory?") from None
+    finally:
+        for child in set(multiprocessing.active_children()) - set(before):
+            child.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+# --- Which launcher started this process, and the communicator of its job --------------------------------------------
+
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+# An MPI launcher sets one of these in every process.
+LAUNCHERS = (*RANKS[:-1], "PMI_SIZE", "MPI_LOCALRANKID", "PALS_RANKID")
+
+SLURM = "SLURM_STEP_NUM_TASKS"
+
+
+SIZES = (  # number of processes according to the launcher; Slurm's comes last, since mpirun may run inside it
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    SLURM,
+)
+
+
+def at_a_terminal() -> bool:
+    """Whether this process has a controlling terminal, whatever its input and output; tasks of srun do not."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def processes() -> int:
+    """Number of processes according to the launcher; 1 without a launcher.
+
+    A shell from ``srun --ntasks=4 --pty bash`` also has Slurm's number, but is a single process.
+    """
+    name = next((name for name in SIZES if name in os.environ), None)
+    if name is None or (name == SLURM and at_a_terminal()):
+        return 1
+    said = os.environ[name]
+    return int(said) if said.isdecimal() else 1
+
+
+def first() -> bool:
+    """Whether this is rank 0 according to the launcher, or the only process."""
+    told = (os.environ.get(name) for name in RANKS)
+    return next((rank for rank in told if rank is not None), "0") == "0"
+
+
+def world() -> Any:
+    """COMM_WORLD if an MPI launcher started this process, else None: the only place where it is used.
+
+    A launcher of another MPI than mpi4py's library starts independent processes: each would run the whole experiment
+    and write a record.  This function prevents that.
+    """
+    started = processes()
+    if started == 1 and not any(name in os.environ for name in LAUNCHERS):
+        return None
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise SystemExit(f"started by an MPI launcher, but mpi4py finds no MPI library: {error}") from None
+    if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
+        library = MPI.Get_library_version().split("\n")[0].strip()
+        raise SystemExit(
+            f"a launcher started {started} processes, and each is alone: it does not belong to the MPI library that "
+            f"mpi4py found ({library}); use its own mpirun, or srun with another --mpi (docs/cluster.md)"
+        )
+    return MPI.COMM_WORLD
+
+
+# --- Ctrl-C, SIGTERM and SIGUSR1 -------------------------------------------------------------------------------------
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+GRACE = 10.0  # grace period in seconds in which rank 0 should stop all ranks
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal that came between runs; ``exit_code`` is the shell's of a process that it ends."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+class Interruption:
+    """Handles the signals while it is entered.
+
+    On rank 0 a signal is recorded during a run (``running`` is set), and raises `Signalled` otherwise, or the
+    second time.  The other ranks wait for rank 0 to stop them all at the same step; if only one of them got the signal,
+    it ends after a grace period, and the launcher then ends the job.
+
+    Parameters
+    ----------
+    root : bool
+        Whether this is rank 0, or the only process.
+    """
+
+    def __init__(self, root: bool) -> None:
+        self.root = root
+        self.running = False
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():  # Python allows handlers only here
+            for number in SIGNALS:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+        if not self.root:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _handle(self, number, frame):
+        if not self.root:
+            if number == signal.SIGTERM:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.setitimer(signal.ITIMER_REAL, GRACE)
+            return
+        again, self.signal = self.signal is not None, self.signal or number
+        if again or not self.running:
+            raise Signalled(self.signal)
+
+    @property
+    def reason(self) -> str:
+        """What happened, as a string."""
+        return f"interrupted by {signal.Signals(self.signal or signal.SIGINT).name}"
+
+    @property
+    def exit_code(self) -> int:
+        """The shell's exit code of a process ended by a signal."""
+        return 128 + int(self.signal or signal.SIGINT)
+
+
+# --- How an experiment is stopped and goes on ------------------------------------------------------------------------
+
+
+class Stopping(NamedTuple):
+    """The flags ``--checkpoint``, ``--every``, ``--resume`` and ``--patience``.
+
+    A run that was complete has a checkpoint at its end: where the experiment goes on, it is read, and not done again.
+    """
+
+    checkpoint: str | None = None
+    every: str = "10min"
+    resume: str | None = None
+    patience: float = 600.0
+
+    def checked(self) -> Stopping:
+        """The same, after all that is wrong with it was refused."""
+        from ..cluster.checkpoints import interval, stored
+        from ..cluster.watch import Watch
+
+        def known(folder: str | None) -> bool:
+            return folder is not None and any(stored(path) for path in Path(folder).glob("*") if path.is_dir())
+
+        try:
+            interval(self._every, 1)
+            Watch(None, self.patience)
+        except ValueError as error:
+            raise ConfigurationError(f"--{error}") from None
+        same = self.resume is not None and self.resume == self.checkpoint
+        if self.resume is not None and not same and not known(self.resume):
+            raise ConfigurationError(
+                f"--resume: got {self.resume}, allowed: a folder with checkpoints, or that of --checkpoint"
+            )
+        if known(self.checkpoint) and not same:
+            raise ConfigurationError(
+                f"--checkpoint: {self.checkpoint} has checkpoints; add --resume {self.checkpoint}, or take another"
+            )
+        return self
+
+    @property
+    def _every(self) -> int | str:
+        return int(self.every) if self.every.isdecimal() else self.every
+
+    def arguments(self, label: str) -> dict[str, Any]:
+        """The arguments for the run with this label."""
+        from ..cluster.checkpoints import stored
+
+        name = file_name(label)
+        begun = self.resume is not None and bool(stored(Path(self.resume) / name))
+        return {
+            "checkpoint": None if self.checkpoint is None else Path(self.checkpoint) / name,
+            "every": self._every,
+            "resume": Path(str(self.resume)) / name if begun else None,
+            "patience": self.patience,
+        }
+
+
+class Watcher:
+    """The callback of a run: tells the progress, keeps the largest f, and stops the run after a signal.
+
+    Parameters
+    ----------
+    problem : problem
+    bar : Progress
+    interruption : Interruption
+
+    Attributes
+    ----------
+    state : float
+        The largest f so far, at the result and at the last iterate; checkpoints have it.
+    """
+
+    def __init__(self, problem: Any, bar: Any, interruption: Any) -> None:
+        self._problem, self._bar, self._interruption = problem, bar, interruption
+        self.state = -np.inf
+
+    def __call__(self, intermediate_result: Any) -> None:
+        from ..problems.base import value
+
+        self._bar.at(intermediate_result.history["samples"][-1])
+        here, last = intermediate_result.fun, intermediate_result.last
+        if not np.array_equal(last, intermediate_result.x):  # where the result is an average of iterates
+            here = float(value(self._problem, last))
+        self.state = max(self.state, float(here)) if here == here else np.inf
+        if self._interruption.signal is not None:
+            raise StopIteration
+
+
+# --- Cooperation of ranks --------------------------------------------------------------------------------------------
 
 
 def from_root(comm: Any, work: Callable[[], Any]) -> Any:
@@ -22,7 +309,7 @@ def from_root(comm: Any, work: Callable[[], Any]) -> Any:
     """
     if comm is None:
         return work()
-    from ..core.waiting import wait
+    from ..core.interrupts import wait
 
     size, text = np.zeros(1, np.int64), b""
     if comm.Get_rank() == 0:
@@ -94,7 +381,7 @@ def shared_out(comm: Any, items: Sequence, work: Callable) -> tuple[dict[int, An
 
 def _wait_for_all(comm: Any) -> bool:
     """Sleep until all ranks are here; whether an interruption came in the meantime, which they will all learn of."""
-    from ..core.waiting import wait
+    from ..core.interrupts import wait
 
     request, interrupted = comm.Ibarrier(), False
     while True:
@@ -121,8 +408,8 @@ def compile_together(jobs: Any, problem: Any, comm: Any, say: Callable[[str], ob
     from ..cluster import run
     from ..core.compile_cache import cache_root
     from ..core.fingerprints import PACKAGE
+    from ..core.interrupts import wait
     from ..core.private_files import read, write
-    from ..core.waiting import wait
 
     kinds = list({_kind(job.entry): job for job in jobs}.values())  # methods of one family have one Numba type
     names = "-".join(sorted(_kind(job.entry) for job in kinds))

@@ -1,20 +1,144 @@
-"""The tables of a record, as a string."""
+"""The tables of a record, with the exchange times that a network model predicts.
+
+The network model of a job, and its predicted exchange times beside those of a record.
+
+The tables of a record, as a string.
+
+The table of gradients and messages: variance and diversity at both ends of a run, and what its compressor added.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 import textwrap
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..measure.crossings import common_goal, reached
-from ..plots.text import bits, factor, mean_text, number, seconds, text_table
-from ..reporting.terminal import line_width
-from .configuration import AXES
-from .drawing import describe, shared_cores
-from .records import Record, repetitions
-from .theorems import Constants, Theorem, Verdict, judge
-from .variance_table import variance_text
+from ..measure.slopes import common_goal, reached
+from ..methods.theorems import Constants, Theorem, Verdict, judge
+from ..plots.style import bits, factor, mean_text, number, seconds, text_table
+from ..reporting.files import ConfigurationError
+from ..reporting.progress import line_width
+from .figures import describe, shared_cores
+from .records import AXES, Cell, Configuration, Record, repetitions
+
+# --- The network model of a job, and its predicted exchange times beside those of a record ---------------------------
+
+UNITS = {"alpha": ("us a message", 1e6), "beta": ("ns a byte sent", 1e9), "gamma": ("ns a byte added", 1e9)}
+
+
+class Exchange(NamedTuple):
+    """The exchange of one run: its kind, bytes per message, milliseconds of a round as measured and modelled."""
+
+    title: str
+    kind: str
+    size: float
+    measured: float
+    model: float
+
+
+def calibration_text(calibration: Any) -> str:
+    """Alpha, beta and gamma with their intervals, the quality of the fit, and every measured time."""
+    rows = []
+    for (name, (unit, scale)), low, high in zip(UNITS.items(), calibration.low, calibration.high, strict=True):
+        value = getattr(calibration.network, name)
+        rows.append((name, number(scale * value), f"{number(scale * low)} to {number(scale * high)}", unit))
+    a, b, c = calibration.network
+    times = [_timed(s, s.starts * a + s.sent * b + s.added * c) for s in calibration.samples]
+    lines = [
+        f"{calibration.ranks} ranks",
+        "",
+        text_table([("", "", "95 % interval", "")], rows, left=(0, 3)),
+        "",
+        text_table([("call", "bytes", "measured, us", "model, us", "model/measured")], times),
+        "",
+        f"R^2 of the logarithms {calibration.r2:.3f}; median relative error {calibration.median_error:.0%}",
+    ]
+    if calibration.held_out:
+        whole = [_timed(row, row.model) for row in calibration.held_out]
+        error = np.median([abs(row.model / row.seconds - 1.0) for row in calibration.held_out])
+        head = [("whole round", "bytes a message", "measured, us", "model, us", "model/measured")]
+        said = f"median relative error on rounds of the exchange, which took no part in the fit: {error:.0%}"
+        lines += ["", text_table(head, whole), "", said]
+    if calibration.oversubscribed:
+        lines.append(
+            "more ranks than processors: they wait for each other's turns, which no start-up, byte or addition\n"
+            "counts, so the model is out of its domain and its error is what it is"
+        )
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > (os.cpu_count() or 1):
+        lines.append(
+            f"this machine is busy (load average {load:.1f} on {os.cpu_count()} processors): waits for a processor\n"
+            "are in the times, and in no term of the model"
+        )
+    return "\n".join(lines)
+
+
+def _timed(row: Any, model: float) -> tuple[str, ...]:
+    """The cells of what was timed."""
+    times = number(1e6 * row.seconds), number(1e6 * model), number(model / row.seconds)
+    return row.kind, f"{row.size:,}", *times
+
+
+def compare_exchange(record: Record, network: Any) -> list[Exchange]:
+    """The exchange of a round for every run of a record, measured on rank 0 and by the model.
+
+    Raises
+    ------
+    ConfigurationError
+        If the record was made without ranks: nothing was exchanged.
+    """
+    from ..cluster import round_seconds
+    from ..methods.topology import reduced
+    from .flagship import make_jobs
+
+    ranks = record.experiment["ranks"]
+    if ranks < 2:
+        raise ConfigurationError(f"record: {record.folder} was made by one process; make one with mpirun")
+    values = record.experiment["configuration"]
+    configuration = Configuration.from_dict({k: v for k, v in values.items() if v is not None})
+    constants = Constants(**record.experiment["constants"])
+    fields = [{name: run[name] for name in Cell._fields[1:]} for run in record.results.values()]
+    cells = [Cell(label, **values) for label, values in zip(record.results, fields, strict=True)]
+    found = []
+    for job in make_jobs(configuration, cells, constants):
+        run = record.results[job.cell.label]
+        if run["rounds"] == 0:
+            continue
+        low, high, _ = reduced(job.method, constants.d)
+        size = 4.0 * (high - low) if high > low else run["message_bytes_up"] / run["rounds"]
+        model = round_seconds(
+            network, job.method, constants.d, ranks=ranks, workers=job.cell.workers, message_bytes=size
+        )
+        kind = "reduced" if high > low else "gathered"
+        found.append(Exchange(job.title, kind, size, 1e3 * run["seconds_exchange"] / run["rounds"], 1e3 * model))
+    return found
+
+
+def exchange_text(rows: list[Exchange], oversubscribed: bool) -> str:
+    """The table of :func:`compare_exchange`, and the model's error."""
+    cells = [
+        (row.title, row.kind, bits(8 * row.size), *map(number, (row.measured, row.model, row.model / row.measured)))
+        for row in rows
+    ]
+    head = [("", "messages", "a message", "measured, ms", "model, ms", "model/measured")]
+    error = np.median([abs(row.model / row.measured - 1.0) for row in rows])
+    lines = [
+        text_table(head, cells, left=(0, 1)),
+        "",
+        f"median relative error of the model: {error:.0%}",
+        "measured: rank 0's seconds from its own message to everybody's; that it waits for the slowest rank and for a\n"
+        "processor that others use is part of them, and no part of the model",
+    ]
+    if oversubscribed:
+        lines.append("out of the model's domain: more ranks than processors")
+    return "\n".join(lines)
+
+
+# --- The tables of a record, as a string -----------------------------------------------------------------------------
 
 HEAD = (
     ("", "", "bits", "bits", "saving", "saving", "", "grad", "code", "exch", "bound on", "{what}"),
@@ -136,3 +260,79 @@ def goal_table(record: Record) -> str:
     drawn = f", means over {times} runs ± half of their 95 % intervals" if times > 1 else ""
     said = f"until f - f* = {number(goal)}, which three quarters of them reach: bits of a worker, and seconds{drawn}"
     return "\n".join([text_table(head, rows), *textwrap.wrap(said, line_width(), subsequent_indent="    ")])
+
+
+# --- The table of gradients and messages -----------------------------------------------------------------------------
+
+VARIANCE_HEAD = (
+    ("", "sigma^2", "B_D", "largest", "batch", "error of a message", "", ""),
+    ("method", "at the end", "at the end", "batch", "used", "measured", "stated", ""),
+)
+
+
+def gradient_numbers(problem: Any, x: ArrayLike, comm: Any = None) -> dict:
+    """sigma^2, B_D and the largest batch without loss at a point, if they are numbers; every rank takes its rows."""
+    from ..bounds import largest_batch
+    from ..problems import batch_bound, gradient_variance
+
+    bound, variance = batch_bound(problem, x, comm), gradient_variance(problem, x, comm)
+    if not math.isfinite(variance):  # far out, where squares overflow
+        return {}
+    return {"variance": variance, "B_D": bound, "largest_batch": largest_batch(bound)}
+
+
+def compression_ratio(result: Any) -> float:
+    """The sum of ||p - Q(p)||^2 over that of ||p||^2, over the messages that were measured; NaN if none were."""
+    found = result.compression_error[1:]
+    whole = float(np.nansum(found["vector"]))  # no message, no number
+    return float(np.nansum(found["error"])) / whole if whole > 0.0 else math.nan
+
+
+def stated_ratio(compressor: Any, d: int) -> tuple[float, str]:
+    """The largest ratio that a compressor states, in expectation: omega if it is unbiased, else 1 - delta."""
+    from ..compressors import delta, omega
+
+    for name, ratio in (("omega", lambda: omega(compressor, d)), ("1 - delta", lambda: 1.0 - delta(compressor, d))):
+        try:
+            return float(ratio()), name
+        except TypeError:
+            continue
+    return math.nan, ""
+
+
+def variance_text(record: Any) -> str:
+    """The table; empty for a record without these numbers."""
+    from .records import repetitions
+
+    groups = [[record.results[label] for label in labels] for labels in repetitions(record).values()]
+    groups = [runs for runs in groups if all(run.get("at_end") for run in runs)]
+    start = record.experiment.get("at_start")
+    if not groups or not start:
+        return ""
+    rows = [
+        [
+            run["title"],
+            *(mean_text([one["at_end"][name] for one in runs], number) for name in ("variance", "B_D")),
+            mean_text([one["at_end"]["largest_batch"] for one in runs], number),
+            f"{run['workers'] * run['batch']:,}",
+            mean_text([one["compression_measured"] for one in runs], number),
+            number(run["compression_stated"]),
+            run["compression_constant"],
+        ]
+        for runs in groups
+        for run in runs[:1]
+    ]
+    times = max(map(len, groups))
+    foot = [
+        f"at the start: sigma^2 = {number(start['variance'])}, B_D = {number(start['B_D'])}, largest batch = "
+        f"{number(start['largest_batch'])}; sigma^2: (1/n) sum ||grad f_i - grad f||^2; B_D: M^2/||grad f||^2; "
+        "largest batch: B_D + 1, up to which mini-batch SGD loses at most a factor of 1.5 (bounds.largest_batch)",
+        "error of a message: the sum of ||p - Q(p)||^2 over that of ||p||^2, over all workers' messages in the rounds "
+        "before the evaluations, beside its bound in expectation, the compressor's omega or 1 - delta",
+    ]
+    if times > 1:
+        foot.insert(0, f"means over {times} runs ± half of their 95 % intervals")
+    lines = [text_table(VARIANCE_HEAD, rows, left=(0, 7))]
+    for text in foot:
+        lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")
+    return "\n".join(lines)

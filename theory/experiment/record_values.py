@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..studies.shared.entry_keys import slug
+from ..studies.shared.configuration import slug
 
 KEY = r"(?:study|claim):[a-z0-9-]+(?:[.#=][a-z0-9-]+)*|bound:\w+\([^()]*\)"
 TEMPLATE = re.compile(r"\{([^{}]*\b(?:study|claim|bound):[^{}]*):([^{}:]*)\}")
@@ -69,7 +69,7 @@ class Records:
         self.values = functools.cache(self._values)
 
     def _study(self, name: str) -> Any:
-        from ..reporting.figure_records import read_record, record_path
+        from ..reporting.json_values import read_record, record_path
         from ..studies import report
 
         path = record_path(self.figures, f"study-{name}")
@@ -312,7 +312,7 @@ def _number(value: Any) -> float:
 
 def _show(value: Any, form: str, whole: str) -> str:
     """A value as a reader sees it: ``n`` is the usual form of a study's tables, ``s`` the text itself."""
-    from ..plots.text import number
+    from ..plots.style import number
 
     if form == "s":
         return str(value)

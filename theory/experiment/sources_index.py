@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..claims.judgement import graded, judge, passing_factor
 from ..reporting.files import ConfigurationError
 from ..reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, PART, UNJUDGED, VACUOUS
-from ..studies.shared.entry_keys import entry_key
+from ..studies.shared.configuration import entry_key
 from .record_values import KeyRefused, Records, fill, keys_of, statement
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout

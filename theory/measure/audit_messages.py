@@ -1,4 +1,11 @@
-"""The messages of an audit: their bits, their entropy, and the seconds that they take."""
+"""The messages of an audit: bits, entropy, lossless baselines and seconds, and what an audit returns.
+
+What an audit of a compressor returns.
+
+Baselines: a general lossless compressor, and the entropy, a lower bound for codes of single symbols.
+
+The messages of an audit: their bits, their entropy, and the seconds that they take.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +32,231 @@ from ..compressors.closed_forms import expected_payload_bits
 from ..compressors.codec import compress, decode, encode
 from ..core.random import derive, key
 from ..wire.bits import bits_for
-from ..wire.descriptor import WireError
-from ..wire.frame import open_frame
-from .audit_rows import InputRow, Timing, Wire
+from ..wire.frame import WireError, open_frame
+from .audit_tables import law_table, lay_out, sheet, wire_table
 from .intervals import Interval, mean_interval
 
+# --- What an audit of a compressor returns ---------------------------------------------------------------------------
+
+ROUNDING = 1e-14  # a squared relative bias below this is rounding to float32, not bias
+
+
+class InputRow(NamedTuple):
+    """One input: z-score of the bias and interval of its square, relative squared error, non-zeros.
+
+    ``along`` is the mean of <Q(v) - v, v>/||v||^2, in which a wrong factor shows long before it does in the bias.
+    """
+
+    name: str
+    z: float
+    bias: Interval
+    along: Interval
+    error: Interval
+    nonzeros: Interval
+    nonzeros_stated: float | None
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a bias, in any direction or along v, that is more than rounding."""
+        return self.bias.low > ROUNDING or max(self.along.low, -self.along.high) > math.sqrt(ROUNDING)
+
+
+class Worst(NamedTuple):
+    """The largest relative squared error found, measured again with new random numbers, and its vector."""
+
+    error: Interval
+    where: str
+    v: np.ndarray
+    evaluations: int
+
+
+class Wire(NamedTuple):
+    """A message for one Gaussian vector (or the first input): bits per coordinate in four ways, and the frame's bytes.
+
+    ``entropy`` is that of the symbols (levels and gaps, pooled over many messages; floats count in full), None if the
+    symbols of a combinator cannot be separated; ``zlib`` compresses the restored float32 vector.
+    """
+
+    input: str
+    nonzeros: float
+    nonzeros_stated: float | None
+    stated: float | None
+    coded: Interval
+    entropy: float | None
+    zlib: float
+    frame: int
+
+
+class Timing(NamedTuple):
+    """Nanoseconds per coordinate on one thread, float32, fastest of a few calls; and those of a copy of the vector."""
+
+    d: int
+    encode: float
+    decode: float
+    copy: float
+
+
+class Audit(NamedTuple):
+    """Result of :func:`audit`; it prints as a sheet.
+
+    Attributes
+    ----------
+    compressor : NamedTuple
+        What was audited.
+    d : int
+        Length of the vectors.
+    omega, delta : float or None
+        The closed forms, None where there is none.
+    rows : tuple of InputRow
+        One for each input vector.
+    worst : Worst
+        The worst vector that the search found.
+    wire : Wire or None
+        Measurements of its messages; None for a Python function, which has no format of its own.
+    timing : Timing or None
+        Its speed; None for a Python function.
+    faults : tuple of str
+        Contradictions to the stated properties or to the contract.
+    verdict : str
+        "as stated", "nothing stated", or the faults.
+    samples : int
+        Draws for each input.
+    state : int
+        Length of the state that a worker stores between messages; here it is reset for each.
+    seed : int
+        The seed.
+    """
+
+    compressor: NamedTuple
+    d: int
+    omega: float | None
+    delta: float | None
+    rows: tuple[InputRow, ...]
+    worst: Worst
+    wire: Wire | None
+    timing: Timing | None
+    faults: tuple[str, ...]
+    verdict: str
+    samples: int
+    state: int
+    seed: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no faults."""
+        return not self.faults
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether no input showed a bias."""
+        return not any(row.biased for row in self.rows)
+
+    @property
+    def z(self) -> float:
+        """The largest z-score of the bias over the inputs."""
+        return max(row.z for row in self.rows)
+
+    @property
+    def measured(self) -> InputRow:
+        """The input with the largest relative error."""
+        return max(self.rows, key=lambda row: row.error.estimate)
+
+    def __str__(self) -> str:
+        return sheet(self)
+
+    def __repr__(self) -> str:
+        return sheet(self)
+
+
+class AuditTable(tuple):
+    """Several audits; it prints as two tables."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no audit has faults."""
+        return all(one.ok for one in self)
+
+    def __str__(self) -> str:
+        return "\n\n".join(lay_out(*table(self)) for table in (law_table, wire_table))
+
+    __repr__ = __str__
+
+
+# --- Baselines -------------------------------------------------------------------------------------------------------
+
+
+class Deflated(NamedTuple):
+    """Bits after zlib: of the packed payload, and of the vector as float32.
+
+    Attributes
+    ----------
+    payload : int
+        Bits of the compressed payload.
+    vector : int
+        Bits of the compressed vector, as float32.
+    """
+
+    payload: int
+    vector: int
+
+
+def empirical_entropy(symbols: Any) -> float:
+    """Entropy of the empirical distribution of the symbols, in bits per symbol.
+
+    Parameters
+    ----------
+    symbols : array_like
+        The sequence of symbols.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> empirical_entropy([0, 0, 1, 1])
+    1.0
+    """
+    _, counts = np.unique(np.asarray(symbols), return_counts=True)
+    share = counts / max(counts.sum(), 1)
+    return float(-(share * np.log2(share)).sum()) + 0.0
+
+
+def zlib_bits(c: Any, v: np.ndarray, key: Any) -> Deflated:
+    """Size of a payload, and of the vector itself, after zlib at its best level.
+
+    Parameters
+    ----------
+    c : compressor
+        A setting such as ``TopK(10)``.
+    v : numpy.ndarray of float32 or float64, shape (d,)
+        The vector.
+    key : int
+        Stream of the random numbers, see :func:`theory.key`.
+
+    Returns
+    -------
+    Deflated
+
+    Examples
+    --------
+    >>> from theory import QSGD
+    >>> bits = zlib_bits(QSGD(7), np.zeros(10_000), 0)
+    >>> bits.payload < 40_000 / 20, bits.vector < 320_000 / 20
+    (True, True)
+    """
+    message = encode(c, v, key)
+    payload = message[open_frame(message).start :]
+    raw = np.asarray(v, np.float32).tobytes()
+    return Deflated(8 * len(zlib.compress(payload, 9)), 8 * len(zlib.compress(raw, 9)))
+
+
+# --- The messages of an audit ----------------------------------------------------------------------------------------
+
 SLACK = 1e-9  # relative rounding error of a closed form in float64
+
 SECONDS = 1.0  # seconds for the inputs, and again for the search, unless the numbers of samples are given
+
 MESSAGES = 200  # messages whose bits are counted and whose symbols are pooled
 
 

@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import Any
 
-from ..reporting.terminal import columns_that_fit, line_width
+from ..reporting.progress import columns_that_fit, line_width
 
 NO_MESSAGES = (
     "a function has no format of its own: it is sent in full precision (add-a-compressor says how to give it one)"

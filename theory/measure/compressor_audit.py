@@ -15,20 +15,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.base import (
-    capacity,
-    quantize,
-    state_size,
-)
+from ..compressors.base import capacity, quantize, state_size
 from ..compressors.closed_forms import check, delta, expected_nonzeros, omega
-from ..compressors.numpy_function import FunctionCompressor, check_parts
+from ..compressors.codec import FunctionCompressor, check_parts
 from ..core import require
-from .audit_messages import CALLS, SECONDS, SLACK, audit_timing, audit_wire, closed_form, differs, seed_of
-from .audit_rows import ROUNDING, Audit, InputRow, Worst
-from .inputs import as_inputs
+from .audit_messages import (
+    CALLS,
+    ROUNDING,
+    SECONDS,
+    SLACK,
+    Audit,
+    InputRow,
+    Worst,
+    audit_timing,
+    audit_wire,
+    closed_form,
+    differs,
+    seed_of,
+)
 from .intervals import mean_interval
 from .monte_carlo import moments
-from .search import worst_vectors
+from .search import as_inputs, worst_vectors
 
 CONFIRM = 4  # factor of the number of samples to confirm a fault
 LEAST, MOST = 128, 4096  # default samples for an input

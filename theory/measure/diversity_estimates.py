@@ -14,11 +14,10 @@ from ..core.arguments import is_whole
 from ..core.random import derive, integer, key
 from ..problems import base
 from ..problems.constants import batch_bound, second_moment, second_moment_and_norm2
-from ..problems.evaluate import point
-from ..problems.margins import margin, norm2, slope
+from ..problems.evaluate import check_same, mean_over_rows, point
+from ..problems.linear import margin, norm2, slope
 from ..problems.matrix import add_row, row_norm2
 from ..problems.multinomial import Softmax, add_outer, residuals, scores
-from ..problems.row_blocks import check_same, mean_over_rows
 from .intervals import LEVEL, Interval, exactly, mean_interval, quantile
 
 SYMBOLS = {"diversity": "Delta", "batch_bound": "B_D", "second_moment": "M^2", "gradient_squared": "||g||^2"}

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..compressors.base import new_symbols, payload_bits, quantize, restore, state_size
 from ..compressors.closed_forms import check
-from ..compressors.numpy_function import FunctionCompressor
+from ..compressors.codec import FunctionCompressor
 from ..core import kernel, require
+from ..core.arguments import spare_cores
 from ..core.interrupts import Stretches, in_threads
-from ..core.processors import spare_cores
 from ..core.random import derive, generator, key
 from .intervals import LEVEL, Interval, mean_interval
 

@@ -1,4 +1,4 @@
-"""Privacy where workers take part at random, by the accountant of dp-accounting: ``pip install "theory[privacy]"``."""
+"""Privacy where workers take part at random, by the accountant of dp-accounting: ``pip install "sgd-theory[privacy]"``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..core.arguments import finite_number, whole_number
 
 LEAST = 1e-3
 FINEST, POINTS = 1e-4, 2e5  # of the grid of privacy losses
-MISSING = "dp-accounting, which accounts for chance, is not installed (pip install 'theory[privacy]')"
+MISSING = "dp-accounting, which accounts for chance, is not installed (pip install 'sgd-theory[privacy]')"
 
 
 def sampled_privacy(

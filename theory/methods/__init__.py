@@ -1,53 +1,34 @@
 """Methods, and feedback rules for what a worker did not send."""
 
-from ..core.rooms import lists_itself
-from .adaptive import LAMB, Adam
-from .adaptive_recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
-from .asynchronous import AsyncSGD, arrivals
-from .attacks import ALIE, Attack, Attacked, InnerProduct, Mimic, OneSided, Scaling, SignFlip
-from .choco_sgd import ChocoSGD
-from .clients import SCAFFOLD, FedAvg, FedProx
-from .conef import ContractiveErrorFeedback
+from ..core.arguments import lists_itself
+from .adaptive.adam import LAMB, Adam, Sharded
+from .adaptive.one_bit import OneBitAdam, Signum
+from .adaptive.recipes import conef_adam, conef_lamb, ef_adam, ef_lamb
+from .batches import cr_psgd
 from .custom import method
-from .dasha import DASHA
-from .delayed import DelayedSGD
-from .dense_steps import DenseStepWarning
-from .diana import DCGD, DIANA
-from .difference_gossip import DCDPSGD, ECDPSGD
-from .dpsgd import DPSGD
-from .ef21 import EF21, EF21SGDM
-from .ef21_both_ways import EF21BC, EF21P
-from .ef_bv import EFBV
-from .feedback import ErrorFeedback, NoFeedback
-from .gossip import ChocoGossip, Gossip
-from .gradient_tracking import GradientTracking
-from .graphs import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
-from .iconef import ImprovedContractiveErrorFeedback
-from .lazy import CLAG
-from .linear_sketch import LinearSketchFeedback
-from .local_sgd import LocalSGD
-from .lock_free import run_lock_free
-from .long_steps import LongStepWarning
-from .marina import MARINA, VRMARINA
-from .one_bit_adam import OneBitAdam
-from .partial_ef import PartialErrorFeedback
-from .prox_skip import ProxSkip
-from .qsvrg import QSVRG
-from .recipes import cr_psgd, mem_sgd
-from .robust import Robust, robust_mean
-from .robust_mixing import NNM, Bucketing, CenteredClipping
-from .robust_rules import GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
-from .sampling import Split, UnequalPartsWarning
+from .delay.late import AsyncSGD, DelayedSGD, FixedTime, Pareto, ShiftedExponential, arrivals
+from .delay.lock_free import run_lock_free
+from .differences.both_ways import EF21BC, EF21P
+from .differences.diana import DCGD, DIANA, QSVRG
+from .differences.ef21 import CLAG, EF21, EF21SGDM, EFBV
+from .differences.marina import DASHA, MARINA, VRMARINA
+from .gradients import Split, UnequalPartsWarning
+from .graphs.compressed import DCDPSGD, ECDPSGD, ChocoSGD
+from .graphs.gossip import DPSGD, ChocoGossip, Gossip, GradientTracking
+from .graphs.weights import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
+from .local.clients import SCAFFOLD, FedAvg, FedProx, split
+from .local.local_sgd import LocalSGD, ProxSkip
+from .memory.contractive import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, LinearSketchFeedback
+from .memory.error_feedback import ErrorFeedback, NoFeedback, PartialErrorFeedback
+from .memory.mem_sgd import mem_sgd
+from .memory.stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
+from .robust.attacks import ALIE, Attack, Attacked, InnerProduct, Mimic, OneSided, Scaling, SignFlip
+from .robust.rules import NNM, Bucketing, CenteredClipping, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
+from .robust.servers import Robust, robust_mean
 from .server import Majority, Mean, Momentum, OuterStep, Projected
 from .sgd import ParallelSGD
-from .sharded import Sharded
-from .signum import Signum
-from .splits import split
-from .stability import BiasedErrorCompressorWarning, UnstableMemoryWarning
-from .theory_steps import NoTheoremError, TheoryStep, theory_step
-from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter
-from .under_way import travelling
-from .worker_times import FixedTime, Pareto, ShiftedExponential
+from .theory_steps import DenseStepWarning, LongStepWarning, NoTheoremError, TheoryStep, theory_step
+from .topology import AllGather, AllReduce, ParameterServer, ReduceScatter, travelling
 
 __all__ = [
     "ALIE",

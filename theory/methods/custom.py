@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..compressors.closed_forms import for_workers
-from ..compressors.share import of_length
+from ..compressors.sparsifiers.random_k import of_length
 from ..core import require, setting
 from .rates import Rate
 from .server import Mean
@@ -16,8 +16,11 @@ from .topology import AllGather
 from .types import Run
 
 T = TypeVar("T")
+
 PARTS = ("feedback", "batch", "average", "sampling", "shards", "compress", "exchange", "server", "topology")
+
 DEFAULTS = {"server": Mean(), "topology": AllGather()}  # choices of ParallelSGD
+
 QUESTIONS = ("local_steps", "result")
 
 

@@ -1,20 +1,261 @@
-"""Row draws, and the row kernels that depend on a problem: batch gradients and values."""
+"""Which rows a worker draws, and the row kernels that depend on a problem: batch gradients and values.
+
+Which row a worker draws next: i.i.d. with replacement or freshly shuffled passes, from all rows or from a shard.
+
+Row draws, and the row kernels that depend on a problem: batch gradients and values.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import generic, kernel
+from ..core import generic, kernel, require, setting
+from ..core.arguments import advise
 from ..core.bound_calls import GRADIENT, at, in_python, operation
-from ..core.random import derive
+from ..core.random import derive, integer, shuffle
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
 from ..problems.numpy_function import FunctionProblem
 from .messages import ABSENT
 from .rates import Column, number_at, rate_at
 from .rows import row_of
-from .sampling import Shards, draw_rows
+
+# --- Which row a worker draws next -----------------------------------------------------------------------------------
+
+SHARDS = ("shared", "contiguous", "by_label")
+
+SAMPLING = ("iid", "shuffle")
+
+
+class Shards(NamedTuple):
+    """Which rows each worker owns.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray of uint32
+        The rows in the order in which they are assigned; empty stands for 0, 1, 2, ...
+    start, stop : numpy.ndarray of int64, shape (workers,)
+        Worker w owns ``rows[start[w]:stop[w]]``.
+    weight : numpy.ndarray of float64, shape (workers,)
+        n_w / n, or 1/workers if all rows are shared: the weight of the worker's message in the mean.
+    shuffle : bool
+    """
+
+    rows: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    weight: np.ndarray
+    shuffle: bool
+
+
+class UnequalPartsWarning(UserWarning):
+    """Workers have different numbers of rows, and the method does not weigh them by these: it misses the minimum.
+
+    What a method minimises, for workers with n_w of the n rows and their own means f_w:
+
+    ==================================================================  ===============================
+    method                                                              minimises
+    ==================================================================  ===============================
+    all with a server, but those below                                  f, the sum of (n_w / n) f_w
+    `ProxSkip`, all on a graph, and all with a robust server            the mean of the f_w, or a median
+    `AsyncSGD`                                                          the f_w weighed by speed
+    `FedAvg`, `FedProx`, `SCAFFOLD` with ``clients`` fewer than all     neither: the drawn are weighed
+                                                                        by n_w among themselves
+    ==================================================================  ===============================
+
+    Examples
+    --------
+    >>> issubclass(UnequalPartsWarning, UserWarning)
+    True
+    """
+
+
+def warn_of_unequal_parts(method: Any, shards: Shards, workers: int) -> None:
+    """Warn if the parts differ in size and the method does not weigh workers by their numbers of rows."""
+    sizes, name = shards.stop - shards.start, type(method).__name__
+    if int(sizes.max()) - int(sizes.min()) <= 1:  # as equal as the number of rows allows
+        return
+    server = getattr(method, "server", None)
+    rules = [server, getattr(server, "rule", None), getattr(server, "server", None)]
+    robust = any(hasattr(rule, "check_workers") for rule in rules)
+    if robust or getattr(method, "models", "one") == "workers" or getattr(method, "weighs", "rows") == "workers":
+        told = f"{name} weighs all workers alike, and minimises the mean of their means"
+    elif (getattr(method, "clients", None) or workers) < workers:
+        told = f"{name} weighs the clients of a round by their rows among themselves, which is biased"
+    else:
+        return
+    advise(
+        f"shards: the workers have {sizes.min()} to {sizes.max()} rows, and {told}, not f (theory.UnequalPartsWarning)",
+        UnequalPartsWarning,
+        depth=3,
+    )
+
+
+@setting
+class Split(NamedTuple):
+    """Which rows each worker has, as the ``shards`` of a method: any partition of the rows, also into unequal parts.
+
+    A worker's weight in a mean is its share of the rows, n_w/n.  :func:`theory.split` makes one from labels or topics.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (n,)
+        The numbers of all rows, in the order in which they are assigned.
+    ends : ndarray of int, shape (workers,)
+        Worker w has ``order[ends[w - 1]:ends[w]]``, at least one row; the first begins at 0, and the last end is n.
+
+    Raises
+    ------
+    ValueError
+        If it is no partition of the rows 0, ..., n - 1, or a worker has none.
+
+    Examples
+    --------
+    >>> split = Split(np.array([3, 0, 1, 2]), np.array([1, 4]))
+    >>> split.rows_of(1), split.weights
+    (array([0, 1, 2]), array([0.25, 0.75]))
+    """
+
+    order: np.ndarray
+    ends: np.ndarray
+
+    def domain(self) -> None:
+        """Reject what is no partition of the rows."""
+        order, ends = self.order, self.ends
+        for name, array in (("order", order), ("ends", ends)):
+            integers = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
+            require(integers, name, array, "an array of integers with one axis")
+        each = order.size < 2**32 and bool(np.array_equal(np.sort(order), np.arange(order.size)))
+        require(each, "order", order, "each of the rows 0, ..., n - 1 once")
+        known = bool((np.diff(ends.astype(np.int64), prepend=0) > 0).all()) and int(ends[-1]) == order.size
+        require(known, "ends", ends, "increasing numbers, the first above 0 and the last the number of rows")
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each worker has, shape (workers,)."""
+        return np.diff(self.ends.astype(np.int64), prepend=0)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Each worker's share of the rows, shape (workers,)."""
+        return self.sizes / self.order.size
+
+    def rows_of(self, worker: int) -> np.ndarray:
+        """The numbers of the rows that a worker has."""
+        return self.order[self.ends[worker] - self.sizes[worker] : self.ends[worker]]
+
+    def shards(self, sampling: str, n: int, workers: int) -> Shards:
+        """The same for a run with so many rows and workers, or ``ValueError`` if it is a split of others."""
+        self.domain()  # what stands in arrays may have changed since
+        found = f"a split of {self.order.size} rows among {self.ends.size} workers"
+        require((self.order.size, self.ends.size) == (n, workers), "shards", found, f"one of {n} among {workers}")
+        stop = self.ends.astype(np.int64)
+        return Shards(np.array(self.order, np.uint32), stop - self.sizes, stop, self.weights, sampling == "shuffle")
+
+
+def make_shards(kind: str | Split, sampling: str, n: int, workers: int, labels: Any = None) -> Shards:
+    """Assign ``n`` rows to workers.
+
+    Parameters
+    ----------
+    kind : {"shared", "contiguous", "by_label"} or Split
+        All rows for everybody; equal runs of rows; equal runs of the rows sorted by label; or a partition.
+    sampling : {"iid", "shuffle"}
+    n : int
+        Number of rows; 0 for a problem whose gradients are drawn.
+    workers : int
+    labels : numpy.ndarray, shape (n,), optional
+        Needed for "by_label".
+
+    Returns
+    -------
+    Shards
+
+    Raises
+    ------
+    ValueError
+        For unknown names, more workers than rows, or shards of a problem without rows.
+    """
+    require(known_shards(kind), "shards", kind, " or ".join([*map(repr, SHARDS), "a Split"]))
+    require(sampling in SAMPLING, "sampling", sampling, " or ".join(map(repr, SAMPLING)))
+    if isinstance(kind, Split):
+        return kind.shards(sampling, n, workers)
+    if n == 0:
+        require(
+            kind == "shared" and sampling == "iid",
+            "shards and sampling",
+            (kind, sampling),
+            "('shared', 'iid'): this problem draws its gradients and has no rows",
+        )
+    edges = np.zeros(workers + 1, np.int64)
+    rows = np.empty(0, np.uint32)
+    if kind == "shared":
+        start, stop = np.zeros(workers, np.int64), np.full(workers, n, np.int64)
+        return Shards(rows, start, stop, np.full(workers, 1.0 / workers), sampling == "shuffle")
+    require(workers <= n, "workers", workers, f"at most the number of rows, {n}")
+    edges = np.array([w * n // workers for w in range(workers + 1)], np.int64)
+    if kind == "by_label":
+        require(labels is not None, "shards", kind, "'shared' or 'contiguous': this problem has no labels")
+        rows = np.argsort(np.asarray(labels), kind="stable").astype(np.uint32)
+    return Shards(rows, edges[:-1].copy(), edges[1:].copy(), np.diff(edges) / n, sampling == "shuffle")
+
+
+def known_shards(kind: Any) -> bool:
+    """Whether a value says which rows each worker has."""
+    return isinstance(kind, Split) or (isinstance(kind, str) and kind in SHARDS)
+
+
+def drawn(batches: np.ndarray, steps: int) -> int:
+    """Number of gradients each worker has evaluated after ``steps`` steps."""
+    first = batches[:steps]
+    return int(first.sum()) + (steps - first.size) * int(batches[-1])
+
+
+def new_order(shards: Any, workers: int) -> np.ndarray:
+    """Array for the shuffled order of each local worker's rows (empty if rows are drawn i.i.d.)."""
+    longest = int((shards.stop - shards.start).max()) if shards.shuffle else 0
+    return np.empty((workers, longest), np.uint32)
+
+
+@kernel
+def draw_rows(
+    shards: Any, order: np.ndarray, local: int, worker: int, stream: np.uint64, first: np.integer | int, out: np.ndarray
+) -> None:
+    """The rows of the draws ``first``, ``first + 1``, ... of ``worker``, as many as ``out`` is long.
+
+    ``order[local]`` is the worker's shuffled order; the draws of a pass must be made in order.
+    """
+    start = shards.start[worker]
+    size = shards.stop[worker] - start
+    if size == 0:
+        out[:] = 0
+        return
+    if shards.shuffle:
+        mine = order[local, :size]
+        position = first % size
+        for p in range(out.size):
+            if position == 0:
+                shuffle(mine, derive(stream, (first + p) // size))
+            out[p] = start + np.int64(mine[position])
+            position = position + 1 if position + 1 < size else 0
+    else:
+        for p in range(out.size):
+            out[p] = start + integer(stream, first + p, size)
+    if shards.rows.size:
+        for p in range(out.size):
+            out[p] = shards.rows[out[p]]
+
+
+@kernel
+def draw_row(shards: Any, order: np.ndarray, local: int, worker: int, stream: np.uint64, t: int) -> int:
+    """The row of the draw number ``t`` of ``worker``."""
+    row = np.empty(1, np.int64)
+    draw_rows(shards, order, local, worker, stream, t, row)
+    return row[0]
+
+
+# --- Row draws, and the row kernels that depend on a problem ---------------------------------------------------------
 
 
 @kernel
@@ -61,6 +302,7 @@ gradient_target = generic(
     "gradient_target(rows, r, w, size) -> vector: where the gradients of a worker's batch of this size are added up.",
     lambda rows, r, w, size: row_of(rows, r, w),
 )
+
 finish_gradient = generic(
     "finish_gradient",
     "finish_gradient(rows, r, w, size): after the batch: move the sum to its place.",

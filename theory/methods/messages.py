@@ -1,4 +1,9 @@
-"""The row kernels that depend on a compressor: messages, one per sender, are made, counted, packed and summed."""
+"""Messages: made, counted, packed and summed by kernels for a compressor, and as bytes for ranks.
+
+The row kernels that depend on a compressor: messages, one per sender, are made, counted, packed and summed.
+
+Messages as bytes: packing, sealing, checking and unpacking, for ranks.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +26,16 @@ from ..compressors.base import (
     unpack,
     update_state,
 )
-from ..compressors.numpy_function import FunctionCompressor
-from ..compressors.qsgd import round_up
+from ..compressors.codec import FunctionCompressor
+from ..compressors.quantizers.qsgd import round_up
 from ..core import force_inline, kernel
-from ..core.bound_calls import CODING, EXCHANGE, at, in_python, operation
+from ..core.bound_calls import CODING, EXCHANGE, Owners, at, in_python, operation
 from ..core.random import derive
+from ..wire.frame import check_frame, write_frame
 from .rates import Column, rate_at
 from .rows import row_of
+
+# --- The row kernels that depend on a compressor ---------------------------------------------------------------------
 
 # the counters: payload bits and bytes of the workers' messages, bits that were reduced, payload bits and bytes of the
 # model's messages, gradients not evaluated by inactive workers (less those that a round evaluates besides its batch),
@@ -35,8 +43,11 @@ from .rows import row_of
 # receives; on graphs those of messages to the neighbours, and of what all neighbours receive, counted on the rank of
 # the sender
 BITS, BYTES, REDUCED, DOWN_BITS, DOWN_BYTES, ABSENT, SCATTERED, SKIPPED = range(8)
+
 SERVER_BITS, SERVER_BYTES = range(SKIPPED + 1, SKIPPED + 3)
+
 LINK_BITS, LINK_BYTES, HEARD_BITS, HEARD_BYTES = range(SERVER_BYTES + 1, SERVER_BYTES + 5)
+
 COUNTERS = HEARD_BYTES + 1
 
 
@@ -349,3 +360,107 @@ class AddStored(NamedTuple):
             else:  # the shared symbols contain another worker's vector
                 for j in range(p.size):
                     p[j] = np.nan
+
+
+# --- Messages as bytes -----------------------------------------------------------------------------------------------
+
+
+@operation(kind=CODING)
+class Pack(NamedTuple):
+    """outbox[w], behind the bytes of the frame, = the bits of the message of w."""
+
+    c: NamedTuple
+    symbols: SymbolRows
+    outbox: np.ndarray
+    lengths: np.ndarray
+    first: int
+    frame: int
+    d: int
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        for j in range(b.frame, b.frame + (b.lengths[r, w] + 7) // 8):
+            b.outbox[w, j] = 0
+        pack(b.c, symbols_of(b.symbols, r, b.first + w), b.d, b.outbox[w], 8 * b.frame)
+
+
+@operation(kind=CODING)
+class Seal(NamedTuple):
+    """Frame the message of w in outbox[w]; sizes[w] = its bytes, 0 if the worker is inactive."""
+
+    outbox: np.ndarray
+    header: np.ndarray
+    lengths: np.ndarray
+    sizes: np.ndarray
+    active: Owners
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        b.sizes[w] = 0
+        for k in range(b.active.count[0]):
+            if b.active.index[k] == w:
+                b.sizes[w] = write_frame(b.outbox[w], b.header, b.lengths[r, w])
+
+
+class Received(NamedTuple):
+    """Received messages: where each one stands in the inbox, and which of them were made here.
+
+    Attributes
+    ----------
+    inbox : ndarray of uint8
+    offset, sizes, bits : ndarray of int64
+        First byte of each message, its bytes, and the bits of its payload, or -1 if something is wrong with it.
+    wrong : ndarray of int64
+        Number of messages with which something was wrong.
+    first, here : int
+        Messages ``first`` to ``first + here - 1`` were made here: their symbols are known, and nothing is read.
+    """
+
+    inbox: np.ndarray
+    offset: np.ndarray
+    sizes: np.ndarray
+    bits: np.ndarray
+    wrong: np.ndarray
+    first: int
+    here: int
+
+
+@operation(kind=CODING)
+class Verify(NamedTuple):
+    """Check the frame of the message of s; ``sent`` counts payload bits in ``column``, bytes in the next; -1: none."""
+
+    received: Received
+    header: np.ndarray
+    sent: np.ndarray
+    column: int
+
+    def _row(pointer, t, r, s):
+        b = at(pointer)
+        m = b.received
+        if not m.first <= s < m.first + m.here:
+            m.bits[s] = check_frame(m.inbox, m.offset[s], m.sizes[s], b.header)
+            m.wrong[0] += m.bits[s] < 0
+            if b.column >= 0:
+                b.sent[r, b.column] += m.bits[s]
+                b.sent[r, b.column + 1] += m.sizes[s]
+
+
+@operation(kind=CODING)
+class Unpack(NamedTuple):
+    """Unpack the symbols of the message of s."""
+
+    c: NamedTuple
+    symbols: SymbolRows
+    received: Received
+    frame: int
+    d: int
+
+    def _row(pointer, t, r, s):
+        b = at(pointer)
+        m = b.received
+        if not m.first <= s < m.first + m.here and m.bits[s] >= 0:
+            start = 8 * (m.offset[s] + b.frame)
+            end = start + m.bits[s]
+            if unpack(b.c, m.inbox, start, end, b.d, symbols_of(b.symbols, r, s)) != end:
+                m.bits[s] = -1
+                m.wrong[0] += 1

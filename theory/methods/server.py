@@ -10,7 +10,7 @@ is eta with a memory, too.  ``state``: the names of the vectors beside the model
 vector in its state, so that it works on sparse rows, too.
 ``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
 ``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
-:mod:`theory.methods.adaptive` has Adam and LAMB.
+:mod:`theory.methods.adaptive.adam` has Adam and LAMB.
 """
 
 from __future__ import annotations

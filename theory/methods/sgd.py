@@ -6,18 +6,18 @@ import math
 from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
-from ..compressors.identity import Identity
-from ..compressors.share import Share
+from ..compressors.full_precision import Identity
+from ..compressors.sparsifiers.random_k import Share
 from ..core import require, setting, traits
 from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
 from ..problems.matrix import CSR
-from .feedback import NoFeedback, has_memory, step_factors
+from .adaptive.adam import Sharded
+from .gradients import SAMPLING, SHARDS, Split, known_shards
+from .memory.error_feedback import NoFeedback, has_memory, step_factors
 from .rates import Rate
-from .sampling import SAMPLING, SHARDS, Split, known_shards
 from .schedules import THEORY, Function, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
-from .sharded import Sharded
 from .topology import ReduceScatter, choose_topology
 from .types import Run, Vector
 

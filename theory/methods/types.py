@@ -11,7 +11,7 @@ from .rates import Rate
 
 if TYPE_CHECKING:
     from ..cluster.context import Run
-    from ..cluster.message_handles import Message, Messages, Phase
+    from ..cluster.rows import Message, Messages, Phase
     from ..cluster.setup import Setup
 else:
     Message = Messages = Phase = Run = Setup = Any

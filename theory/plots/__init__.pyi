@@ -2,8 +2,8 @@
 
 from .comparison import Comparison, Sweep, UnequalMethodsWarning, compare
 from .curves import Curve, draw_curves, draw_panels
-from .figure_style import new_figure, save_figure, style
-from .interactive import explore
+from .notebook import explore
+from .style import new_figure, save_figure, style
 
 __all__ = [
     "Comparison",

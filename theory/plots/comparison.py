@@ -18,24 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cluster.several_seeds import seeds_of
+from ..cluster.history import seeds_of
 from ..core import require
-from ..core.advice import advise
-from ..core.arguments import finite_number
-from ..core.repetitions import SHOWN_LEVEL, spread
-from ..core.result import Result, collection, save_several
+from ..core.arguments import advise, finite_number
+from ..core.result import SHOWN_LEVEL, Result, collection, save_several, spread
 from ..core.settings import check_keywords
-from ..measure.crossings import common_goal, reached
-from ..methods.long_steps import LongStepWarning
+from ..measure.slopes import common_goal, reached
 from ..methods.schedules import Constant
-from ..methods.theory_steps import with_theory_step
+from ..methods.theory_steps import LongStepWarning, with_theory_step
 from ..reporting.files import write_whole
 from .curves import Curve, check_axis, draw_curves, draw_panels
-from .figure_style import LOOKS, looks, style
-from .setting_texts import differences, short
-from .step_choice import choose_steps
-from .sweep import cells_of, measure, warm_up
-from .text import bits, number, text_table
+from .style import LOOKS, bits, differences, looks, number, short, style, text_table
+from .sweep import cells_of, choose_steps, measure, warm_up
 
 COLUMNS = ("step", "samples", "rounds", "bits_up", "bits_down", "seconds", "gradient_norm", "f")
 TIE = " ≈"  # behind a value that is within noise of the lowest

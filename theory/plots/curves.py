@@ -1,4 +1,9 @@
-"""Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds."""
+"""Suboptimality against samples, rounds, bits and seconds, with bounds; and two data sets side by side.
+
+Two sparse data sets side by side: the number of entries per row, and the column frequencies.
+
+Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,48 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import require
-from ..core.repetitions import SHOWN_LEVEL, spread
-from .figure_style import COLUMN, new_figure, style
+from ..core.result import SHOWN_LEVEL, spread
+from .style import COLUMN, PAGE, colours, new_figure, style
+
+# --- Two sparse data sets side by side -------------------------------------------------------------------------------
+
+
+def draw_rows(edges: Any, shares: dict, ranks: Any, frequencies: dict) -> Any:
+    """Density of the number of non-zeros per row, and column frequency against rank.
+
+    Parameters
+    ----------
+    edges : ndarray
+        Edges of the bins of non-zeros.
+    shares : dict of str to ndarray
+        For each data set, the share of its rows in a bin, per unit of the natural logarithm.
+    ranks : ndarray
+        Ranks of columns by their frequency.
+    frequencies : dict of str to ndarray
+        For each data set the entries in the column of each rank; 0 if there is none.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    with style():
+        figure, grid = new_figure(1, 2, width=PAGE, height=0.85 * COLUMN)
+        left, right = grid[0]
+        for k, (name, share) in enumerate(shares.items()):
+            look = {"color": colours()[4 + k], "linestyle": ("-", "--")[k % 2]}
+            left.stairs(share, edges, linewidth=1.4, **look)
+            used = frequencies[name] > 0
+            right.plot(ranks[used], frequencies[name][used], marker="", label=name, **look)
+        left.set(xscale="log", xlabel="non-zeros of a row (entries)", ylabel="share of rows per unit of ln")
+        left.set_ylim(0, None)
+        right.set(
+            xscale="log", yscale="log", xlabel="column, by rank of its frequency", ylabel="rows with an entry in it"
+        )
+        right.legend(loc="lower left")
+    return figure
+
+
+# --- Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds ------------------------
 
 X_AXES = {
     "samples": ("samples", "samples, all workers"),
@@ -19,15 +64,23 @@ X_AXES = {
     "bits": ("payload_bits_up", "bits sent by a worker"),
     "seconds": ("seconds", "time (s)"),  # the median over runs, in `Curve.values`
 }
+
 MARKS = 8  # markers per curve: enough to distinguish curves, few enough to see the line
+
 START = r"start, $f(x_0) - f^*$"
 # The colour of a bound is that of the curve that it bounds.
 BOUND: dict[str, Any] = {"linestyle": (0, (1, 1)), "linewidth": 1.8, "marker": ""}
+
 DOTS_AND_DASHES = (0, (3, 1, 1, 1, 1, 1))  # in place of the cycle's dotted lines, which here are bounds
+
 PANEL, LINE, LETTERS = 2.5, 0.15, 20  # inches: a panel's height, a line of text; letters of small print in an inch
+
 LEAST_PANEL = 0.8  # inches, for axes with their labels
+
 BOUND_POINTS = 20  # maximum number of evaluations of a bound, as some take as long as the steps
+
 NEAR = 0.02  # relative distance below which two curves are one to the eye
+
 ROOM = 3.0  # a bound is drawn where it is at most this many times the value at the start
 
 

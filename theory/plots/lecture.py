@@ -20,11 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theory.core import require
-
-from . import interactive
-from .failed_checks import ExplainAsserts
-from .figure_style import COLUMN, new_figure, style
+from ..core import require
+from . import notebook as interactive
 from .lecture_curves import (
     bars,
     bound,
@@ -41,6 +38,8 @@ from .lecture_curves import (
     single,
     vline,
 )
+from .notebook import ExplainAsserts
+from .style import COLUMN, new_figure, style
 
 __all__ = [
     "Panel",

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from theory.measure import student_interval
-
-from .figure_style import colours
+from ..measure import student_interval
+from .style import colours
 
 ORDER = (4, 5, 3, 6, 2, 1)  # of the style's colours
 MARKS = ("o", "s", "^", "D", "v", "P")

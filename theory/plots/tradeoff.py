@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .figure_style import PAGE, colours, new_figure, style
+from .style import PAGE, colours, new_figure, style
 
 MARKERS = "osD^vP<>X*phd8"
 EXACT = 1e-6  # smaller relative errors are rounding errors and are drawn at the bottom

@@ -1,4 +1,8 @@
-"""The interface of a problem, a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
+"""The interface of a problem, and the arguments of the functions that make problems.
+
+Arguments of the functions that make problems: checked data, and its name.
+
+The interface of a problem, a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
 
 Compiled generics (kernels and methods call them); each problem class registers its own.  ``x`` is an array or any
 vector of :mod:`theory.core.vectors`.
@@ -12,6 +16,60 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import generic, python_generic, require
+from ..core.arguments import advise, finite_number, real_array
+from ..data import DataError, Dataset, make_dataset
+from ..data.dataset import UNSCALED
+from .matrix import frozen
+
+# --- Arguments of the functions that make problems -------------------------------------------------------------------
+
+
+def label_of(data: Dataset) -> np.ndarray:
+    """Name and notes of the data as bytes, which kernels can be given: a line each."""
+    # a string in a tuple makes Numba use its slow type lookup in every call of a kernel: 60 us instead of 2
+    lines = (" ".join(text.splitlines()) for text in (data.name, *data.notes))
+    return frozen(np.frombuffer("\n".join(lines).encode(), dtype=np.uint8), np.uint8)
+
+
+def l2_of(l2: float | None, n: int) -> float:
+    """The weight of (1/2)||x||^2: 1/n unless it is given, so that the term does not outweigh one row."""
+    return 1.0 / n if l2 is None else finite_number("l2", l2)
+
+
+class UnscaledDataWarning(UserWarning):
+    """Columns differ by orders of magnitude, so that no step size suits all of them.
+
+    Examples
+    --------
+    >>> issubclass(UnscaledDataWarning, UserWarning)
+    True
+    """
+
+
+def dataset(data: Any, classes: bool = False, texts: int = 2) -> Dataset:
+    """Checked data of a Dataset or a pair (X, y), with a warning if their columns have very different scales.
+
+    The labels of a pair are numbers; with ``classes`` two labels are mapped to -1 and +1, also texts, and up to
+    ``texts`` of these are numbered.
+    """
+    if not isinstance(data, Dataset):
+        require(isinstance(data, tuple) and len(data) == 2, "data", type(data).__name__, "a Dataset or a pair (X, y)")
+        X, y = data
+        labels = y if classes else real_array("y", y, error=DataError)
+        data = make_dataset(X, labels, "data", texts=texts)
+        if not classes:
+            data = Dataset(data.X, frozen(labels, np.float64), data.name, data.task)
+    if data.scale_ratio >= UNSCALED:
+        advise(
+            f"{data.name}: columns differ by a factor of {data.scale_ratio:.1g} in scale, so a step that is "
+            "short enough for the largest is far too short for the others; data.scaled() divides each by its largest "
+            "magnitude",
+            UnscaledDataWarning,
+        )
+    return data
+
+
+# --- The interface of a problem, a NamedTuple of arrays and numbers --------------------------------------------------
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 
@@ -20,14 +78,19 @@ rows = generic(
     "rows(problem) -> int: number n of losses; 0 where gradients are drawn, not picked from a sum.",
     interpreted=True,
 )
+
 dimension = generic("dimension", "dimension(problem) -> int: length d of x.", interpreted=True)
+
 regularization = generic(
     "regularization", "regularization(problem) -> float: l2, the weight of (1/2)||x||^2.", interpreted=True
 )
+
 value = generic("value", "value(problem, x) -> float: f(x), with the l2 term.")
+
 gradient = generic(
     "gradient", "gradient(problem, x, out) -> None: out = the full gradient at the array x, with the l2 term."
 )
+
 add_loss_gradient = generic(
     "add_loss_gradient",
     "add_loss_gradient(problem, i, stream, weight, x, out): out += weight * (gradient of loss_i at x), without the l2 "
@@ -97,6 +160,7 @@ gradient_noise = generic(
     _noise_of,
     interpreted=True,
 )
+
 moments = generic(
     "moments", "moments(problem, x, out) -> float: the mean of ||grad f_i(x)||^2 at the array x; out = grad f(x)."
 )

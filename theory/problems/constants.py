@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core import kernel, python_generic
-from ..core.advice import advise
+from ..core.arguments import advise
 from ..core.compile_cache import F
-from ..core.mapped import map_of
+from ..core.private_files import map_of
 from .base import check_problem, gradient, is_drawn, moments, rows
-from .evaluate import point
-from .margins import norm2
+from .evaluate import RowBlocks, check_same, mean_over_rows, point
+from .linear import norm2
 from .matrix import CSR, gram_add, row_norm2, shape, some_rows, to_scipy
-from .row_blocks import RowBlocks, check_same, mean_over_rows
 
 __all__ = [
     "batch_bound",

@@ -1,4 +1,8 @@
-"""Logistic and ridge regression without intercept: losses of the margins a_i'x, and an L2 term.
+"""Logistic and ridge regression: sums of losses of margins a_i'x, and an L2 term.
+
+Sums of losses of margins a_i'x: every kernel follows from a loss, its slope and its curvature.
+
+Logistic and ridge regression without intercept: losses of the margins a_i'x, and an L2 term.
 
 * :class:`Logistic`: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2, with labels b_i = -1 or +1;
 * :class:`Ridge`: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
@@ -24,17 +28,279 @@ Everything else is written once, in `margins`, and added to a class by `linear_p
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+import threading
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ..core import setting
+from ..core import force_inline, generic, kernel, python_generic, require, setting
+from ..core.vectors import dense_part, scale_of
 from ..data import require_binary
-from .arguments import dataset, l2_of, label_of
-from .evaluate import point
-from .margins import check_l2, column_count, entry_type, linear_problem, name_of, notes_of, problem_repr, row_count
-from .matrix import CSR, as_matrix, frozen, matvec
+from .base import (
+    add_loss_gradient,
+    dataset,
+    dimension,
+    gradient,
+    l2_of,
+    label_of,
+    moments,
+    regularization,
+    rows,
+    value,
+    value_and_gradient,
+)
+from .evaluate import part_of_rows, point, rows_between
+from .matrix import CSR, add_row, as_matrix, frozen, matvec, row_dot, row_dot_and_norm2, shape
+
+# --- Sums of losses of margins a_i'x ---------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+__all__ = ["astype", "curvature", "linear_problem", "loss", "margin", "slope"]
+
+TWO_HALVES = 2**18  # entries of the matrix: from there on a pass takes much longer than starting a thread
+
+
+loss = generic("loss", "loss(problem, i, margin) -> float: loss_i at the margin a_i'x, without the l2 term.")
+
+
+slope = generic("slope", "slope(problem, i, margin) -> float: the derivative of loss_i with respect to the margin.")
+
+
+curvature = generic("curvature", "curvature(problem, i, margin) -> float: the second derivative of loss_i.")
+
+
+def _row_product(x, A, i):
+    return scale_of(x) * row_dot(A, i, dense_part(x))
+
+
+row_product = generic(
+    "row_product", "row_product(x, A, i) -> float: row i of the matrix times the vector x.", _row_product
+)
+
+
+@force_inline
+@kernel
+def margin(problem, i, x):
+    """a_i'x, for an array or any other vector x."""
+    return row_product(x, problem.A, i)
+
+
+@kernel
+def norm2(x):
+    """||x||^2 in float64, for an array or any other vector x."""
+    scale, part = scale_of(x), dense_part(x)
+    s0 = s1 = s2 = s3 = 0.0
+    whole = part.size & ~3
+    for j in range(0, whole, 4):
+        s0 += np.float64(part[j]) * part[j]
+        s1 += np.float64(part[j + 1]) * part[j + 1]
+        s2 += np.float64(part[j + 2]) * part[j + 2]
+        s3 += np.float64(part[j + 3]) * part[j + 3]
+    for j in range(whole, part.size):
+        s0 += np.float64(part[j]) * part[j]
+    return scale * scale * ((s0 + s1) + (s2 + s3))
+
+
+def _rows(problem):
+    return shape(problem.A)[0]
+
+
+def _dimension(problem):
+    return shape(problem.A)[1]
+
+
+def _regularization(problem):
+    return problem.l2
+
+
+def _value(problem, x):
+    n, total = rows(problem), 0.0
+    for i in range(n):
+        total += loss(problem, i, margin(problem, i, x))
+    return total / n + 0.5 * problem.l2 * norm2(x)
+
+
+def _gradient(problem, x, out):
+    n, shrink, part = rows(problem), problem.l2 * scale_of(x), dense_part(x)
+    for j in range(out.size):
+        out[j] = shrink * part[j]
+    for i in range(n):
+        add_row(problem.A, i, slope(problem, i, margin(problem, i, x)) / n, out)
+
+
+@kernel
+def _part_of_value_and_gradient(problem, first, last, x, out):
+    """Some rows' part of f, and of its gradient in ``out``; the l2 term belongs to the first row."""
+    n, total = rows(problem), 0.0
+    shrink, part = problem.l2 * scale_of(x) if first == 0 else 0.0, dense_part(x)
+    for j in range(out.size):
+        out[j] = shrink * part[j]
+    for i in range(first, last):
+        m = margin(problem, i, x)
+        total += loss(problem, i, m)
+        add_row(problem.A, i, slope(problem, i, m) / n, out)
+    return total / n + (0.5 * problem.l2 * norm2(x) if first == 0 else 0.0)
+
+
+def _value_and_gradient(problem: Any, x: Any, out: Any) -> float:
+    """In one pass, of large data in two halves: at the same time if there are two cores, with the same bits if not.
+
+    A class that has registered another f or gradient since `linear_problem` gets those.
+    """
+    for ask, known in ((value, _value), (gradient, _gradient)):
+        if getattr(ask.table.get(type(problem)), "py_func", None) is not known:
+            return value_and_gradient.dispatch(object)(problem, x, out)
+    n, entries = problem.b.size, problem.A.data if isinstance(problem.A, CSR) else problem.A
+    if n < 2 or entries.size < TWO_HALVES:  # a single row would be the first of both halves
+        return _part_of_value_and_gradient(problem, 0, n, x, out)
+    other = np.empty_like(out)
+    found: dict[int, float] = {}
+
+    def half(k, first, last, part):
+        found[k] = _part_of_value_and_gradient(problem, first, last, x, part)
+
+    second = threading.Thread(target=half, args=(1, n // 2, n, other))
+    second.start()
+    half(0, 0, n // 2, out)
+    second.join()
+    if 1 not in found:  # the thread has printed why
+        raise RuntimeError("f and its gradient: the thread that took the second half of the rows failed")
+    out += other
+    return found[0] + found[1]
+
+
+def _add_loss_gradient(problem, i, stream, weight, x, out):
+    add_row(problem.A, i, weight * slope(problem, i, margin(problem, i, x)), out)
+
+
+def is_slope_times_row(problem: Any) -> bool:
+    """Whether the gradient of a loss is its slope times its row, that is, unless the class registers its own."""
+    found = add_loss_gradient.table.get(type(problem))
+    return slope.implements(type(problem)) and found is not None and found.py_func is _add_loss_gradient
+
+
+def _moments(problem, x, out):
+    """||grad f_i||^2 = s_i^2 ||a_i||^2 + 2 l2 s_i a_i'x + l2^2 ||x||^2, so that no row becomes dense."""
+    n, l2, size2, total = rows(problem), problem.l2, norm2(x), 0.0
+    for j in range(out.size):
+        out[j] = l2 * x[j]
+    for i in range(n):
+        m, row2 = row_dot_and_norm2(problem.A, i, x)
+        s = slope(problem, i, m)
+        total += s * s * row2 + 2.0 * l2 * s * m
+        add_row(problem.A, i, s / n, out)
+    return total / n + l2 * l2 * size2
+
+
+def row_count(self: Any) -> int:
+    """Number of rows."""
+    return self.b.size
+
+
+def column_count(self: Any) -> int:
+    """Number of columns: the length of x."""
+    return self.A.columns if isinstance(self.A, CSR) else self.A.shape[1]
+
+
+def entry_type(self: Any) -> np.dtype:
+    """Type of the entries, float64 or float32; sums are taken in float64."""
+    return (self.A.data if isinstance(self.A, CSR) else self.A).dtype
+
+
+def name_of(self: Any) -> str:
+    """Name of the data, for tables and records."""
+    return _lines_of(self)[0]
+
+
+def notes_of(self: Any) -> tuple[str, ...]:
+    """What was done to the data, such as how labels were mapped."""
+    return tuple(_lines_of(self)[1:])
+
+
+def _lines_of(self: Any) -> list[str]:
+    return bytes(getattr(self, "label", b"data")).decode().split("\n")
+
+
+def linear_problem(cls: type[T]) -> type[T]:
+    """Class decorator: a NamedTuple with fields A, b and l2 becomes a problem, given `loss`, `slope` and `curvature`.
+
+    It gets the attributes ``n``, ``d``, ``dtype`` and ``name``.  `lipschitz` and `strong_convexity` also need
+    ``curvature_bounds``, infimum and supremum of `curvature`.
+
+    Parameters
+    ----------
+    cls : type
+        The NamedTuple.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    attributes = {"n": row_count, "d": column_count, "dtype": entry_type, "name": name_of}
+    for name, attribute in attributes.items():
+        if not hasattr(cls, name):
+            setattr(cls, name, property(attribute))
+    for ask, answer in (
+        (rows, _rows),
+        (dimension, _dimension),
+        (regularization, _regularization),
+        (value, _value),
+        (gradient, _gradient),
+        (moments, _moments),
+    ):
+        ask.register(cls)(answer)
+    value_and_gradient.register(cls)(_value_and_gradient)
+    if set(cast(Any, cls)._fields) <= {"A", "b", "l2", "label"}:
+        rows_between.register(cls)(part_of_rows)
+    force_inline(add_loss_gradient.register(cls)(_add_loss_gradient))
+    return cls
+
+
+def problem_repr(self: Any) -> str:
+    return f"{type(self).__name__}({self.name}: n={self.n}, d={self.d}, l2={self.l2:.6g}, {self.dtype})"
+
+
+def check_l2(self: Any) -> None:
+    """Reject values outside the domain."""
+    require(0.0 <= self.l2 < math.inf, "l2", self.l2, "a finite number, at least 0")
+
+
+@python_generic
+def astype(problem: Any, dtype: DTypeLike) -> Any:
+    """The same problem with entries of another type (float64 or float32); itself if it already has that type.
+
+    Parameters
+    ----------
+    problem : problem
+        From `logistic`, `ridge` etc.
+    dtype : {numpy.float64, numpy.float32}
+        Type of the entries.
+
+    Returns
+    -------
+    problem
+        Of the same class.
+
+    Examples
+    --------
+    >>> from theory.problems import ridge
+    >>> astype(ridge((np.eye(2), [1.0, 2.0]), l2=0.5), np.float32)
+    Ridge(data: n=2, d=2, l2=0.5, float32)
+    """
+    if problem.dtype == np.dtype(dtype):
+        return problem
+    if hasattr(problem, "constants"):  # only x has a type
+        return problem._replace(dtype=np.dtype(dtype))
+    if hasattr(problem, "mechanism"):  # a problem within a problem
+        return type(problem)(astype(problem.problem, dtype), *problem[1:])
+    return type(problem)(as_matrix(problem.A, dtype), *problem[1:])
+
+
+# --- Logistic and ridge regression without intercept -----------------------------------------------------------------
 
 # --- the two problems -----------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import generic, kernel, require, setting
 from ..core.arguments import float_type
-from ..core.mapped import known_rows
+from ..core.private_files import known_rows
 from ..core.vectors import add_entry
-from ..data.numbers import real_rows, require_valid
+from ..data.dataset import real_rows, require_valid
 
 
 @setting

@@ -17,13 +17,11 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ..core import force_inline, generic, kernel, require, setting, traits
 from ..core.vectors import add_entry, dense_part, scale_of
-from .arguments import dataset, l2_of, label_of
-from .base import add_loss_gradient, rows
-from .evaluate import point
-from .margins import check_l2, entry_type, name_of, norm2, row_count
+from .base import add_loss_gradient, dataset, l2_of, label_of, rows
+from .evaluate import part_of_rows, point, rows_between
+from .linear import check_l2, entry_type, name_of, norm2, row_count
 from .matrix import CSR, as_matrix, frozen, row_norm2
 from .matrix import shape as shape_of
-from .row_blocks import part_of_rows, rows_between
 
 __all__ = ["Softmax", "softmax"]
 

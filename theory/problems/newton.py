@@ -11,11 +11,11 @@ from ..core import kernel, python_generic, require
 from ..core.result import Result
 from .base import gradient, known_minimum, rows, value, without_mechanism
 from .constants import SMALL, one_thread, second_moment, strong_convexity, weighted_gram
-from .margins import astype, curvature, loss, slope
+from .evaluate import blocks_of, check_same
+from .linear import astype, curvature, loss, slope
 from .matrix import gram_add, matvec, rmatvec_add, squares_add, to_scipy
 from .multinomial import Softmax
 from .numpy_function import FunctionProblem
-from .row_blocks import blocks_of, check_same
 
 SMALL_MATRIX = 1000  # up to this length of x, the Hessian of Softmax is formed
 EPSILON = float(np.finfo(np.float64).eps)

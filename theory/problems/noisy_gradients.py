@@ -18,25 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bounds.mechanisms import mechanism_batch_bound
+from ..bounds.batches.diversity import mechanism_batch_bound
 from ..core import generic, kernel, registers, require, setting
-from ..core.normals import normal
-from ..core.random import derive, uniform
+from ..core.random import derive, normal, uniform
 from ..core.vectors import add_entry, entry
-from .base import (
-    PER_DRAW,
-    PER_STEP,
-    add_loss_gradient,
-    dimension,
-    gradient,
-    moments,
-    regularization,
-    rows,
-    value,
-)
+from .base import PER_DRAW, PER_STEP, add_loss_gradient, dimension, gradient, moments, regularization, rows, value
 from .constants import lipschitz, second_moment_and_norm2, strong_convexity
-from .margins import norm2
-from .row_blocks import rows_between
+from .evaluate import rows_between
+from .linear import norm2
 
 disturb = generic(
     "disturb",

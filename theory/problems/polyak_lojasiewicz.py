@@ -14,10 +14,9 @@ from .constants import SMALL, max_row_norm2, one_thread
 from .linear import Logistic, Ridge
 from .matrix import to_scipy
 from .multinomial import Softmax
-from .nonconvex_regularizer import NonconvexLogistic
+from .nonconvex import NonconvexLogistic, SaturatingQuadratic
 from .pl_examples import SineQuadratic, SineValley
 from .quadratics import Quadratic
-from .saturating import SaturatingQuadratic
 
 ENTRIES = 2e7  # up to this many entries, the singular values of a matrix are computed
 GAP = 100.0  # a singular value must exceed its rounding error by this factor to count as non-zero

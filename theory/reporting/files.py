@@ -1,9 +1,15 @@
-"""Files: reading TOML and Python, writing text atomically, versions, and suggestions for misspelled names."""
+"""Files: reading TOML and Python, writing text atomically, arrays of a record, versions, and suggestions.
+
+Files: reading TOML and Python, writing text atomically, versions, and suggestions for misspelled names.
+
+Arrays of a record, whoever wrote it: no pickle, nothing compressed, no room for what is not there.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
+import math
 import os
 import platform
 import stat
@@ -11,16 +17,23 @@ import subprocess
 import sys
 import tomllib
 import traceback
+import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from ..core import require
 
+# --- Files -----------------------------------------------------------------------------------------------------------
+
 SHIPPED = Path(__file__).parents[1] / "studies" / "configurations"
+
 LARGEST_TOML = 2**20  # bytes
-PACKAGES = ("theory", "numpy", "numba", "scipy", "mpi4py", "matplotlib")
+
+PACKAGES = ("numpy", "numba", "scipy", "mpi4py", "matplotlib")
 
 
 class ConfigurationError(ValueError):
@@ -95,7 +108,9 @@ def nearest(name: str, known: Any, shown: str = "") -> str:
 
 def versions() -> dict[str, str]:
     """Versions of the software, for the record."""
-    found = {"python": platform.python_version(), "platform": platform.platform(terse=True)}
+    from .. import __version__
+
+    found = {"python": platform.python_version(), "platform": platform.platform(terse=True), "theory": __version__}
     for name in PACKAGES:
         try:
             found[name] = version(name)
@@ -186,3 +201,48 @@ def run_file(path: str | Path) -> ModuleType:
         where = f" (line {lines[-1]})" if lines else ""  # a SyntaxError says it itself
         raise FileRefused(f"{path} cannot be run: {type(error).__name__}: {error}{where}") from error
     return module
+
+
+# --- Arrays of a record, whoever wrote it ----------------------------------------------------------------------------
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The file of this name in a folder; a link that leads out of it is refused.
+
+    Raises
+    ------
+    RecordError
+        If the file is somewhere else, or is none.
+    """
+    path = folder / name
+    if path.resolve().parent != folder.resolve():
+        raise RecordError(f"{path} leads outside of its record, to {path.resolve()}")
+    if not path.is_file():
+        raise RecordError(f"{folder} is not a whole record: it has no {name}")
+    return path
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file of `numpy.savez`, each at most as large as the file.
+
+    Raises
+    ------
+    RecordError
+        If it is no such file: damaged, compressed, with objects, or with shapes that its bytes do not fill.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise RecordError(f"{path}: {member.filename} is compressed; arrays of a record are not")
+                with archive.open(member) as file:
+                    version = np.lib.format.read_magic(file)
+                    first = version == (1, 0)
+                    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+                    shape, _, dtype = read(file)
+                if dtype.hasobject or math.prod(shape) * dtype.itemsize > path.stat().st_size:
+                    raise RecordError(f"{path}: {member.filename} says {shape} of {dtype}, which it does not hold")
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise error if isinstance(error, RecordError) else RecordError(f"{path} holds no arrays: {error}") from None

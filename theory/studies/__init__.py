@@ -138,7 +138,7 @@ def show_studies(measured, quick=False, figures=None, markdown=None, say=print) 
     int
         0; 1 if what was measured cannot be written.
     """
-    from ..reporting.figure_records import write_record
+    from ..reporting.json_values import write_record
 
     code = 0
     if markdown and figures is None:

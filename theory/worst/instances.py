@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compressors.numpy_function import compressor
+from ..compressors.codec import compressor
 from ..core import require
-from ..methods.ef21 import EF21
-from ..methods.feedback import ErrorFeedback, NoFeedback
-from ..methods.local_sgd import LocalSGD
+from ..methods.differences.ef21 import EF21
+from ..methods.local.local_sgd import LocalSGD
+from ..methods.memory.error_feedback import ErrorFeedback, NoFeedback
 from ..methods.schedules import Constant
 from ..methods.sgd import ParallelSGD
 from ..problems.numpy_function import function
-from .case_list import CASES
-from .cases import Case, Solution, solution_of
+from .cases import CASES, Case, Solution, solution_of
 from .interpolation import Interpolant, RecordedMessages, interpolant
 from .programs import MEASURES, PROGRAMS, State, World
 

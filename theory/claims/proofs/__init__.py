@@ -1,21 +1,23 @@
 """Proofs for all parameters, of claims: identities, sums of squares and signs, decided exactly by SymPy."""
 
 from .execute import Change, Formulas, Unproved
-from .forms import between, dot, pivots, square, unit_forms
 from .proof_list import (
     Checked,
     Obligation,
     Proof,
+    between,
     certificate,
     check,
+    dot,
     find_proof,
     list_proofs,
     nonnegative,
+    pivots,
     positive,
     proof,
+    square,
     squares,
+    unit_forms,
     zero,
 )
-from .region import Region
-from .symbol import Symbol
-from .symbols import Symbols
+from .symbols import Region, Symbol, Symbols

@@ -12,10 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from .forms import Decrease, completed_squares, is_zero
-from .proof_list import find_proof
-from .symbol import Symbol
-from .symbols import Symbols
+from .proof_list import Decrease, completed_squares, find_proof, is_zero
+from .symbols import Symbol, Symbols
 
 EXPORTED = ("ef.exact", "ef.exact.certificate")  # the claims whose file a test gives to Coq
 

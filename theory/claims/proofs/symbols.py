@@ -1,4 +1,10 @@
-"""Symbols on a region: exact rational functions, comparisons that are decided and recorded, signs that are proved.
+"""Symbols on a region: exact rational functions, and comparisons and signs that are decided and recorded.
+
+Regions: open intervals of symbols, in order, and how they are mapped onto positive parameters.
+
+A symbol: a rational function with its value at one point, by which it is compared.
+
+Symbols on a region: exact rational functions, comparisons that are decided and recorded, signs that are proved.
 
 A region gives every symbol an interval, whose ends may depend on the symbols before it.  A symbol between l and h is
 l + (h - l)/(1 + t) with t > 0, and one above l is l + t: if all coefficients of a polynomial in the t have one sign,
@@ -9,14 +15,174 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ... import bounds
-from .execute import Change, Formulas, Unproved, evaluate
-from .region import SAMPLES, Region
-from .symbol import Symbol
+from .execute import Change, Formulas, Surd, Unproved, evaluate
+
+# --- Regions ---------------------------------------------------------------------------------------------------------
+
+SAMPLES = tuple(Fraction(n, n + 4 - n % 7) for n in range(3, 20))  # parameters of the point at which is compared
+
+
+class Region:
+    """Open intervals of symbols, in order: ``Region(z=(0, 1), s=(0, "z**2"))``.
+
+    Parameters
+    ----------
+    where : sequence of str
+        Polynomials that are positive besides, for ends that are not rational: ``where=["3 - c**2"]``.
+    **limits : (low, high)
+        Numbers, or expressions in the symbols before; "inf" for no upper end.
+
+    Examples
+    --------
+    >>> print(Region(z=(0, 1), s=(0, "z**2")))
+    0 < z < 1, 0 < s < z**2
+    """
+
+    def __init__(self, where: Sequence[str] = (), **limits: tuple[Any, Any]):
+        self.where = tuple(where)
+        self.limits = {name: (str(low), str(high)) for name, (low, high) in limits.items()}
+
+    def __str__(self) -> str:
+        words = (f"{name} > {low}" if high == "inf" else f"{low} < {name} < {high}" for name, (low, high) in self)
+        return ", ".join([*words, *(f"{text} > 0" for text in self.where)])
+
+    def __iter__(self):
+        return iter(self.limits.items())
+
+    def at(self, parameters: Sequence[Any]) -> dict[str, Any]:
+        """The point with these positive parameters, numbers or symbols."""
+        found: dict[str, Any] = {}
+        for (name, (low, high)), t in zip(self, parameters, strict=True):
+            start = evaluate(low, found)
+            found[name] = start + (t if high == "inf" else (evaluate(high, found) - start) / (1 + t))
+        return found
+
+
+# --- A symbol --------------------------------------------------------------------------------------------------------
+
+
+class Symbol:
+    """A rational function of the symbols, with its value at a point inside the region, by which it is compared."""
+
+    __slots__ = ("at", "of", "text", "value")
+
+    def __init__(self, value, at: float, of: Symbols, text: str = ""):
+        self.value, self.at, self.of, self.text = value, at, of, text
+
+    def _with(self, other, sign: str, turned: bool = False):
+        if isinstance(other, (int, float, Fraction)):
+            if isinstance(other, float) and not math.isfinite(other):
+                raise Unproved("a symbol and infinity")
+            other = self.of.number(Fraction(other), self.value.field)
+        if not isinstance(other, Symbol):
+            return NotImplemented
+        a, b = (other, self) if turned else (self, other)
+        return Symbol(
+            OPERATIONS[sign](a.value, b.value), OPERATIONS[sign](a.at, b.at), self.of, self.of.said(sign, a, b)
+        )
+
+    def __add__(self, other):
+        return self._with(other, "+")
+
+    def __sub__(self, other):
+        return self._with(other, "-")
+
+    def __rsub__(self, other):
+        return self._with(other, "-", turned=True)
+
+    def __mul__(self, other):
+        return self._with(other, "*")
+
+    def __truediv__(self, other):
+        return self._with(other, "/")
+
+    def __rtruediv__(self, other):
+        return self._with(other, "/", turned=True)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self * -1
+
+    def __pos__(self):
+        return self
+
+    def __pow__(self, exponent: int):
+        if exponent == 0:
+            return self.of.number(Fraction(1), self.value.field)
+        text = f"({self.text} ^ {abs(exponent)})"
+        return Symbol(self.value**exponent, self.at**exponent, self.of, text if exponent > 0 else f"(1 / {text})")
+
+    def __abs__(self):
+        return self.of.larger(self, -self)
+
+    def __lt__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(other - self, strict=True)
+
+    def __gt__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(self - other, strict=True)
+
+    def __le__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(other - self, strict=False)
+
+    def __ge__(self, other):
+        return NotImplemented if isinstance(other, Surd) else self.of.decided(self - other, strict=False)
+
+    def __eq__(self, other):
+        difference = self - other
+        if not isinstance(difference, Symbol) or difference.vanishes():
+            return isinstance(difference, Symbol)
+        self.of.decided(
+            difference if difference.at > 0 else -difference, strict=True
+        )  # not equal: nowhere, to be shown
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def vanishes(self) -> bool:
+        """Whether it is 0 everywhere."""
+        return not self.value
+
+    def root(self) -> Symbol:
+        """The square root of a square; the sign is that inside the region."""
+        return self.of.root(self)
+
+    def larger(self, other) -> Symbol:
+        """The larger of the two."""
+        return self.of.larger(self, other)
+
+    def raise_(self, base):
+        """A power with this exponent."""
+        return self.of.raised(base, self)
+
+    def __format__(self, form: str) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return self.of.shown(self)
+
+    __repr__ = __str__
+
+
+def _quotient(a, b):
+    if not b:
+        raise Unproved("a division by 0")
+    return a / b
+
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient}
+
+
+# --- Symbols on a region ---------------------------------------------------------------------------------------------
 
 
 class Definition(NamedTuple):

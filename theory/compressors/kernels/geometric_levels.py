@@ -2,8 +2,8 @@
 
 A coordinate's level is an index j: 0 for the lowest, s + 1 for the norm itself.  The *position* of ``r = |v_i|/norm``
 is ``u = j + (r - l_j)/(l_{j+1} - l_j)`` for r in ``[l_j, l_{j+1}]``, and the index drawn is ``floor(u + R)``, R uniform
-on [0, 1), as in QSGD (see :mod:`theory.compressors.qsgd` for how R is made of 16 random bits and, where these do not
-decide, 53 more).  Without a zero ``l_0 = -l_1``: index 0 then is the smallest level with the other sign.
+on [0, 1), as in QSGD (see :mod:`theory.compressors.quantizers.qsgd` for how R is made of 16 random bits and, where
+these do not decide, 53 more).  Without a zero ``l_0 = -l_1``: index 0 then is the smallest level with the other sign.
 
 For p = 1/2 the position can be read from a float: its exponent is the index, its mantissa the rest.  In the lowest cell
 that holds for r + l_1.  The fast loop does so in single precision, which moves u by less than 1/65536; where this could
@@ -20,8 +20,8 @@ import numpy as np
 from ...core import generic, kernel, no_refcount, registers
 from ...core.random import fill_bits, uniform
 from ...wire.bits import bits_to_float, fetch_early, float_to_bits
-from ..qsgd import PIECE, TIES, scale_for
-from ..scaled_levels import TILE, grid_of, level_value, sent_scale, table_of
+from ..quantizers.qsgd import PIECE, TIES, scale_for
+from ..quantizers.scaled_levels import TILE, grid_of, level_value, sent_scale, table_of
 
 f32, f64, i32, u32, u64 = np.float32, np.float64, np.int32, np.uint32, np.uint64
 

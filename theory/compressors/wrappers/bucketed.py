@@ -10,11 +10,10 @@ from numpy.typing import DTypeLike
 from ...core import kernel, require, setting, uncounted
 from ...core.random import derive
 from .. import base
-from ..checks import LARGEST_D, check_compressor, check_dimension
 from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
-from ..qsgd import QSGD
-from ..registry import register
-from ..sparsifiers import RandK
+from ..quantizers.qsgd import QSGD
+from ..registry import LARGEST_D, check_compressor, check_dimension, register
+from ..sparsifiers.random_k import RandK
 
 
 @setting

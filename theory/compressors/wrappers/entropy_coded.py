@@ -15,17 +15,16 @@ from numpy.typing import DTypeLike
 
 from ...core import generic, require, setting
 from ...wire.bits import read_floats, write_floats
-from ...wire.elias import delta_length, read_delta, write_delta
 from ...wire.entropy import levels_bits, longest_levels, read_levels, write_levels
-from ...wire.golomb import gap_bits, longest_gaps, read_gaps, write_gaps
+from ...wire.integers import delta_length, gap_bits, longest_gaps, read_delta, read_gaps, write_delta, write_gaps
 from ..base import compress_into
 from ..closed_forms import delta, omega, reference
-from ..identity import Identity
-from ..nuqsgd import NUQSGD
-from ..qsgd import QSGD
+from ..full_precision import Identity
+from ..quantizers.geometric_levels import NUQSGD
+from ..quantizers.qsgd import QSGD
+from ..quantizers.ternary import ClippedTernGrad, Ternary, TernGrad
 from ..registry import register
-from ..sparsifiers import RandK, TopK
-from ..ternary import ClippedTernGrad, Ternary, TernGrad
+from ..sparsifiers.random_k import RandK, TopK
 from .bucketed import Bucketed, bucket, bucket_count
 from .forward import forwards
 

@@ -10,15 +10,14 @@ from numpy.typing import DTypeLike
 
 from ...core import kernel, require, setting
 from ...core.random import derive
-from ...problems.layer_slices import layer_shapes
-from ...wire.descriptor import nests_too_deeply
+from ...problems.network import layer_shapes
+from ...wire.frame import nests_too_deeply
 from .. import base
-from ..checks import LARGEST_D, check_compressor, check_dimension
 from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
-from ..identity import Identity
-from ..qsgd import QSGD
-from ..registry import register
-from ..sparsifiers import RandK, TopK
+from ..full_precision import Identity
+from ..quantizers.qsgd import QSGD
+from ..registry import LARGEST_D, check_compressor, check_dimension, register
+from ..sparsifiers.random_k import RandK, TopK
 
 
 @setting

@@ -14,18 +14,16 @@ from numpy.typing import DTypeLike
 
 from ... import bounds
 from ...core import kernel, require, setting
-from ...core.normals import normal
-from ...core.random import bits, derive
+from ...core.random import bits, derive, normal
 from ...core.vectors import add_entry
 from ...wire.bits import read, write
 from .. import base
-from ..checks import check_compressor, check_dimension
 from ..closed_forms import check_stateless, delta, expected_payload_bits, omega, reference
-from ..kernels.rotation import padded, rotate, rotate_back
-from ..lloyd_max import LloydMax
-from ..qsgd import QSGD
-from ..registry import register
-from ..sign import ScaledSign, Sign
+from ..kernels.norms import padded, rotate, rotate_back
+from ..quantizers.qsgd import QSGD
+from ..quantizers.scaled_levels import LloydMax
+from ..quantizers.sign import ScaledSign, Sign
+from ..registry import check_compressor, check_dimension, register
 
 f64, u32, u64 = np.float64, np.uint32, np.uint64
 

@@ -1,4 +1,11 @@
-"""The vectors compressed on sparse rows: the entries of a gradient, or a memory, each plus a multiple of x.
+"""The vectors compressed on sparse rows, and local steps on sparse rows.
+
+Local steps on sparse rows: each worker's copy of x, which differs from x only where its rows have entries.
+
+Between two exchanges y = scale z.  At an exchange all z become x: updates of x are applied to every z, and the
+coordinates touched by a worker's steps are reset.
+
+The vectors compressed on sparse rows: the entries of a gradient, or a memory, each plus a multiple of x.
 
 * `GradientRows`, discarded when sent: the entries of a batch's gradient, in order, plus h x.
 * `MemoryRows`: m = c + h x with one number h, because the l2 term adds the same multiple of x in every coordinate.
@@ -14,16 +21,104 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compressors.sparsifiers import sort_indices
+from ...compressors.sparsifiers.random_k import sort_indices
 from ...core import generic, kernel, registers
 from ...core.bound_calls import GRADIENT, at, operation
-from ...core.vectors import entry
+from ...core.vectors import add_entry, entry
+from ..gradients import finish_gradient, gradient_target
 from ..rates import Column, rate_at
 from ..rows import row_of
 from .model import BLOCK, SparseModel
 from .moving import XA, XB, MovingModel
 
+# --- Local steps on sparse rows --------------------------------------------------------------------------------------
+
+
+@registers
+class LocalRows(NamedTuple):
+    """The workers' own y = scale z; ``touched`` lists the first ``count`` coordinates in which z differs from x."""
+
+    z: np.ndarray
+    scale: np.ndarray
+    touched: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # tuple.count is never called
+
+    def row_of(rows, r, w):
+        return LocalIterate(rows.z[r, w], rows.scale[r, w])
+
+
+@registers
+class LocalIterate(NamedTuple):
+    """One worker's y, as a vector."""
+
+    z: np.ndarray
+    scale: float
+
+    def length(y):
+        return y.z.size
+
+    def dense_part(y):
+        return y.z
+
+    def scale_of(y):
+        return y.scale
+
+    def entry(y, j):
+        return y.scale * y.z[j]
+
+
+@operation(kind=GRADIENT)
+class LocalStep(NamedTuple):
+    """Add rate (g + l2 y) to each y, where g has only the gradient's entries."""
+
+    Y: LocalRows
+    G: GradientRows
+    rate: Column
+    l2: float
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        rate, z, touched, count = rate_at(b.rate, t), b.Y.z[r, w], b.Y.touched[r, w], b.Y.count[r, w]
+        if (
+            count + b.G.count[r, w] > touched.size
+        ):  # more steps than the method stated: nothing is written beyond the end
+            b.Y.scale[r, w] = np.nan
+            return
+        b.Y.scale[r, w] *= 1.0 + rate * b.l2
+        factor = rate / b.Y.scale[r, w]
+        for p in range(b.G.count[r, w]):
+            j = b.G.index[r, w, p]
+            z[j] += factor * b.G.value[r, w, p]
+            touched[count + p] = j
+        b.Y.count[r, w] = count + b.G.count[r, w]
+
+
+@operation(kind=GRADIENT)
+class AddDifference(NamedTuple):
+    """Add x - y to each worker's vector p, after which y is x."""
+
+    P: NamedTuple
+    X: SparseModel
+    Y: LocalRows
+
+    def _row(pointer, t, r, w):
+        b = at(pointer)
+        x, z, scale = b.X.v[r], b.Y.z[r, w], b.Y.scale[r, w]
+        grow_rows(b.P, r, w, 1.0 - scale)
+        target = gradient_target(b.P, r, w, 0)
+        for p in range(b.Y.count[r, w]):
+            j = b.Y.touched[r, w, p]
+            if z[j] != x[j]:  # once for each coordinate, however often it was touched
+                add_entry(target, j, scale * (x[j] - z[j]))
+                z[j] = x[j]
+        finish_gradient(b.P, r, w, 0)
+        b.Y.scale[r, w], b.Y.count[r, w] = 1.0, 0
+
+
+# --- The vectors compressed on sparse rows ---------------------------------------------------------------------------
+
 SLACK = 1e-9  # safety factor of the upper bounds, far above the rounding error of 10**6 additions
+
 ROUNDED_64, ROUNDED_32 = (
     2.0**-44,
     2.0**-15,
@@ -62,8 +157,11 @@ class Mixed(NamedTuple):
 
 
 part_at = generic("part_at", "part_at(part, x, j) -> float: coordinate j of a part that moves with x.")
+
 part_bound = generic("part_bound", "part_bound(part, reach) -> float: bound of its size for |x_j| <= reach.")
+
 part_of = generic("part_of", "part_of(model, h) -> part: the part given by the numbers h.")
+
 grow_part = generic("grow_part", "grow_part(model, r, h, rate): the part grows by rate x.")
 
 

@@ -1,25 +1,122 @@
-"""x on sparse rows: x = scale v, so that multiplying it by (1 - eta l2) changes one number.
+"""x on sparse rows, and the choice of runs that have it.
+
+Choice of runs with sparse rows: those whose steps need only the coordinates of rows and messages.
+
+x on sparse rows: x = scale v, so that multiplying it by (1 - eta l2) changes one number.
 
 The weighted sum of all iterates is coefficient v - u, where u changes only where v does.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import generic, kernel, no_refcount, registers
+from ...compressors import Identity, TopK
+from ...core import generic, kernel, no_refcount, python_generic, registers
 from ...core.bound_calls import at, operation
 from ...core.vectors import entry
+from ...problems.base import dimension, regularization, support
+from ...problems.linear import is_slope_times_row
+from ...problems.matrix import CSR
+from ..memory.error_feedback import has_memory, keeps_the_rest
 from ..rates import Column, rate_at
 from ..rows import row_of
 
+# --- Choice of runs with sparse rows ---------------------------------------------------------------------------------
+
+
+class SparseRows(NamedTuple):
+    """Requirements for the sparse rows of a run.
+
+    Attributes
+    ----------
+    memory, moving, local : bool
+        Whether the workers keep memories, the model has a velocity, the workers take steps by themselves.
+    ranked, bounded : bool
+        Whether the largest entries are searched for, and x is projected onto a ball.
+    longest, gradient : int
+        Maximum number of entries of a worker's vector and of a batch gradient.
+    steps : int
+        Steps per round.
+    exact : bool
+        Whether a single loss adds to each coordinate of its row once.
+    """
+
+    memory: bool
+    moving: bool
+    local: bool
+    ranked: bool
+    bounded: bool
+    longest: int
+    gradient: int
+    steps: int
+    exact: bool
+
+
+@python_generic
+def sends_entries(compressor: Any) -> bool:
+    """Whether a compressor reads and sends only a few entries of a vector, through :mod:`theory.core.vectors`."""
+    return False
+
+
+def sparse_rows(method: Any, problem: Any, batch: int) -> SparseRows | None:
+    """The sparse rows that a settled method needs on a problem; None if a step needs all coordinates.
+
+    The method and its parts say ``sparse_rows = True`` if their functions work on them.
+    """
+    A, c, touched = getattr(problem, "A", None), method.compressor, support(problem)
+    if not isinstance(A, CSR) or not _works(method) or not sends_entries(c) or touched == "all":
+        return None
+    memory, moving = has_memory(method.feedback), bool(_state(method.server))
+    whole = method.compress == "full" and regularization(problem) != 0.0  # l2 x, too, is compressed
+    if isinstance(c, Identity) and (memory or whole):
+        return None
+    if moving and not is_slope_times_row(problem):
+        return None
+    d, entries = int(dimension(problem)), int(np.diff(A.indptr).max())
+    entries *= d // A.columns  # of a row; a softmax has as many per class
+    exact = touched == "row" or is_slope_times_row(problem)  # for others the touched coordinates are unknown
+    gradient = min(d, max(1, batch * entries)) if exact else d
+    return SparseRows(
+        memory,
+        moving,
+        getattr(method, "local_models", False),
+        isinstance(c, TopK),
+        getattr(method.server, "projects", False),
+        min(d, method.local_steps * gradient),
+        gradient,
+        method.local_steps,
+        exact,
+    )
+
+
+def _works(method: Any) -> bool:
+    """Whether the method and its parts work on sparse rows, which have at most one vector beside the model."""
+    parts = method, method.feedback, method.server, method.topology
+    if not all(getattr(part, "sparse_rows", False) for part in parts) or len(_state(method.server)) > 1:
+        return False
+    if not getattr(method, "local_models", False):
+        return True
+    kept = keeps_the_rest(method.feedback) or not has_memory(method.feedback)
+    return kept and not _state(method.server) and not getattr(method.server, "projects", False)
+
+
+def _state(server: Any) -> tuple[str, ...]:
+    return tuple(getattr(server, "state", ()))
+
+
+# --- x on sparse rows ------------------------------------------------------------------------------------------------
+
 BLOCK, GROUP = 32, 8  # coordinates that share an upper bound; bounds that are checked together
+
 SMALLEST_SCALE = 1e-3  # below it, x is rescaled: the average loses the digits that the scale has lost
+
 FRESH = 4096  # projections between recomputations of ||v||^2
 
 TOTAL = 0  # the column of scalars with the total weight of the iterates, in every kind of model
+
 SCALE, INVERSE, COEFFICIENT, SQUARE, AGE = range(TOTAL + 1, TOTAL + 6)  # the others of SparseModel.scalars
 
 weighted_entry = generic("weighted_entry", "weighted_entry(x, j): coordinate j of the weighted sum of all iterates.")

@@ -26,7 +26,7 @@ from ...methods import (
 from ...methods.schedules import Constant
 from ...problems import accuracy, lipschitz, softmax
 from ...reporting.progress import track
-from .step_search import widened
+from .problems import widened
 
 MOMENTUM = 0.9  # Nesterov's, as in the authors' released code; the talk's slides do not mention momentum
 MOMENTA = (0.0, 0.5, MOMENTUM)

@@ -1,4 +1,8 @@
-"""Configuration by a TOML file with the key ``study``: the study, its data, and its options.
+"""Configuration of a study by a TOML file, and the names of the entries that its statements bear on.
+
+Keys: the name of an entry of ``docs/sources/index.toml``, by which a statement says what it bears on.
+
+Configuration by a TOML file with the key ``study``: the study, its data, and its options.
 
 The study is one of this package, or a Python file, whose path is relative to the TOML file.  A study with options
 declares them in its module as a setting named ``Options``; ``collect`` then gets one as a further argument.  Every
@@ -9,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -24,14 +29,49 @@ from ...reporting.files import (
     shipped,
 )
 
-FOLDER = Path(__file__).resolve().parents[1]  # every file in it is a study
-STUDIES = {
-    path.stem.replace("_", "-"): path.read_text(encoding="utf-8").partition("\n")[0].strip().strip('"')
-    for path in sorted(FOLDER.glob("[a-z]*.py"))
+# --- Keys ------------------------------------------------------------------------------------------------------------
+
+
+def slug(text: object) -> str:
+    """The text in lower case with hyphens for everything but letters and digits.
+
+    Examples
+    --------
+    >>> slug("Figure 3, RCV1: loss against bits"), slug(0.25)
+    ('figure-3-rcv1-loss-against-bits', '0-25')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", str(text).lower()).strip("-")
+
+
+def entry_key(source: str, id: str) -> str:
+    """The key of an entry of the index of sources, by its source and its id.
+
+    Examples
+    --------
+    >>> entry_key("mem-sgd", "Figure 3, RCV1: loss against bits")
+    'mem-sgd/figure-3-rcv1-loss-against-bits'
+    """
+    return f"{source}/{slug(id)}"
+
+
+# --- Configuration by a TOML file with the key ``study`` -------------------------------------------------------------
+
+FOLDER = Path(__file__).resolve().parents[1]  # every file in its folders of subjects is a study
+
+FILES = {
+    path.stem.replace("_", "-"): path
+    for path in sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda path: path.stem)
+    if path.parent.name != "shared"
 }
+
+STUDIES = {name: path.read_text(encoding="utf-8").partition("\n")[0].strip().strip('"') for name, path in FILES.items()}
+
 GIVEN = ("seed", "data", "topics")  # to a study that takes them
+
 COMMON = ("study", "about", *GIVEN)  # keys of every such file
+
 TAKES = ("quick", *GIVEN, "options", "comm")  # what `collect` may take
+
 SEED_LIMIT = 2**62  # studies add small integers to it
 
 
@@ -122,7 +162,7 @@ def module_of(study: str):
         loaded = sys.modules.get(Path(study).stem)
         here = getattr(loaded, "__file__", None)
         return loaded if here and Path(here).resolve() == Path(study).resolve() else run_file(study)
-    return importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
+    return importlib.import_module(f"theory.studies.{FILES[study].parent.name}.{FILES[study].stem}")
 
 
 def takes(study: str) -> list[str]:

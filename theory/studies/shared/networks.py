@@ -16,17 +16,15 @@ from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
 from ...methods import LinearSketchFeedback
-from ...plots.text import bits as bits_text
-from ...plots.text import number
+from ...plots.style import bits as bits_text
+from ...plots.style import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from . import report
 from .conef_training import most_frequent
-from .curves import short
-from .panels import band, canvas, legend_below
-from .problems import digits, topics_file
+from .curves import band, canvas, legend_below, short
+from .problems import digits, topics_file, widened
 from .report import Table, line
-from .step_search import widened
 from .verdicts import LEVEL, Compare, Trial, at_most, at_most_times
 
 NAMES = ("digits", "topics")

@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...core.repetitions import spread
-from ...plots.text import number, text_table
+from ...core.result import spread
+from ...plots.style import number, text_table
 from ...reporting.files import ConfigurationError
-from ...reporting.terminal import WIDTH
+from ...reporting.progress import WIDTH
 from .verdicts import Statement
 
 CASE = re.compile(r"; (?![^()]*\))")  # between two cases: a semicolon that is not in brackets

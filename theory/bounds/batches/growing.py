@@ -1,0 +1,488 @@
+"""Growing batches: CR-PSGD under the Polyak-Lojasiewicz condition, and CR-PSGD-Catalyst without it.
+
+CR-PSGD: parallel SGD whose batches grow geometrically, under the Polyak-Lojasiewicz (PL) condition.
+
+The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for all x.  N workers, each with a batch of B_s gradients in the
+round s = 1, 2, ..., which are *averaged*, over the batch and over the workers.  ``samples`` is T, the budget of
+gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is the factor of f - f* in a round without noise.
+
+CR-PSGD-Catalyst: growing batches for smooth nonconvex functions, by proximal problems.
+
+The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD from y_{k-1}.  With theta > L, h is
+(theta + L)-smooth and (theta - L)-strongly convex.  ``samples`` is T, the budget of gradients of *one* worker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ...core import require
+from ..closed_form import formula
+from ..sgd.polyak_lojasiewicz import pl_contraction
+
+# --- CR-PSGD ---------------------------------------------------------------------------------------------------------
+
+DESCENT = ("0 < mu <= lipschitz", "0 < step < 2 / lipschitz")
+
+WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become integers
+
+
+@formula(*DESCENT)
+def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
+    """The growth rho of batches from which f - f* decreases more slowly than the noise: 1/(1 - nu).
+
+    Setting: as `cr_psgd`.
+    Statement: the theorem requires 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
+    slowly than f - f* does without noise.
+    Kind: identity.
+    Source: [yu2019computation], Theorem 1.
+    mu, lipschitz, step (float): As in `pl_contraction`.
+
+    Returns
+    -------
+    float
+        Infinite if one exact gradient step reaches the minimum.
+
+    >>> growth_limit(1.0, 2.0)
+    2.0
+    """
+    left = pl_contraction(mu, lipschitz, step)
+    return math.inf if left == 0.0 else 1.0 / left
+
+
+def _growth(rho: float, mu: float, lipschitz: float, step: float | None) -> float:
+    """q, after checking that rho is in its interval."""
+    limit, left = growth_limit(mu, lipschitz, step), pl_contraction(mu, lipschitz, step)
+    require(1.0 < rho and rho * left < 1.0, "rho", rho, f"a number in (1, 1/(1 - nu)) = (1, {limit:.6g})")
+    return left
+
+
+@formula(*DESCENT)
+def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float:
+    r"""The growth of unrounded batches that minimizes CR-PSGD's noise term.
+
+    Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T. (Its bound for whole batches
+    has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
+    Statement: rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho =
+    q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.
+    Kind: identity.
+    Latex: \operatorname*{arg\,min}_{1<\rho<1/q}\frac{\rho}{(\rho-1)(1-q\rho)}=q^{-1/2}
+    Proof: The derivative of the logarithm, 1/rho - 1/(rho - 1) + q/(1 - q rho), vanishes where q rho^2 = 1.
+    Source: derived: the derivative of the logarithm vanishes where q rho^2 = 1.
+    mu, lipschitz, step (float): As in `pl_contraction`, with q > 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, or q = 0: then any growth is allowed, and none is best.
+
+    >>> optimal_rho(3.0, 4.0)  # q = 1/4
+    2.0
+    """
+    left = pl_contraction(mu, lipschitz, step)
+    require(
+        left > 0.0,
+        "step",
+        1.0 / lipschitz if step is None else step,
+        "another step: with q = 1 - nu = 0 every rho above 1 is allowed, and none is best",
+    )
+    return 1.0 / math.sqrt(left)
+
+
+@formula("first >= 1", "1 < rho < inf", "samples >= first", "rounding in ('floor', 'ceil')")
+def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = "floor") -> tuple[int, ...]:
+    """The batches that a budget allows: floor(rho^t B_1) for t = 0, 1, ..., in all at most T.
+
+    Setting: Algorithm 1 of CR-PSGD: a round takes place as long as the budget is not exceeded.
+    Statement: B_{t+1} = floor(rho^t B_1) (or rounded up), t = 0, 1, ..., as long as their sum is at most T.
+    Kind: identity.
+    Source: [yu2019computation], Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
+    samples: T, the budget of one worker, at least ``first``.
+    first: B_1.
+
+    Returns
+    -------
+    tuple of int
+
+    >>> growing_batches(20, 1.5), growing_batches(20, 1.5, rounding="ceil")
+    ((1, 1, 2, 3, 5, 7), (1, 2, 3, 4, 6))
+    """
+    batches, left, size = [], float(samples), int(first)
+    while size <= left:
+        batches.append(size)
+        left -= size
+        real = rho ** len(batches) * first
+        size = math.floor(real * (1.0 + WHOLE)) if rounding == "floor" else math.ceil(real * (1.0 - WHOLE))
+    return tuple(batches)
+
+
+@formula("first >= 1", "1 < rho < inf", "samples >= first", "batches in ('whole', 'real')")
+def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "whole") -> float:
+    r"""Number of rounds of a budget with growing batches.
+
+    Title (whole): CR-PSGD takes O(log T) rounds.
+    Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
+    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the whole part of it, and at most log_rho(1 + (1 +
+    1/B_1) (rho - 1) T/B_1).
+    Kind: upper (whole), identity (real).
+    Latex (whole): \lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le
+    t\le\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)
+    Source: [yu2019computation], Theorem 1, O(log T); the constants are derived: sum of rho^t B_1 = B_1 (rho^t - 1)/(rho
+    - 1), and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    samples: T, at least ``first``.
+    first: B_1.
+
+    >>> growing_rounds(31, 2.0, batches="real"), len(growing_batches(31, 2.0))
+    (5.0, 5)
+    """
+    spent = (1.0 + 1.0 / first if batches == "whole" else 1.0) * (rho - 1.0) * samples / first
+    return math.log1p(spent) / math.log(rho)
+
+
+@formula(*DESCENT)
+def cr_psgd(
+    batches: Iterable[float],
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+) -> float:
+    r"""The gap f - f* after rounds with given batches.
+
+    Title: CR-PSGD under the PL condition.
+    Title (equality): CR-PSGD on the isotropic quadratic.
+    Title (nonconvex): CR-PSGD on a function that is not convex.
+    Setting: f is L-smooth and mu-PL; unbiased gradients of variance at most sigma^2, independent over workers and
+    draws; constant step size gamma < 2/L; in the round s every worker averages B_s gradients.
+    Statement: E f(x_{t+1}) - f* <= q^t (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^{t-s}/B_s.
+    Statement (equality): On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t
+    (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.
+    Statement (nonconvex): On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound,
+    comes to what the bound gives for the curvature 8 at the minimum, and falls like 1/T and 1/N, in the rounds of
+    cr-psgd.rounds.
+    Kind: upper: an equality for (L/2)||x||^2.
+    Kind (equality): identity.
+    Kind (nonconvex): rate.
+    Latex: \mathbb{E}f(x_{t+1})-f^*\le q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s},\quad
+    q=1-\gamma\mu(2-L\gamma)
+    Latex (equality): \mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}
+    Latex (nonconvex): f(x)=x^2+3\sin^2x
+    Attained: one round: the start in the flattest direction, the noise in the steepest, short steps
+    Attained (nonconvex): a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu.
+    Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
+    Proof (equality): E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad
+    f||^2 = 2 L (f - f*).
+    Proof (nonconvex): cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.
+    Source: [yu2019computation], Theorem 1; the recursion is derived.
+    Source (equality): derived; the recursion behind [yu2019computation], Theorem 1, with equality.
+    Source (nonconvex): [yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2.
+    batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
+    mu, lipschitz, step (float): As in `pl_contraction`.
+    gap: f(x_1) - f*.
+
+    >>> cr_psgd((1, 2), mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)  # 1 + 1/8 + 1/4
+    1.375
+    """
+    q = pl_contraction(mu, lipschitz, step)
+    gamma, noise = 1.0 / lipschitz if step is None else step, 0.0
+    for size in batches:
+        require(size > 0, "batches", size, "numbers above 0")
+        noise = q * noise + 1.0 / size
+        gap = q * gap
+    return gap + lipschitz * gamma**2 * variance / (2.0 * workers) * noise
+
+
+@formula("rounds >= 0", "first > 0", "rho > 1", *DESCENT)
+def cr_psgd_geometric(
+    rounds: float,
+    *,
+    rho: float,
+    first: float = 1,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+) -> float:
+    r"""The gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
+
+    Title: CR-PSGD's recursion, summed.
+    Setting: as `cr_psgd`, with 1 < rho < 1/(1 - nu).
+    Statement: With B_s = rho^(s-1) B_1 the noise term is (L gamma^2 sigma^2/(2 N B_1)) rho^-(t-1) (1 - (q rho)^t)/(1 -
+    q rho), and in terms of the budget T = B_1 (rho^t - 1)/(rho - 1) it is O(1/(N T)).
+    Kind: identity: an equality for (L/2)||x||^2.
+    Latex: \sum_{s=1}^tq^{t-s}\rho^{-(s-1)}=\rho^{-(t-1)}\frac{1-(q\rho)^t}{1-q\rho}
+    Proof: A geometric sum; rho^t = 1 + (rho - 1) T/B_1 and q^t = (rho^t)^-alpha.
+    Source: derived; [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T))
+    rounds: t.
+    rho: In (1, 1/(1 - nu)).
+    first: B_1.
+    mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain; for rho, the message names the interval.
+
+    >>> cr_psgd_geometric(2, rho=2.0, mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)
+    1.375
+    """
+    q = _growth(rho, mu, lipschitz, step)
+    gamma = 1.0 / lipschitz if step is None else step
+    noise = lipschitz * gamma**2 * variance / (2.0 * workers * first)
+    noise *= rho ** (1.0 - rounds) * (1.0 - (q * rho) ** rounds) / (1.0 - q * rho)
+    return q**rounds * gap + noise
+
+
+@formula("batches in ('whole', 'real')", "first >= 1", "samples >= first", "rho > 1", *DESCENT)
+def cr_psgd_rate(
+    samples: float,
+    *,
+    rho: float | None = None,
+    first: int = 1,
+    mu: float,
+    lipschitz: float,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    batches: str = "whole",
+) -> float:
+    r"""The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
+
+    Title (whole): CR-PSGD after a budget.
+    Title (rate): CR-PSGD: the rate 1/(N T)
+    Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
+    Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <= (f(x_1) - f*) (1 + (rho - 1)
+    T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the
+    first term divided by q, the second times (1 + 1/B_1) rho.
+    Statement (whole): With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho
+    - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
+    Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
+    Kind: upper (approached: real, to the first order in 1/T, for (L/2)||x||^2; whole, there, for large B_1 and a budget
+    that the next round would exceed by 1).
+    Latex (whole):
+    \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
+    Kind (rate): rate.
+    Latex (rate): \mathbb{E}f-f^*=O\big(\tfrac1{NT}\big)
+    Latex (whole):
+    \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
+    Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
+    Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho
+    against a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Proof (rate): cr-psgd.closed-form.
+    Source: [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
+    budget allows is less than one before the one that would spend it, which costs 1/q and rho; and (1 + 1/B_1) floor(z)
+    > z for z >= B_1.
+    Source (whole): derived; [yu2019computation], Theorem 1, with constants.
+    Source (rate): [yu2019computation], Theorem 1.
+    samples: T, the budget of one worker, at least ``first``.
+    rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
+    first: B_1, at least 1.
+    mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`, with q > 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain; for rho, the message names the interval.
+
+    >>> known = dict(mu=1.0, lipschitz=1.0, step=0.5, variance=8.0, workers=2, gap=16.0)
+    >>> cr_psgd_rate(3, rho=2.0, **known, batches="real")  # two rounds, as 1 + 2 = 3, without (q rho)^2 in the sum
+    1.5
+    """
+    if rho is None:
+        rho = optimal_rho(mu, lipschitz, step)
+    q = _growth(rho, mu, lipschitz, step)
+    require(q > 0.0, "step", step, "a step with q = 1 - nu > 0")
+    gamma = 1.0 / lipschitz if step is None else step
+    alpha = math.log(1.0 / q) / math.log(rho)
+    start = gap * (1.0 + (rho - 1.0) * samples / first) ** -alpha
+    noise = lipschitz * gamma**2 * variance * rho
+    noise /= 2.0 * workers * ((rho - 1.0) * samples + first) * (1.0 - q * rho)
+    if batches == "real":
+        return start + noise
+    return start / q + (1.0 + 1.0 / first) * rho * noise
+
+
+# --- CR-PSGD-Catalyst ------------------------------------------------------------------------------------------------
+
+
+def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
+    """mu_h and L_h."""
+    theta = catalyst_theta(lipschitz) if theta is None else theta
+    return theta - lipschitz, theta + lipschitz
+
+
+@formula
+def catalyst_theta(lipschitz: float) -> float:
+    r"""The weight of the proximal term with the smallest factor in Catalyst's bound.
+
+    Setting: as `catalyst`, with form="distance".
+    Statement: (theta + L)^2/(theta - L) is smallest, 8 L, for theta = 3 L; there the proximal problem has the condition
+    number 2.
+    Kind: identity.
+    Latex: \operatorname*{arg\,min}_{\theta>L}\frac{(\theta+L)^2}{\theta-L}=3L
+    Proof: The derivative has the sign of 2 (theta - L) - (theta + L).
+    Source: derived: the derivative vanishes where 2 (theta - L) = theta + L.
+
+    >>> catalyst_theta(2.0)
+    6.0
+    """
+    return 3.0 * lipschitz
+
+
+@formula("form in ('sharp', 'distance')", "theta > lipschitz")
+def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
+    r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
+
+    Title (sharp): What a proximal step tells of the gradient.
+    Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
+    Statement: ||grad f(y)||^2 <= c (f(y) - h*), sharp: c = 2 (theta + L); distance: c = 2 (theta + L)^2/(theta - L).
+    Statement (sharp): ||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of what
+    the distance between y and the minimiser of h gives for theta = 3 L.
+    Kind: tight (sharp: f = (L/2)||x||^2), upper (distance).
+    Latex (sharp): \|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)
+    Attained (sharp): f = (L/2)||x||^2
+    Proof (sharp): grad f(y) = grad h(y), and ||grad h(y)||^2 <= 2 (theta + L)(h(y) - min h) for a (theta + L)-smooth h.
+    Source: derived. Sharp: grad f(y) = grad h(y), and h is (theta + L)-smooth. Distance: ||grad h(y)|| <= (theta +
+    L)||y - argmin h|| and f(y) - h* >= ((theta - L)/2)||y - argmin h||^2.
+    Source (sharp): derived, for the proof of [yu2019computation], Theorem 2.
+    theta (float, optional): Above L; 3 L by default.
+
+    >>> catalyst_factor(1.0), catalyst_factor(1.0, form="distance")
+    (8.0, 16.0)
+    """
+    mu, top = _curvatures(lipschitz, theta)
+    return 2.0 * top if form == "sharp" else 2.0 * top**2 / mu
+
+
+@formula("outer >= 1", "theta > lipschitz", "form in ('sharp', 'distance')")
+def catalyst(
+    outer: int,
+    batches: Iterable[float],
+    *,
+    lipschitz: float,
+    theta: float | None = None,
+    step: float | None = None,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    form: str = "sharp",
+) -> float:
+    r"""The mean squared norm of the gradient over the outer steps of CR-PSGD-Catalyst.
+
+    Title (sharp): CR-PSGD-Catalyst.
+    Title (rate): CR-PSGD-Catalyst: the rate 1/sqrt(N T)
+    Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; theta > L; every one of
+    the K outer steps takes rounds with the batches B_1, ..., B_t and the constant step size gamma.
+    Statement: (1/K) sum_{k=1}^K E||grad f(y_{k-1})||^2 <= (c/(1 - a)) ((f(y_0) - f*)/K + b), where c is
+    `catalyst_factor`, a = q^t, q = 1 - gamma (theta - L) (2 - (theta + L) gamma), and b is the noise of the inner
+    rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
+    Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
+    ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
+    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), with N as with T.
+    Kind: upper.
+    Kind (rate): rate.
+    Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
+    f(y_{k-1})\|^2\le\frac{2(\theta+L)}{1-a}\Big(\frac{f(y_0)-f^*}K+b\Big)
+    Latex (rate): \frac1K\sum_k\mathbb{E}\|\nabla f(y_{k-1})\|^2=O\big(1/\sqrt{NT}\big)
+    Attained (sharp): where catalyst.progress and cr-psgd.bound are equalities in every outer step, and f(y_K) = f*
+    Proof (sharp): E f(y_k) <= (1 - a) min h + a f(y_{k-1}) + b, catalyst.progress; telescope.
+    Proof (rate): catalyst.theorem with K = sqrt(N T) and b = O(1/(N sqrt(T/N))).
+    Source: derived, for Algorithm 2 of [yu2019computation]: E f(y_k) <= E h(y_k) <= (1 - a) h* + a f(y_{k-1}) + b, and
+    `catalyst_factor`; telescope.
+    Source (sharp): derived, for [yu2019computation], Algorithm 2 and Theorem 2.
+    Source (rate): [yu2019computation], Theorem 2.
+    outer: K.
+    batches (sequence of float): B_1, ..., B_t of one outer step, at least one.
+    lipschitz, theta (float): L and theta > L (3 L by default).
+    step (float, optional): gamma in (0, 2/(theta + L)); 1/(theta + L) by default.
+    gap: f(y_0) - f*.
+    form ({"sharp", "distance"}): Of `catalyst_factor`.
+
+    >>> catalyst(4, (1,), lipschitz=1.0, variance=0.0, gap=2.0)  # 8/(1/2) 2/4
+    8.0
+    """
+    mu, top = _curvatures(lipschitz, theta)
+    sizes = tuple(batches)
+    require(len(sizes) > 0, "batches", sizes, "at least one round")
+    known: dict[str, Any] = dict(mu=mu, lipschitz=top, step=step)
+    left = pl_contraction(**known) ** len(sizes)
+    noise = cr_psgd(sizes, **known, variance=variance, workers=workers, gap=0.0)
+    factor = float(catalyst_factor(lipschitz, theta, form)) / (1.0 - float(left))
+    return factor * gap / outer + factor * float(noise)
+
+
+@formula("samples >= 1", "samples >= workers")
+def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
+    """Division of a budget: outer steps, and gradients of each worker per outer step.
+
+    Setting: Algorithm 2 of CR-PSGD-Catalyst, T gradients for each of N workers.
+    Statement: K = floor(sqrt(N T)) outer steps, each with floor(sqrt(T/N)) gradients for each worker.
+    Kind: identity.
+    Source: [yu2019computation], Algorithm 2.
+    samples: T.
+
+    Returns
+    -------
+    (int, int)
+
+    >>> catalyst_budget(400, 4)
+    (40, 10)
+    """
+    return math.isqrt(int(samples) * int(workers)), math.isqrt(int(samples) // int(workers))
+
+
+@formula("samples >= workers * first ** 2", "rho > 1", "first >= 1")
+def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> float:
+    r"""Maximum number of rounds of CR-PSGD-Catalyst.
+
+    Title: CR-PSGD-Catalyst: rounds.
+    Setting: Algorithm 2 with `catalyst_budget` and batches floor(rho^t B_1).
+    Statement: The rounds of K = sqrt(N T) proximal problems with a budget of sqrt(T/N) each are at most K log_rho(1 +
+    (1 + 1/B_1) (rho - 1) sqrt(T/N)/B_1), and each worker takes at most T gradients.
+    Kind: upper.
+    Latex: \text{rounds}\le\sqrt{NT}\,\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{\rho-1}{B_1}\sqrt{T/N}\Big)
+    Proof: cr-psgd.rounds, K times.
+    Source: [yu2019computation], Theorem 2 (O(sqrt(N T) log(T/N))); constants derived.
+    samples: T, at least N B_1^2.
+    rho: Above 1.
+    first: B_1, at least 1.
+
+    >>> round(catalyst_rounds(9, 1, rho=2.0), 3)  # 3 log2(1 + 6)
+    8.422
+    """
+    outer, inner = catalyst_budget(samples, workers)
+    return outer * growing_rounds(inner, rho, first)
+
+
+@formula("samples >= workers")
+def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
+    r"""Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
+
+    Title: A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst.
+    Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; K = floor(sqrt(N T)) steps
+    of 1/L with batches of B = floor(sqrt(T/N)), averaged.
+    Statement: With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N) has a mean of
+    E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's rate without its
+    factor log(T/N).
+    Kind: upper (on (L/2)||x||^2 what is missing is sigma^2/(K N B)).
+    Latex: \frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},\quad K=\sqrt{NT}
+    Attained: (L/2)||x||^2, but for sigma^2/(K N B)
+    Proof: The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by sigma^2/(2 L N
+    B).
+    Source: derived from the descent lemma; cf. [bottou2018optimization], Theorem 4.8.
+    samples: T, at least N.
+    variance, gap: sigma^2 and f(x_0) - f*.
+
+    >>> square_root_batch(400, 4, lipschitz=1.0, variance=8.0, gap=2.0)  # 4/40 + 8/(4 10)
+    0.3
+    """
+    steps, batch = catalyst_budget(samples, workers)
+    return 2.0 * lipschitz * gap / steps + variance / (workers * batch)

@@ -1,0 +1,299 @@
+"""Clients with heterogeneous data: where local steps end and how fast, who is absent, and models of their own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core import require
+from ..closed_form import formula
+
+LARGEST = 1e100  # products of what is larger would exceed the largest float
+
+
+@formula("prox >= 0")
+def local_sgd_fixed_point(
+    curvatures: ArrayLike, minimisers: ArrayLike, *, step: float, local_steps: int, prox: float = 0.0
+) -> np.ndarray:
+    r"""Fixed point of local gradient descent if each worker has its own quadratic.
+
+    Title (fixed-point): Where local steps on different data end.
+    Title (proximal): Where FedProx ends.
+    Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
+    round each takes H local steps of the constant size eta, and then all average. Exact gradients, or rows that a
+    worker draws independently for each step from its own data; then the statement is about E x.
+    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``, and
+    it attracts. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < eta A_k < 2, the plain
+    mean of the b_k.
+    Statement (fixed-point): If each worker has a quadratic of its own, rounds of H local steps of size eta end in the
+    minimiser of other quadratics, those with the curvatures I - (I - eta A_k)^H.
+    Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model with which the round began, rounds
+    end in the minimiser of the quadratics with the curvatures (I - (I - eta (A_k + rho))^H) (A_k + rho)^-1 A_k: for
+    long rounds it tends to x* as rho grows, for H = 1 it is x*.
+    Kind: identity.
+    Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\eta(A_k+\rho I))^H)\,
+        (A_k+\rho I)^{-1}A_k
+    Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x less
+    (A_k + rho)^-1 A_k (x - b_k).
+    Source (proximal): derived; the method is that of [li2020fedprox], whose rates are not used.
+    Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
+    Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row drawn afresh for
+    each step does not depend on where the worker is, so E x moves in the same way.
+    Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. That the fixed point of local
+    steps differs from the minimiser: [malinovskiy2020local].
+    Source (fixed-point): derived; [malinovskiy2020local].
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    minimisers (array_like, shape (N, d) or (N,)): The b_k.
+    step: eta.
+    prox: rho, the weight of FedProx's term; 0 for local SGD and FedAvg.
+
+    Returns
+    -------
+    numpy.ndarray, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its domain, or rounds of this length and step do not contract.
+
+    >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1)
+    array([0.75])
+    >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1000)
+    array([0.5])
+    """
+    A, b = _quadratics(curvatures, minimisers)
+    unit = np.eye(b.shape[1])
+    stiff = A + prox * unit
+    moved = _shares(stiff, step, local_steps)
+    pull = np.stack([m @ np.linalg.solve(a, c) for m, a, c in zip(moved, stiff, A, strict=True)]) if prox else moved
+    radius = float(np.abs(np.linalg.eigvals(unit - pull.mean(axis=0))).max())
+    require(radius < 1, "step", step, f"one with which a round contracts: its factor is {radius:.4g}")
+    return np.linalg.solve(pull.sum(axis=0), np.einsum("kij,kj->i", pull, b))
+
+
+def _matrices(curvatures: ArrayLike) -> np.ndarray:
+    """The A_k as symmetric matrices."""
+    A = np.asarray(curvatures, float)
+    A = A[:, None, None] if A.ndim == 1 else A
+    fits = A.ndim == 3 and A.shape[1] == A.shape[2] and A.size > 0
+    require(fits and np.allclose(A, A.transpose(0, 2, 1)), "curvatures", A.shape, "(N, d, d), symmetric")
+    least = np.linalg.eigvalsh(A).min()
+    require(least >= -1e-9 * np.abs(A).max(), "curvatures", least, "no negative eigenvalues")
+    return A
+
+
+def _quadratics(curvatures: ArrayLike, minimisers: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """The A_k as matrices, and the b_k as vectors."""
+    A, b = _matrices(curvatures), np.asarray(minimisers, float)
+    b = b[:, None] if b.ndim == 1 else b
+    require(b.shape == A.shape[:2], "minimisers", b.shape, f"{A.shape[:2]}, as the curvatures have it")
+    return A, b
+
+
+def _shares(A: np.ndarray, step: float, local_steps: int) -> np.ndarray:
+    """The I - (I - eta A_k)^H, by which local steps move the models."""
+    unit = np.eye(A.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.stack([unit - np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A])
+    require(bool(np.abs(found).max() < LARGEST), "step", step, f"one whose local steps grow by less than {LARGEST:g}")
+    return found
+
+
+@formula("step > 0", "local_steps >= 1", "server_step > 0")
+def fedavg_factor(curvatures: ArrayLike, *, step: float, local_steps: int, server_step: float = 1.0) -> float:
+    r"""Factor of a round of federated averaging with exact gradients, if each client has its own quadratic.
+
+    Title: How fast FedAvg is.
+    Setting: as for `local_sgd_fixed_point`; the server moves by beta times the mean difference.
+    Statement: The fixed point is the same for every beta, and a round shrinks the distance from it by the spectral
+    radius of I - beta (1/N) sum_k (I - (I - eta A_k)^H).
+    Kind: identity.
+    Latex: \rho\Big(I-\frac{\beta}{N}\sum_k\big(I-(I-\eta A_k)^H\big)\Big)
+    Source: derived.
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    step: eta.
+    local_steps (int): H.
+    server_step: beta.
+
+    >>> round(float(fedavg_factor([1.0, 3.0], step=0.1, local_steps=1)), 12)
+    0.8
+    """
+    A = _matrices(curvatures)
+    moved = _shares(A, step, local_steps).mean(axis=0)
+    return float(np.abs(np.linalg.eigvals(np.eye(A.shape[1]) - server_step * moved)).max())
+
+
+@formula("step > 0", "local_steps >= 1")
+def scaffold_factor(curvatures: ArrayLike, *, step: float, local_steps: int) -> float:
+    r"""Factor of a round of SCAFFOLD with exact gradients and all clients, if each has its own quadratic.
+
+    Title: SCAFFOLD ends at the minimum, and how fast.
+    Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2; H local steps along grad f_k - c_k + c, and option II of the paper:
+    c_k is then the mean gradient of the client's steps, and c the mean of the c_k.
+    Statement: The fixed point is the minimiser of the mean of the f_k, whatever eta and H are. The distance from it,
+    and that of the c_k from the gradients there, shrink in a round by the spectral radius of a matrix: H steps take the
+    deviations to M_k x + S_k (c_k - c), M_k = (I - eta A_k)^H, S_k = eta sum over h < H of (I - eta A_k)^h.
+    Kind: identity.
+    Latex: x^+=\frac1N\sum_k\big(M_kx+S_k(c_k-c)\big),\quad c_k^+=c_k-c+\frac{x-M_kx-S_k(c_k-c)}{H\eta}
+    Proof: At x*, c_k = grad f_k(x*) and c = 0 no local step moves anything. The rest is linear.
+    Source: derived; the algorithm is that of [karimireddy2020scaffold], whose rates are not used.
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    step: eta.
+    local_steps (int): H.
+
+    >>> round(float(scaffold_factor([2.0, 2.0], step=0.1, local_steps=1)), 12)
+    0.8
+    """
+    A = _matrices(curvatures)
+    N, d = A.shape[:2]
+    _shares(A, step, local_steps)  # checks the growth
+    unit, length = np.eye(d), local_steps * step
+    moves = np.zeros((N, d, (N + 1) * d))  # y_k as a function of x, c_1, ..., c_N
+    for k, a in enumerate(A):
+        powers = [np.linalg.matrix_power(unit - step * a, h) for h in range(int(local_steps) + 1)]
+        moves[k, :, :d] = powers[-1]
+        moves[k, :, d:] = np.tile(-step * sum(powers[:-1]) / N, N)
+        moves[k, :, (k + 1) * d : (k + 2) * d] += step * sum(powers[:-1])
+    everything = np.eye((N + 1) * d)
+    x, own = everything[:d], everything[d:].reshape(N, d, -1)
+    kept = own - own.mean(axis=0) + (x - moves) / length
+    return float(np.abs(np.linalg.eigvals(np.concatenate([moves.mean(axis=0), *kept]))).max())
+
+
+@formula("workers > 1", "1 <= clients <= workers", "spread >= 0")
+def sampled_clients_variance(workers: int, clients: int, spread: float) -> float:
+    r"""Variance of the mean of some clients, drawn without replacement.
+
+    Title: What it costs that clients are absent.
+    Setting: m of N clients with the vectors v_i; S is their mean squared distance from their mean.
+    Statement: E|mean over those drawn - mean over all|^2 = (N - m)/(m (N - 1)) S: nothing for m = N, and for m = 1 as
+    much as with replacement, 1/m.
+    Kind: identity.
+    Latex: \frac{N-m}{m\,(N-1)}\cdot\frac1N\sum_i\lVert v_i-\bar v\rVert^2
+    Source: derived; the classical variance of sampling without replacement.
+    workers: N.
+    clients: m.
+    spread: S.
+
+    >>> sampled_clients_variance(5, 2, 8.0)
+    3.0
+    """
+    return (workers - clients) / (clients * (workers - 1.0)) * spread
+
+
+@formula("step > 0", "local_steps >= 1", "rounds >= 0", "clients >= 1", "server_step > 0")
+def sampled_fedavg_gap(
+    curvatures: ArrayLike,
+    minimisers: ArrayLike,
+    *,
+    step: float,
+    local_steps: int,
+    rounds: int,
+    clients: int,
+    server_step: float = 1.0,
+) -> float:
+    r"""E f(x) - f* of federated averaging from x = 0 after some rounds, each with other clients.
+
+    Title: FedAvg with absent clients, round by round.
+    Setting: as for `fedavg_factor`; in each round m of the N clients take part, drawn without replacement.
+    Statement: With P_k = I - (I - eta A_k)^H and y_k = P_k (x - b_k), a round moves x by -beta times the mean of the
+    drawn y_k: E x moves as with all clients, and the covariance of x is multiplied by I - beta mean(P_k) on both sides,
+    and drawing adds beta^2 (N - m)/(m (N - 1)) times the expected covariance of the y_k among the clients.
+    Kind: identity.
+    Latex: \mathrm{Cov}\,x\leftarrow(I-\beta\bar P)\,\mathrm{Cov}\,x\,(I-\beta\bar P)
+        +\beta^2\frac{N-m}{m(N-1)}\,\mathbb{E}\Big(\frac1N\sum_k y_ky_k^{\top}-\bar y\bar y^{\top}\Big)
+    Proof: The y_k are affine in x, and `sampled_clients_variance` in each direction.
+    Source: derived.
+    curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
+    minimisers (array_like, shape (N, d) or (N,)): The b_k.
+    step: eta.
+    local_steps (int): H.
+    rounds (int): How many.
+    clients (int): m, at most N.
+    server_step: beta.
+
+    Returns
+    -------
+    float
+        Infinite where x or its covariance exceed 1e100 in a round.
+
+    >>> sampled_fedavg_gap([1.0, 1.0], [1.0, -1.0], step=1.0, local_steps=1, rounds=1, clients=1)
+    0.5
+    """
+    A, b = _quadratics(curvatures, minimisers)
+    N, d = b.shape
+    least = np.linalg.eigvalsh(A.mean(axis=0))[0]
+    require(least > 0, "curvatures", least, "a mean with eigenvalues above 0: else f has no single minimum")
+    require(1 <= clients <= N, "clients", clients, f"from 1 to {N}, all clients")
+    best = np.linalg.solve(A.sum(axis=0), np.einsum("kij,kj->i", A, b))
+    P = _shares(A, step, local_steps)
+    v = np.einsum("kij,kj->ki", P, b - best)  # y_k = P_k z - v_k, with z = x - x*
+    moved, still = P.mean(axis=0), v.mean(axis=0)
+    Q, w, left = P - moved, v - still, np.eye(d) - server_step * moved
+    drawn = server_step**2 * (N - clients) / (clients * max(N - 1, 1))
+    mean, covariance = -best, np.zeros((d, d))  # of z
+    for _ in range(int(rounds)):
+        if max(np.abs(covariance).max(), np.abs(mean).max()) > LARGEST:
+            return math.inf
+        apart = Q @ mean - w  # E y_k less their mean
+        spread = (Q @ covariance @ Q.transpose(0, 2, 1)).mean(axis=0) + apart.T @ apart / N
+        covariance = left @ covariance @ left.T + drawn * spread
+        mean = left @ mean + server_step * still
+    return float(np.sum(A.mean(axis=0) * (covariance + np.outer(mean, mean))) / 2.0)
+
+
+@formula("rounds >= 0", "0 < step < 2", "0 < kept <= 1", "0 < present <= 1")
+def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) -> float:
+    r"""What is left of E x - x* after some rounds of FedAvg with error feedback, if clients are often absent.
+
+    Title: What a stale memory costs, in the mean.
+    Setting: f_k(x) = |x - b_k|^2/2, local steps that make x - y = eta (x - b_k), a compressor with E C(v) = delta v,
+    error memories of the clients, 0 at first; the share q of the clients takes part in a round, drawn afresh, and the
+    memory of who is absent stays as it is.
+    Statement: E x - x* and the mean of the E e_k move by a matrix. Its roots lambda have the product
+    1 - delta (q + eta - q eta) and the sum 2 - delta (q + eta): for eta far below q the mean forgets as fast as without
+    absent clients, by 1 - eta; for q far below eta it waits for the memories, 1 - q.
+    Kind: identity.
+    Latex: \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}\leftarrow
+        \begin{pmatrix}1-\delta\eta&-\delta\\q(1-\delta)\eta&1-q\delta\end{pmatrix}
+        \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}
+    Proof: Who takes part sends C(e_k + eta (x - b_k)) and keeps what is left of it; being drawn does not depend on the
+    past, and the mean over those who are is that over all in expectation.
+    Source: derived.
+    rounds (int): How many.
+    step: eta, below 2 as for local steps that converge.
+    kept: delta.
+    present: q.
+
+    >>> round(float(stale_memory_mean(1, step=0.5, kept=0.5, present=0.25)), 12)
+    0.75
+    """
+    move = [[1.0 - kept * step, -kept], [present * (1.0 - kept) * step, 1.0 - present * kept]]
+    return float(np.linalg.matrix_power(np.array(move), int(rounds))[0, 0])
+
+
+@formula("workers > 1", "spread > 0", "noise >= 0")
+def personal_weight(workers: int, spread: float, noise: float) -> float:
+    r"""How much of its own model a client should take, and how much of the common one.
+
+    Title: One model for all, or one each?
+    Setting: Client i's data have the minimiser b_i + e_i in place of b_i, with independent errors of the variance s^2;
+    the common model is the mean of all N, and client i takes the common one plus a times the difference of its own from
+    it. H local steps from the common model, a curvature of 1 and the step eta make a = 1 - (1 - eta)^H.
+    Statement: The mean of E|y_i - b_i|^2 is (1 - a)^2 V + a^2 s^2 (1 - 1/N) + s^2/N, V the mean squared distance of the
+    b_i from their mean; it is least for a = V/(V + s^2 (1 - 1/N)), neither 0 nor 1.
+    Kind: identity.
+    Latex: a^*=\frac{V}{V+s^2(1-1/N)}
+    Proof: y_i - b_i = (1 - a)(mean of the b - b_i) + a (e_i - mean of the e) + mean of the e, three terms that are not
+    correlated.
+    Source: derived.
+    workers: N.
+    spread: V.
+    noise: s^2.
+
+    >>> personal_weight(4, 3.0, 4.0)
+    0.5
+    """
+    return spread / (spread + noise * (1.0 - 1.0 / workers))

@@ -1,0 +1,412 @@
+"""Local SGD: the cost of H steps between exchanges, and outer steps on quadratics.
+
+Local SGD: the cost of H steps between exchanges.
+
+N workers (Stich writes K), steps t = 0, ..., T - 1, and every H steps the workers average their iterates.  Step sizes
+eta_t = 4/(mu (a + t)), weights w_t = (a + t)^2, S_T their sum (`mem_sgd_weight_sum`).
+
+Outer steps of local SGD on quadratics, exactly.
+
+In every round all workers take H local gradient steps of size eta from x, and x moves by gamma times the mean of their
+differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic that all share, Delta = q(A) (x - x*).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ...core import require
+from ..closed_form import formula
+from ..memory.mem_sgd import mem_sgd_weight_sum
+
+# --- Local SGD -------------------------------------------------------------------------------------------------------
+
+
+@formula("0 < mu <= lipschitz")
+def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
+    """The smallest shift a of the step sizes 4/(mu (a + t)) that local SGD's theorem allows.
+
+    Setting: f is L-smooth and mu-strongly convex, H local steps.
+    Statement: a >= max(16 L/mu, H): then eta_0 <= 1/(4 L), and eta_t <= 2 eta_{t+H}.
+    Kind: identity.
+    Source: [stich2019local], Theorem 2.2 (which requires more than that; the proof needs only this).
+    mu, lipschitz: Above 0, mu <= L.
+
+    >>> local_sgd_shift(1.0, 2.0, 8), local_sgd_shift(1.0, 2.0, 100)
+    (32.0, 100.0)
+    """
+    return max(16.0 * lipschitz / mu, float(local_steps))
+
+
+@formula("0 < mu <= lipschitz", "variance >= 0", "variance <= second_moment")
+def local_sgd(
+    steps: int,
+    *,
+    mu: float,
+    lipschitz: float,
+    local_steps: int,
+    shift: float | None = None,
+    second_moment: float,
+    variance: float,
+    workers: int = 1,
+    distance: float,
+) -> float:
+    r"""The gap f - f* at the weighted average of local SGD.
+
+    Title: Local SGD.
+    Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with E||g_t^k||^2 <=
+    G^2; steps 4/(mu (a + t)), a >= max(16 L/mu, H); weights (a + t)^2 over all steps and workers.
+    Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T) + 256 T G^2 H^2
+    L/(mu^2 S_T).
+    Kind: upper.
+    Latex: \mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu
+    NS_T}\sigma^2+\frac{256T}{\mu^2S_T}G^2H^2L
+    Attained: nearly attained by the recursion of its proof, in which each step gives all that its lemma allows
+    Proof: local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.
+    Source: [stich2019local], Theorem 2.2: `local_sgd_step` with dev_t <= 4 eta_t^2 G^2 H^2, times w_t/eta_t; the sum
+    telescopes.
+    mu, lipschitz: Above 0, mu <= L.
+    shift (float, optional): a, at least `local_sgd_shift`, which is the default.
+    second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
+
+    >>> known = dict(mu=16.0, lipschitz=16.0, local_steps=1, shift=16.0, workers=1)
+    >>> local_sgd(1, **known, second_moment=0.0, variance=0.0, distance=1.0)  # S_1 = a^2: mu a/2
+    128.0
+    >>> local_sgd(1, **known, second_moment=1.0, variance=1.0, distance=0.0)  # 4 33/(16 256) + 256/(16 256)
+    0.0947265625
+    """
+    least = local_sgd_shift(mu, lipschitz, local_steps)
+    a = least if shift is None else shift
+    require(a >= least * (1 - 1e-12), "shift", a, f"at least max(16 L/mu, H) = {least:g}")
+    T, S = float(steps), mem_sgd_weight_sum(steps, a)
+    start = mu * a**3 / (2.0 * S) * distance
+    noise = 4.0 * T * (T + 2.0 * a) / (mu * workers * S) * variance
+    drift = 256.0 * T / (mu**2 * S) * second_moment * local_steps**2 * lipschitz
+    return start + noise + drift
+
+
+@formula("deviation >= 0", "0 < step <= 0.25 / lipschitz", "0 < mu <= lipschitz")
+def local_sgd_step(
+    distance: float,
+    gap: float,
+    deviation: float,
+    *,
+    mu: float,
+    lipschitz: float,
+    step: float,
+    variance: float = 0.0,
+    workers: int = 1,
+) -> float:
+    r"""One step of the workers' mean iterate.
+
+    Title: One step of the workers' mean.
+    Setting: f is L-smooth and mu-strongly convex, unbiased gradients of variance sigma^2, independent over the workers,
+    eta <= 1/(4 L); xbar is the mean of the x^k, and D = (1/N) sum ||xbar - x^k||^2.
+    Statement: E||xbar_+ - x*||^2 <= (1 - mu eta)||xbar - x*||^2 - (eta/2)(f(xbar) - f*) + 2 eta L D + eta^2 sigma^2/N.
+    Kind: upper.
+    Latex: \mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)+2\eta
+    L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N
+    Attained: short steps; the noise at the minimum
+    Proof: Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.
+    Source: [stich2019local], Lemma 3.1, with f at the mean iterate.
+    distance: ||xbar - x*||^2 (squared).
+    gap: f(xbar) - f*.
+    deviation: D.
+    mu, lipschitz: Above 0, mu <= L.
+    step: eta, in (0, 1/(4 L)].
+    variance (float): sigma^2, at least 0.
+    workers (int): N, at least 1.
+
+    >>> local_sgd_step(4.0, 2.0, 1.0, mu=1.0, lipschitz=2.0, step=0.125, variance=16.0, workers=2)
+    4.0
+    """
+    return (
+        (1.0 - mu * step) * distance
+        - 0.5 * step * gap
+        + 2.0 * step * lipschitz * deviation
+        + step**2 * variance / workers
+    )
+
+
+@formula("variance >= 0", "0 < step <= 1 / lipschitz", "variance <= second_moment")
+def local_sgd_nonconvex(
+    steps: int,
+    *,
+    step: float,
+    lipschitz: float,
+    local_steps: int,
+    second_moment: float,
+    variance: float,
+    workers: int = 1,
+    gap: float,
+    form: str = "sharp",
+) -> float:
+    r"""The mean squared gradient of local SGD at the workers' mean, without convexity.
+
+    Title (sharp): Local SGD without convexity.
+    Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
+    workers, with E||g_t^k||^2 <= G^2; constant step size eta <= 1/L.
+    Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(eta T) + eta L sigma^2/N + L^2 D with D as in
+    `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper). With eta = sqrt(N/T)/L and H <=
+    T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
+    Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L what is missing is sigma^2/(N T)).
+    Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\eta
+    L\sigma^2}N+4\eta^2G^2H^2L^2
+    Attained (sharp): the first two summands: (L/2)||x||^2, step 1/L; the third: lemma by lemma
+    Proof (sharp): f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2 + L eta^2
+    sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.
+    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), with which Yu and Jin, ICML 2019, compare; derived again.
+    Source (sharp): Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019,
+    Theorem 1.
+    step: eta.
+    second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
+    form ({"sharp", "paper"}):
+
+    >>> local_sgd_nonconvex(
+    ...     4, step=0.5, lipschitz=2.0, local_steps=2, second_moment=1.0, variance=1.0, workers=2, gap=1.0
+    ... )  # 2/2 + 1/2 + 4/4
+    2.5
+    """
+    apart = local_sgd_deviation(step, local_steps=local_steps, second_moment=second_moment, form=form)
+    return 2.0 * gap / (step * steps) + step * lipschitz * variance / workers + lipschitz**2 * float(apart)
+
+
+@formula("form in ('sharp', 'paper')")
+def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, form: str = "sharp") -> float:
+    """Bound of the workers' distance from their mean.
+
+    Setting: E||g_t^k||^2 <= G^2; step sizes that do not increase.
+    Statement: (1/N) sum_k E||xbar_t - x_t^k||^2 is at most paper: 4 eta_t^2 G^2 H^2, if eta_t <= 2 eta_{t+H}; sharp:
+    eta^2 G^2 (H - 1)^2 for the step size eta right after the last exchange, since at most H - 1 steps were taken since;
+    0 for H = 1.
+    Kind: upper.
+    Source: [stich2019local], Lemma 3.3 (paper); sharp is derived: the mean over k of ||y_k - mean||^2 is at most that
+    of ||y_k||^2, and ||sum of m vectors||^2 <= m times the sum of their squares.
+    step: eta_t (paper), or the step size after the last exchange (sharp).
+
+    >>> [local_sgd_deviation(0.5, local_steps=3, second_moment=2.0, form=form) for form in ("sharp", "paper")]
+    [2.0, 18.0]
+    """
+    apart = local_steps - 1 if form == "sharp" else 2 * local_steps
+    return step**2 * second_moment * apart**2
+
+
+@formula("since >= 0", "curvature >= 0")
+def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, variance: float, workers: int = 2) -> float:
+    r"""The workers' distance from their mean on the isotropic quadratic, exactly.
+
+    Title: How far local steps drive the workers apart.
+    Setting: f = (lambda/2)||x||^2 for every worker, gradients lambda x + noise of variance sigma^2, independent over
+    the workers; constant step size eta; m steps since the last exchange.
+    Statement: On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2
+    sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.
+    Kind: tight.
+    Latex: \frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\eta_t^2G^2H^2
+    Attained: the equality: everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2: noise that a worker keeps
+    Proof: x^k - xbar is a sum of m noises less their mean over the workers; in general, at most H - 1 gradients.
+    Source: derived: x^k - xbar is a sum of noises minus their mean over the workers.
+    since: m.
+    step, curvature: eta above 0, lambda at least 0.
+
+    Returns
+    -------
+    float
+        Infinite where it exceeds the largest float.
+
+    >>> local_sgd_deviation_exact(2, step=0.5, curvature=1.0, variance=8.0, workers=2)  # (1/2) 2 (1 + 1/4)
+    1.25
+    """
+    noise, apart = (1.0 - 1.0 / workers) * step**2 * variance, 0.0
+    for _ in range(since):
+        apart = (1.0 - step * curvature) ** 2 * apart + noise
+    return apart
+
+
+@formula("samples >= 1", "samples >= workers")
+def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
+    r"""The number of local steps up to which the rate of parallel SGD is kept.
+
+    Title (speed-up): Local SGD: N workers divide the error by N while H = O(sqrt(T/N))
+    Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
+    :func:`local_sgd_nonconvex` (``convex=False``).
+    Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H =
+    O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
+    Statement (speed-up): On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H =
+    sqrt(T/N).
+    Kind: rate.
+    Latex (speed-up): \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
+    Proof (speed-up): local-sgd.theorem: the term with H^2/T^2 is then no larger than 1/(N T).
+    Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
+    Source (speed-up): [stich2019local], Corollary 2.3.
+    samples: T.
+    convex: Whether f is strongly convex, and not merely smooth.
+
+    Returns
+    -------
+    int
+        The whole part, at least 1.
+
+    >>> local_steps_limit(1000, 10), local_steps_limit(4096, 2, convex=False)
+    (10, 4)
+    """
+    root = math.isqrt(int(samples) // int(workers))
+    return root if convex else max(1, math.isqrt(math.isqrt(int(samples) // int(workers) ** 3)))
+
+
+# --- Outer steps of local SGD on quadratics, exactly -----------------------------------------------------------------
+
+
+class OuterMomentum(NamedTuple):
+    """An outer step with momentum.
+
+    Attributes
+    ----------
+    step : float
+        The outer step size.
+    momentum : float
+        The factor of the last difference.
+    rate : float
+        Factor of the error in a round, in the limit of many.
+    """
+
+    step: float
+    momentum: float
+    rate: float
+
+
+class MemoryMomentum(NamedTuple):
+    """Heavy ball with which a leaky memory agrees in expectation.
+
+    Attributes
+    ----------
+    momentum : float
+        The factor of the velocity.
+    step : float
+        The factor of the velocity in the model.
+    gain : float
+        The step after many equal gradients.
+    """
+
+    momentum: float
+    step: float
+    gain: float
+
+
+@formula("curvature > 0", "0 < step <= 2 / curvature")
+def local_gain(curvature: float, step: float, local_steps: int) -> float:
+    """The share of the distance that H local steps cover.
+
+    Setting: gradient descent on (lambda/2) x^2 with the constant step size eta.
+    Statement: x - y_H = q(lambda) x, q(lambda) = 1 - (1 - eta lambda)^H.
+    Kind: identity.
+    Source: derived: every step multiplies by 1 - eta lambda.
+    curvature: lambda.
+    step: eta, at most 2/lambda.
+
+    >>> local_gain(1.0, 0.5, 2)
+    0.75
+    """
+    share = step * curvature
+    return -math.expm1(local_steps * math.log1p(-share)) if share < 1.0 else 1.0 - (1.0 - share) ** local_steps
+
+
+def _gains(mu: float, lipschitz: float, step: float, local_steps: int) -> tuple[float, float]:
+    """q(mu) and q(L)."""
+    return float(local_gain(mu, step, local_steps)), float(local_gain(lipschitz, step, local_steps))
+
+
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")
+def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> float:
+    """The best outer step size of local gradient descent on quadratics.
+
+    Setting: curvatures from mu to L, the same for all workers, local step size eta <= 1/L, exact gradients.
+    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic a step below 1 never pays.
+    Kind: identity.
+    Source: derived: |1 - gamma q| is largest at an end of [q(mu), q(L)], and equal at both for gamma*.
+    mu, lipschitz: Above 0, mu <= L.
+    step: eta.
+
+    >>> outer_step(1.0, 3.0, 0.25, 1)  # 2/(1/4 + 3/4)
+    2.0
+    """
+    return 2.0 / sum(_gains(mu, lipschitz, step, local_steps))
+
+
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz", "outer > 0")
+def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer: float | None = None) -> float:
+    r"""Contraction of the distance in a round of local gradient descent with an outer step.
+
+    Title: The best outer step of local gradient descent.
+    Setting: as `outer_step`.
+    Statement: max(|1 - gamma q(mu)|, |1 - gamma q(L)|); for gamma*, (q(L) - q(mu))/(q(L) + q(mu)).
+    Kind: identity (every start with a share in the slowest direction, in the limit of many rounds).
+    Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad q(\lambda)=1-(1-\eta\lambda)^H
+    Proof: x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.
+    Source: derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021.
+    mu, lipschitz: Above 0, mu <= L.
+    step: eta.
+    outer (float, optional): gamma, above 0; `outer_step` by default.
+
+    >>> outer_rate(1.0, 3.0, 0.25, 1), outer_rate(1.0, 3.0, 0.25, 1, outer=1.0)
+    (0.5, 0.75)
+    """
+    low, high = _gains(mu, lipschitz, step, local_steps)
+    gamma = 2.0 / (low + high) if outer is None else outer
+    return max(abs(1.0 - gamma * low), abs(1.0 - gamma * high))
+
+
+@formula("lipschitz >= mu", "0 < step <= 1 / lipschitz")
+def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -> OuterMomentum:
+    r"""The best outer Nesterov momentum of local gradient descent on quadratics.
+
+    Title: The best outer Nesterov momentum.
+    Setting: as `outer_step`, but the round starts from x_t + beta (x_t - x_{t-1}).
+    Statement: With the step 4/(3 q(L) + q(mu)), momentum (sqrt(3 kappa + 1) - 2)/(sqrt(3 kappa + 1) + 2) and kappa =
+    q(L)/q(mu), the spectral radius of a round of local gradient descent is 1 - 2/sqrt(3 kappa + 1), and no other pair
+    has a smaller one.
+    Kind: identity.
+    Latex: \rho=1-\frac2{\sqrt{3\kappa_q+1}},\quad\kappa_q=\frac{q(L)}{q(\mu)}
+    Proof: Both roots for q(mu), and one for q(L), have this modulus.
+    Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A)
+    takes the place of the Hessian.
+    mu, lipschitz: Above 0, mu <= L.
+    step: eta.
+
+    Returns
+    -------
+    OuterMomentum
+
+    >>> outer_nesterov(1.0, 2.0, 0.5, 1).momentum  # kappa = 2: (sqrt(7) - 2)/(sqrt(7) + 2)
+    0.1390
+    """
+    low, high = _gains(mu, lipschitz, step, local_steps)
+    root = math.sqrt(3.0 * high / low + 1.0)
+    return OuterMomentum(4.0 / (3.0 * high + low), (root - 2.0) / (root + 2.0), 1.0 - 2.0 / root)
+
+
+@formula("0 <= kept <= 1")
+def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
+    r"""The heavy ball that a leaky memory makes of random-k.
+
+    Title: A leaky memory is momentum.
+    Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied;
+    what remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
+    Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t:
+    heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
+    Kind: identity.
+    Latex: \mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad
+    \mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t
+    Proof: E[sent | m] = p m and E[memory | m] = beta (1 - p) m; on a quadratic all is affine.
+    Source: derived: E[sent | m] = p m, E[e | m] = (1 - p) m.
+    kept (float): Factor of the memory.
+
+    Returns
+    -------
+    MemoryMomentum
+
+    >>> leaky_memory_momentum(0.5), leaky_memory_momentum(0.5, kept=0.0)
+    (MemoryMomentum(momentum=0.5, step=0.5, gain=1.0), MemoryMomentum(momentum=0.0, step=0.5, gain=0.5))
+    """
+    momentum = kept * (1.0 - p)
+    return MemoryMomentum(momentum, p, p / (1.0 - kept + kept * p))

@@ -1,0 +1,259 @@
+"""Local SGD, and ProxSkip: local steps between exchanges.
+
+Local SGD: every worker takes H local steps, then the workers average their model differences.
+
+One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
+
+    for every worker w:   y = x
+                          H times: y = y - eta_t g,  g = mean of the batch's gradients at y
+                          p = (x - y) + e
+                          send Q(p)
+                          e = p - Q(p)
+    x = x - mean over w of Q(p)
+
+With H = 1 and without compression it is parallel SGD.  The result is the last x, or a weighted mean over all steps of
+all workers' y, which they sum locally and combine on request.
+
+ProxSkip for federated learning, Scaffnew: local steps with control variates, and rounds that are skipped at random.
+
+A step, in the notation of the paper, where the coin is the same for all workers::
+
+    x_i = x_i - eta (grad f_i(x_i) - h_i)
+    with probability p: x = mean x_i, h_i = h_i + p/eta (x - x_i), x_i = x
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import bounds
+from ...compressors.base import opening
+from ...compressors.full_precision import Identity
+from ...core import require, setting, traits
+from ...problems.base import dimension
+from ...problems.constants import strong_convexity
+from ..adaptive.adam import Sharded
+from ..custom import check_method, check_share, method
+from ..differences.steps import unbiased_step_of_theorem as step_of_theorem
+from ..differences.steps import worker_constants
+from ..gradients import Split
+from ..memory.error_feedback import NoFeedback
+from ..rates import Rate
+from ..schedules import Last, step_size
+from ..server import Mean
+from ..sgd import averaging, check_parts, choose_compressor, choose_feedback
+from ..topology import choose_topology
+from ..types import Run, Vector
+
+# --- Local SGD -------------------------------------------------------------------------------------------------------
+
+
+@traits(local_models=True)
+@setting
+class LocalSGD(NamedTuple):
+    """Local SGD with compressed model differences and an optional memory.
+
+    Parameters
+    ----------
+    compressor : compressor, optional
+        Compressor of the model difference that a worker sends, in a single message.  By default full precision.
+    step : Constant or InverseTime
+        Step sizes, by the number t of the local step.
+    local_steps : int
+        H, the number of steps between exchanges.
+    feedback : feedback rule
+        The rule for the part of the difference that was not sent.
+    batch : int or GrowingBatch
+        Gradients that each worker averages in a local step.
+    average : {"last", "uniform", "quadratic"} or an averaging weight
+        Which iterate is the result: the last; or a weighted mean over the steps and workers, as in `ParallelSGD`.
+    sampling : {"iid", "shuffle"}
+    shards : {"shared", "contiguous", "by_label"}
+        How and from which rows a worker draws, as in `ParallelSGD`.
+    exchange : {"auto", "gather", "reduce"}
+        How messages are exchanged, as in `ParallelSGD`.
+    server : server rule, optional
+        How the mean of the differences moves the model: `Mean`, `OuterStep`, `Momentum`, `Adam`, or your own.
+    topology : topology, optional
+        Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
+
+    Raises
+    ------
+    ValueError
+        For a value outside its domain.
+
+    Notes
+    -----
+    Stich, "Local SGD converges fast and communicates little" (2019), Algorithm 1, with the step 4/(mu (a + t)) and the
+    weights (a + t)**2; see :func:`theory.bounds.local.local_sgd`.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> method = th.LocalSGD(th.Identity(), step=th.Constant(0.5), local_steps=3)
+    >>> result = th.run(method, problem, workers=2, steps=6, x0=np.ones(4))
+    >>> float(result.x[0]), int(result.history["rounds"][-1])
+    (0.015625, 2)
+    """
+
+    compressor: NamedTuple | None = None
+    step: NamedTuple | None = None
+    local_steps: int = 0
+    feedback: Any = NoFeedback()
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str | Split = "shared"
+    exchange: str = "auto"
+    server: Any = None
+    topology: Any = None
+
+    @property
+    def sparse_rows(self) -> bool:
+        """Whether the result is the last model: averages of all workers' iterates touch every coordinate."""
+        return isinstance(averaging(self), Last)
+
+    @property
+    def compress(self) -> str:
+        """What is compressed, as in `ParallelSGD`: "full"."""
+        return "full"
+
+    def round(self, run: Run) -> None:
+        """Local steps and an exchange; each line is for all workers at once."""
+        y, g = run.local()  # of each worker: its model, and the gradient there
+        run.set(y, run.x)  # y = x
+        for _ in run.local_steps():
+            run.add_local_to_average(y)  # of the workers' iterates
+            run.set_gradient(g, at=y)  # g = gradient at y
+            run.add(y, g, scale=-run.eta)  # y = y - eta g
+        p = self.feedback.load(run)  # p = e
+        run.add(p, run.x, minus=y)  # p = e + x - y
+        message = self.topology.compress(run, self.compressor, p)  # Q(p)
+        self.feedback.store(run, p, message)  # e = p - Q(p)
+        received = self.topology.exchange(run, message)  # the messages of all workers, or their mean
+        self.server.update(run, received)  # the server moves x
+
+    def result(self, run: Run) -> Vector:
+        """The average of all workers' iterates, or the last model."""
+        return run.averaged_local()
+
+    def step_factors(self, run: Run) -> tuple[Rate, Rate]:
+        """The factors before and after compression: model differences already include the step sizes."""
+        one = run.rates.constant(1.0)
+        return one, one
+
+    def settled(self, problem: Any) -> LocalSGD:
+        """The same method with defaults and "auto" resolved."""
+        compressor, _ = choose_compressor(self.compressor, "full", problem)
+        return self._replace(
+            compressor=compressor,
+            feedback=choose_feedback(self.feedback, compressor),
+            server=self.server or Mean(),
+            topology=self.topology
+            or choose_topology(self.exchange, compressor, int(dimension(problem)), isinstance(self.server, Sharded)),
+        )
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_parts(self)
+        require(
+            self.local_steps >= 1,
+            "local_steps",
+            self.local_steps,
+            "an integer, at least 1: how many steps lie between two exchanges",
+        )
+
+
+def check_single_message(method: LocalSGD, d: int) -> None:
+    """Reject compressors that combine numbers across workers before they quantize."""
+    require(
+        int(opening(method.compressor, d)) == 0,
+        "compressor",
+        method.compressor,
+        "with LocalSGD, one whose workers combine nothing before they send",
+    )
+
+
+# --- ProxSkip for federated learning, Scaffnew -----------------------------------------------------------------------
+
+FULL = Identity()
+
+
+@method
+@traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=FULL)
+@traits(theorem=("prox_skip_step", "1/L_max"), convex=True, theory_step=step_of_theorem)
+class ProxSkip(NamedTuple):
+    """Local steps that control variates correct, and communication with probability p.
+
+    Every worker has its own model, and stores h_i between two steps.  The history counts the rounds in which workers
+    communicate, in full precision.
+
+    Parameters
+    ----------
+    step : Constant or InverseTime
+        Step sizes.
+    p : float, optional
+        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with mu of f; the
+        theorem has the least of the f_i.
+    batch, average, sampling, shards : int, and str
+        As in `ParallelSGD`; the result is the mean of the workers' models, which all have
+        the same weight, whatever their rows.
+
+    Notes
+    -----
+    Mishchenko, Malinovsky, Stich, Richtárik, "ProxSkip: yes! local gradient steps provably lead to communication
+    acceleration! finally!" (ICML 2022), Algorithm 2 (Scaffnew); :func:`theory.bounds.prox_skip_rate` is its rate.
+
+    Examples
+    --------
+    >>> import numpy as np, theory as th
+    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
+    >>> result = th.run(ProxSkip(th.Constant(0.5), p=0.25), problem, workers=2, steps=40, x0=np.ones(4))
+    >>> int(result.history["rounds"][-1]) < 40, bool(np.abs(result.x).max() < 1e-6)
+    (True, True)
+    """
+
+    step: NamedTuple
+    p: float | None = None
+    batch: int | NamedTuple = 1
+    average: str | NamedTuple = "last"
+    sampling: str = "iid"
+    shards: str | Split = "shared"
+
+    def round(self, run: Run) -> None:
+        """One step; each line is for all workers at once."""
+        g, h, sent, eta = run.scratch(), run.rows("h"), run.copies("sent"), run.eta
+        p = run.once("p", lambda: self.chance(run.problem))
+        run.add_to_average(run.x)  # of the workers' iterates
+        run.set_gradient(g, at=run.x)
+        run.add(run.x, g, scale=-eta)
+        run.add(run.x, h, scale=eta)  # x_i = x_i - eta (grad f_i(x_i) - h_i)
+        if run.coin(p):
+            run.add(h, run.x, scale=-p / eta)
+            run.set(sent, run.gather(run.compress(FULL, run.x)))  # all x_i
+            run.set(run.x, 0.0)
+            run.add(run.x, sent, weights=run.once("mean", lambda: np.full((run.workers,) * 2, 1.0 / run.workers)))
+            run.add(h, run.x, scale=p / eta)  # h_i = h_i + p/eta (mean x_i - x_i), x_i = mean x_i
+        else:
+            run.skip()
+
+    def chance(self, problem: Any) -> float:
+        """The probability of communication."""
+        if self.p is not None:
+            return self.p
+        mu = strong_convexity(problem)
+        require(mu > 0.0, "p", None, "a probability, as the problem is not strongly convex")
+        return min(1.0, math.sqrt(step_size(self.step, 0) * mu))
+
+    def domain(self) -> None:
+        """Reject values outside the domain."""
+        check_method(self)
+        check_share("p", self.p)
+
+    def longest_step(self, problem: Any, workers: int) -> float:
+        """The step of the theorem."""
+        return bounds.prox_skip_step(worker_constants(self, problem, workers).largest)
