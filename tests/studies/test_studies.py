@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import types
+from pathlib import Path
 import warnings
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from theory.studies.delay import lock_free
 from theory.studies.memory import mem_sgd
 from theory.studies.quantizers import bits_to_accuracy as bits
 from theory.studies.quantizers import nuqsgd, ternary_dimension
-from theory.studies.shared.configuration import chosen, shipped_studies
+from theory.studies.shared.configuration import FILES, chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
 from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_below_mark
 from theory.studies.shared.verdicts import Statement
@@ -555,10 +556,11 @@ def shown(row):
 @pytest.fixture
 def echoing(monkeypatch):
     """A study with options, ``echo``, beside the real ones."""
-    module = types.ModuleType("theory.studies.echo")
+    module = types.ModuleType("theory.studies.sgd.echo")
     module.collect, module.report, module.Options = echo, shown, Options
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(STUDIES, "echo", "shows what it was given")
+    monkeypatch.setitem(FILES, "echo", Path("sgd/echo.py"))
 
 
 def run_echo(tmp_path, capsys, text, *flags) -> str:
