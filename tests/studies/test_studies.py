@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import types
-from pathlib import Path
 import warnings
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
