@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
@@ -37,6 +36,7 @@ from theory.reporting.json_values import (
 )
 from theory.studies import STUDIES, report
 from theory.studies.quantizers import ternary_dimension as ternary
+from theory.studies.shared.configuration import module_of
 
 FOLDER = ROOT / "figures"
 POINTS = 6.0  # the smallest print, at a figure's own size
@@ -410,7 +410,7 @@ def test_every_figure_of_the_folder_is_drawn_by_a_command():
 
 def test_every_study_collects_and_reports():
     for study in STUDIES:
-        module = importlib.import_module(f"theory.studies.{study.replace('-', '_')}")
+        module = module_of(study)
         assert callable(module.collect) and callable(module.report)
 
 

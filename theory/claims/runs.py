@@ -226,3 +226,15 @@ def worst_run(context: Context, method: str, steps: int) -> Iterator[Check]:
     yield identity(f"worst case by SDP, run: {where}", left, worst.value, TOLERANCE)
     if case.ours is not None:
         yield upper(f"the same, beside the formula: {where}", left, case.ours())
+
+
+# --- Samples of a compressor, or of a function in its place ----------------------------------------------------------
+
+
+def sampled(context, subject, v, samples: int, *path):
+    """Relative squared errors, and products of neighbouring errors, of a compressor or of a function."""
+    if hasattr(subject, "_fields"):
+        found = context.moments(subject, v, samples, *path)
+        return found.error / found.squared_norm, found.cross / found.squared_norm
+    error = subject(v, np.random.default_rng(context.stream(*path)), samples + samples % 2) - v
+    return np.sum(error**2, axis=1) / (v @ v), np.sum(error[::2] * error[1::2], axis=1) / (v @ v)

@@ -1,4 +1,4 @@
-"""Privacy where workers take part at random, by the accountant of dp-accounting: ``pip install "sgd-theory[privacy]"``."""
+"""Privacy where workers take part at random, by the accountant of dp-accounting: ``sgd-theory[privacy]``."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ...core.random import key
 from .. import claim, equality, identity, upper
 from ..laws import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants import DOWN, INVERTED, NEAREST, WrongQSGD
-from .rotations import sampled
+from ..runs import sampled
 
 # --- Claims about QSGD -----------------------------------------------------------------------------------------------
 

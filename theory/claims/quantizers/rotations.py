@@ -12,6 +12,7 @@ from ... import bounds
 from ...compressors import QSGD, LloydMax, Rotated, ScaledSign, Sign, compress, eden
 from .. import certain, claim, equality, identity, upper
 from ..laws import equal_magnitudes
+from ..runs import sampled
 from .sign import spike
 
 
@@ -36,15 +37,6 @@ def without_signs():
         return np.tile(H @ np.where(x < 0.0, -1.0, 1.0) * np.abs(x).mean(), (samples, 1))
 
     return restored
-
-
-def sampled(context, subject, v, samples: int, *path):
-    """Relative squared errors, and products of neighbouring errors, of a compressor or of a function."""
-    if hasattr(subject, "_fields"):
-        found = context.moments(subject, v, samples, *path)
-        return found.error / found.squared_norm, found.cross / found.squared_norm
-    error = subject(v, np.random.default_rng(context.stream(*path)), samples + samples % 2) - v
-    return np.sum(error**2, axis=1) / (v @ v), np.sum(error[::2] * error[1::2], axis=1) / (v @ v)
 
 
 def _vectors(context, d: int):
