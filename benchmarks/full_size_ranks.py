@@ -35,7 +35,7 @@ from theory.studies.shared.verdicts import Statement, at_most_times, below
 from .ranks import job
 
 NAME = "benchmark-full-size-ranks"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-size.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 PLAIN, BATCH, MEMORY, LEVELS, SIGN, DIFFERENCE = (
     "plain SGD", "mini-batch SGD", "Mem-SGD, top 10", "QSGD, 4 bits", "EF-sign", "EF21, top 1 %",
 )  # fmt: skip

@@ -38,7 +38,7 @@ from theory.studies.shared.verdicts import FAILS, HOLDS, OPEN, Statement, opposi
 from .ranks import job
 
 NAME = "benchmark-scale"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 FULL, LEVELS, SIGN, TOP = "full precision", "QSGD, 4 bits", "EF-sign", "EF, top 1 %"
 DIMENSIONS, BATCHES, WORKERS = (4096, 16_384, 65_536, 262_144), (1, 16, 128), (2, 4, 8)  # the ends of all are fitted
 NONZEROS, ROWS = 64, 2048

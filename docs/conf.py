@@ -28,7 +28,7 @@ copyright = "theory developers"
 version = release = version_of("theory")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["_build", "_generated", "**.ipynb_checkpoints", "jupyter_execute"]
+exclude_patterns = ["_build", "**.ipynb_checkpoints", "jupyter_execute"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -74,7 +74,7 @@ def test_it_has_less_than_60_lines():
 
 
 def test_the_page_shows_the_file_and_its_cells_run(own, monkeypatch, capsys):
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8").partition("\n## Which interval\n")[0]
     (shown,) = re.findall(r"^<!-- file: (\S+) -->$", page, re.MULTILINE)
     assert (PAGE.parent / shown).resolve() == FILE
     cells = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1:]  # the first is the file

@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; raised for o
     "theory/studies": 8_240,
     "theory/wire": 1_360,
     "theory/worst": 960,
-    "tests": 25_920,
+    "tests": 25_950,
     "benchmarks": 2_320,
 }
 

@@ -183,7 +183,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
     add("--author", default="", metavar="NAME", help="of your own claims, for how to cite them (default: left out)")
     add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
-    add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there")
+    add("--errata", metavar="FOLDER", help="write errata.md there, the page of refuted statements")
     options = parser.parse_args(argv)
     from ..claims import list_claims
     from .ledger import NoSuchClaim, chosen

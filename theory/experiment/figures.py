@@ -357,7 +357,7 @@ def draw_figures(
     comm : mpi4py communicator, optional
         The flagship's workers then run on its ranks; everything else runs on rank 0.
     markdown : str, optional
-        A page into which studies are written between their marks.
+        A folder into which a page of each study is written.
     tables : bool
         Whether to show the tables and statements of studies.
     say : callable
@@ -387,7 +387,7 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown: Any, tables: bool
 
     study = None
     if "study" in figure.how:
-        from ..studies import drawn, page_of, report, write_into
+        from ..studies import drawn, report, write_page
         from ..studies.shared.report import as_text
 
         study = report(figure.how["study"], found, figure.how["experiment"])
@@ -397,6 +397,4 @@ def _draw(figure: Figure, found: dict, folder: Path, markdown: Any, tables: bool
     for path in save_figure(figure.draw(found) if study is None else drawn(study), folder / figure.name):
         say(f"figure: {path}")
     if study is not None and markdown:
-        page = page_of(figure.how["study"], markdown)
-        write_into(page, study, folder)
-        say(f"page: {page}")
+        say(f"page: {write_page(markdown, study, folder)}")

@@ -416,7 +416,6 @@ def _show(records: list, asked: int, how: dict[str, Any], to: Files, say: Callab
     write("page", to.html_file, html, results)
     write("Markdown", to.markdown_file, lambda: "\n".join(markdown_of(one, made) for one in results), results)
     write("badge", to.badge_file, lambda: badge(results), not interrupted)
-    if to.errata_folder is not None and not interrupted:
-        for name, text in errata({result.id: result for result in results}).items():
-            write("errata", os.path.join(to.errata_folder, name), partial(str, text))
+    refuted = to.errata_folder and os.path.join(to.errata_folder, "errata.md")
+    write("errata", refuted, lambda: errata({result.id: result for result in results}), not interrupted)
     return 130 if interrupted else code

@@ -95,8 +95,6 @@ TEXTS = {  # relation to the source, and how the statement and what holds instea
     "reading": ("Read from", "So read, refuted.", "Instead"),
 }
 
-PAGES = {"in print": "errata.md", "quoted": "errata-quoted.md", "reading": "errata-readings.md"}  # by text of a claim
-
 
 def refuted_claims() -> list[str]:
     """The ids of the statements that are expected to be refuted, each followed by what holds instead.
@@ -110,13 +108,13 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.refuted in PAGES:
+        if claim.refuted in NAMES:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
 
-def errata(results: dict[str, Verification]) -> dict[str, str]:
-    """The pages, in Markdown.
+def errata(results: dict[str, Verification]) -> str:
+    """The page, in Markdown.
 
     Parameters
     ----------
@@ -125,22 +123,23 @@ def errata(results: dict[str, Verification]) -> dict[str, str]:
 
     Returns
     -------
-    dict
-        File name to text.
+    str
     """
-    functions = (checks_of, command, find_claim, plain, witness)
-    common = {function.__name__: function for function in functions} | {"anchor": _anchor, "results": results}
+    functions = (anchor, checks_of, command, find_claim, link, plain, witness)
     claims = [find_claim(id) for id in refuted_claims()]
-    pages = {}
-    for text, name in PAGES.items():
-        words = dict(zip(("origin", "refuted", "instead"), TEXTS[text], strict=True), care=CARE[text], text=text)
-        here = [claim for claim in claims if claim.refuted == text]
-        pages[name] = rendered(Path(__file__).with_name("errata_page.md"), claims=here, **words, **common)
-    return pages
+    kinds = {text: [claim for claim in claims if claim.refuted == text] for text in NAMES}
+    common = {function.__name__: function for function in functions} | {"words": TEXTS, "results": results}
+    return rendered(Path(__file__).with_name("errata_page.md"), kinds=kinds, **common)
 
 
-def _anchor(id: str) -> str:
+def anchor(id: str) -> str:
+    """The name of a statement's entry on the page."""
     return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def link(id: str) -> str:
+    """A link from a page of ``docs`` to the entry of a claim."""
+    return f"[`{id}`](claims/{id.split('.')[0]}.md#{re.sub(r'[^a-z0-9_-]', '', id.lower())})"
 
 
 # --- The ledger as a self-contained HTML page ------------------------------------------------------------------------

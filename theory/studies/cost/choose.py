@@ -38,7 +38,6 @@ from ..shared.report import Study, Table, line
 from ..shared.verdicts import FAILS, Statement, Trial, at_most_times, both, word
 from .time_to_accuracy import CLOSE, LONG
 
-PAGE = "choose.md"  # its page in the documentation
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
 LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of the same vectors

@@ -62,7 +62,6 @@ from ..shared.problems import digits, topics_file
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import OPEN, Compare, Statement, Trial, below, count, word
 
-PAGE = "choose.md"  # its page in the documentation
 TIMES = (1.0, 4.0, 16.0, 64.0)  # the theorem's step
 GOAL = 1e-3  # of f(0) - f*
 L2 = 1e-4

@@ -80,7 +80,7 @@ class StudyConfiguration(NamedTuple):
     Attributes
     ----------
     name : str
-        Name of the experiment, its figure and its section of the page.
+        Name of the experiment, its figure and its page.
     study : str
         A key of ``STUDIES``, or a Python file.
     about : str
