@@ -228,7 +228,7 @@ def worst_run(context: Context, method: str, steps: int) -> Iterator[Check]:
 # --- Samples of a compressor, or of a function in its place ----------------------------------------------------------
 
 
-def sampled(context, subject, v, samples: int, *path):
+def sampled(context: Any, subject: Any, v: np.ndarray, samples: int, *path: Any) -> Any:
     """Relative squared errors, and products of neighbouring errors, of a compressor or of a function."""
     if hasattr(subject, "_fields"):
         found = context.moments(subject, v, samples, *path)
