@@ -593,7 +593,7 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert [axes.get_xlabel() for axes in figure.axes] == ["bits sent by a worker", "time (s)"]
     notes = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
     assert "no bound for top-94, no memory: biased and without memory" in notes
-    assert "8 methods minimise logistic loss on rcv1-like (synthetic) with 8 workers on 8 ranks." in notes
+    assert "Measured curves and, dotted, bounds: logistic loss on rcv1-like (synthetic) with 8 workers" in notes
     figure.draw_without_rendering()
     bottom, top = figure.axes[1].get_xlim()
     ticks = figure.axes[1].xaxis.get_minor_ticks()

@@ -45,7 +45,7 @@ def _counted(count: int, what: str) -> str:
 def _setting(record: Record) -> str:
     """What a figure shows, for a sentence."""
     e, workers = record.experiment, {run["workers"] for run in record.results.values()}
-    by = f" with {_counted(max(workers), 'worker')} on {_counted(e['ranks'], 'rank')}" if len(workers) == 1 else ""
+    by = f" with {_counted(max(workers), 'worker')}" if len(workers) == 1 else ""
     return f"{e['problem'].lower()} loss on {e['data']['name']}{by}"
 
 
@@ -76,10 +76,11 @@ def figure_of(record: Record) -> Any:
         bound = cache(theorem.__call__) if covered else None
         curves.append(Curve(result["title"], record.histories[first], bound, repeated))
     runs = "curves are means" if any(curve.others for curve in curves) else "curves are one run each"
+    bounds = " and, dotted, bounds" * any(curve.bound is not None for curve in curves)
     return draw_panels(
         curves,
         constants.lower,
-        title=f"{_counted(len(curves), 'method')} minimise{'s' * (len(curves) == 1)} {_setting(record)}.",
+        title=f"Measured curves{bounds}: {_setting(record)}",
         start=constants.trivial,
         notes=[
             f"{describe(record)}; time is that of rank 0{shared_cores(record)}",

@@ -84,6 +84,28 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float | None = None, h
         return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def plain_ticks(axis: Any) -> None:
+    """Labels 0.6 and 20 in place of powers of ten on a logarithmic axis, where no number gets long.
+
+    Labels stand between the powers of ten only if the axis has fewer than two of these.
+    """
+    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation
+
+    if axis.get_scale() != "log" or type(axis.get_major_formatter()) is not LogFormatterSciNotation:
+        return  # another scale, or labels that were chosen
+    low, high = axis.get_view_interval()
+    base2 = axis.get_transform().base == 2
+    powers = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+    shown = range(0) if powers >= 2 or base2 else (2, 5) if high > 4 * low else range(2, 10)
+
+    def between(value, _):
+        return f"{value:,g}" if round(value / 10.0 ** math.floor(math.log10(value) + 1e-9)) in shown else ""
+
+    axis.set_minor_formatter(FuncFormatter(between))
+    if base2 or 1e-3 < low < high < 2e4:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+
+
 def save_figure(figure: Any, stem: Any, formats: Sequence[str] = ("png", "pdf")) -> list[Path]:
     """Write a figure to ``stem`` with each extension, atomically.
 

@@ -245,8 +245,8 @@ def draw(rows):
             guide(axes, [], [], "by processor time", (0, (4, 2)))
             guide(axes, threads, threads, "ideal")
             axes.set_xticks(threads)
-            axes.set(title=name, xlabel="threads", ylabel="steps a second by the wall, over one thread's")
-            axes.legend()
+            axes.set(title=name, xlabel="threads", ylabel="steps a second,\ntimes those of one thread")
+            axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.25), ncols=2)
     return figure
 
 
