@@ -24,7 +24,7 @@ from theory.data import load_data
 from theory.data.twin_shards import full_size
 from theory.methods import EF21, ErrorFeedback, ParallelSGD
 from theory.methods.schedules import Constant
-from theory.plots.style import COLUMN, bits, number
+from theory.plots.appearance import COLUMN, bits, number
 from theory.problems import lipschitz, logistic, max_lipschitz, solve
 from theory.reporting.progress import track
 from theory.studies.memory.mem_sgd import with_rate

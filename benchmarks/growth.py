@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 import theory as th
 from theory.plots import save_figure
-from theory.plots.style import COLUMN
+from theory.plots.appearance import COLUMN
 from theory.problems import base
 from theory.reporting.json_values import read_record, record_path, write_record
 from theory.studies.shared.curves import canvas, guide, legend_below, looks

@@ -27,7 +27,7 @@ from theory.core.random import key
 from theory.methods import ErrorFeedback, NoFeedback, ParallelSGD
 from theory.methods.schedules import Constant
 from theory.methods.theory_steps import DenseStepWarning
-from theory.plots.style import COLUMN, number
+from theory.plots.appearance import COLUMN, number
 from theory.problems import logistic
 from theory.reporting.progress import track
 from theory.studies.shared.curves import canvas, legend_below, looks

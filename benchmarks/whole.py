@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import theory as th
 from theory.plots import save_figure
-from theory.plots.style import COLUMN
+from theory.plots.appearance import COLUMN
 from theory.problems import base
 from theory.reporting.json_values import read_record, record_path, write_record
 from theory.studies.shared.curves import canvas, legend_below, looks

@@ -20,8 +20,8 @@ from theory.claims.base import REGISTRY
 from theory.claims.factories import compressor_law, gaussian
 from theory.claims.judgement import overall
 from theory.claims.records import measured
+from theory.experiment.claim_citation import Origin, command, record_of
 from theory.experiment.cli import main
-from theory.experiment.ledger import Origin, command, record_of
 from theory.measure import betting_interval
 from theory.reporting.files import FileRefused
 

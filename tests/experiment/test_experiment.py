@@ -25,7 +25,7 @@ from theory.experiment.ranks import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.methods.theorems import Theorem, judge, measure_constants, theorem_for
-from theory.plots.style import bits, factor, number, text_table
+from theory.plots.appearance import bits, factor, number, text_table
 from theory.reporting import progress
 from theory.reporting.progress import WIDTH, Progress, on_terminal
 

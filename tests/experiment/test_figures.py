@@ -21,7 +21,7 @@ from theory.experiment.cli import main
 from theory.experiment.figures import Figure, chosen, known_figures
 from theory.measure import Interval
 from theory.plots import new_figure
-from theory.plots.style import PAGE, colours, style
+from theory.plots.appearance import PAGE, colours, style
 from theory.reporting.json_values import (
     SCHEMAS,
     class_at,

@@ -22,8 +22,8 @@ from theory.claims.base import REGISTRY, registered
 from theory.claims.judgement import CERTIFICATE, MEASURED_BY, VERDICT
 from theory.claims.records import measured, read_records
 from theory.claims.verification import judged
+from theory.experiment.claim_citation import Origin, bibtex_of, markdown_of, record_of
 from theory.experiment.cli import main
-from theory.experiment.ledger import Origin, bibtex_of, markdown_of, record_of
 from theory.experiment.ledger_page import NAMES, alarms, badge, errata, number, page, refuted_claims
 from theory.measure import Interval, exactly
 from theory.reporting.formulas import FormulaError, mathml

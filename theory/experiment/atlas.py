@@ -21,8 +21,8 @@ from ..reporting.files import write_whole
 from ..reporting.scale import FAILS
 from ..worst import CASES, Comparison, compared, gap_between, solution_of, stored_solutions
 from ..worst.cases import RECORDS
+from .claim_citation import plain
 from .command_parser import write_json
-from .ledger import plain
 
 CLASSES = {  # what a theorem's setting says of the functions
     "Polyak-Łojasiewicz": r"PL\b|Polyak|\|\|grad f\|\|\^2 >= mu",

@@ -331,7 +331,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
 def _unequal(jobs: list[Job], step: Any) -> str:
     """What makes a comparison of these methods unfair, or nothing."""
-    from ..plots.style import differences
+    from ..plots.appearance import differences
 
     found = differences([job.method for job in jobs], step)
     return f"UnequalMethodsWarning: {found}" if found else ""
@@ -451,7 +451,7 @@ def _record(
 ) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     from ..methods.schedules import as_step
-    from ..plots.style import short
+    from ..plots.appearance import short
 
     end = result.history[-1]
     gap = float(result.fun) - constants.lower

@@ -26,7 +26,7 @@ from ..claims.ledger_table import passing_text
 from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
 from ..reporting.scale import FAILS, HOLDS, LOOSELY, SCALE, VACUOUS
-from .ledger import (
+from .claim_citation import (
     SIGNS,
     Origin,
     as_link,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..measure.slopes import common_goal, reached
 from ..methods.theorems import Constants, Theorem, Verdict, judge
-from ..plots.style import bits, factor, mean_text, number, seconds, text_table
+from ..plots.appearance import bits, factor, mean_text, number, seconds, text_table
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import line_width
 from .figures import describe, shared_cores

@@ -27,8 +27,8 @@ from ..measure.slopes import common_goal, reached
 from ..methods.schedules import Constant
 from ..methods.theory_steps import LongStepWarning, with_theory_step
 from ..reporting.files import write_whole
+from .appearance import LOOKS, bits, differences, looks, number, short, style, text_table
 from .curves import Curve, check_axis, draw_curves, draw_panels
-from .style import LOOKS, bits, differences, looks, number, short, style, text_table
 from .sweep import cells_of, choose_steps, measure, warm_up
 
 COLUMNS = ("step", "samples", "rounds", "bits_up", "bits_down", "seconds", "gradient_norm", "f")

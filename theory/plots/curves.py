@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ..core.result import SHOWN_LEVEL, spread
-from .style import COLUMN, PAGE, colours, new_figure, plain_ticks, style
+from .appearance import COLUMN, PAGE, colours, new_figure, plain_ticks, style
 
 # --- Two sparse data sets side by side -------------------------------------------------------------------------------
 

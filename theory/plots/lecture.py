@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core import require
 from . import notebook as interactive
+from .appearance import COLUMN, new_figure, plain_ticks, style
 from .lecture_curves import (
     bars,
     bound,
@@ -39,7 +40,6 @@ from .lecture_curves import (
     vline,
 )
 from .notebook import ExplainAsserts
-from .style import COLUMN, new_figure, plain_ticks, style
 
 __all__ = [
     "Panel",

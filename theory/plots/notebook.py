@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import new_figure, style
+from .appearance import new_figure, style
 
 # --- What a check of a lecture says when it fails --------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from ..methods.schedules import Constant
 from ..methods.theory_steps import LongStepWarning
 from ..problems import lipschitz
 from ..reporting.progress import Progress
-from .style import short
+from .appearance import short
 
 # --- The best constant step of each method ---------------------------------------------------------------------------
 

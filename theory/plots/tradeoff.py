@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .style import PAGE, colours, new_figure, plain_ticks, style
+from .appearance import PAGE, colours, new_figure, plain_ticks, style
 
 # what compressors are, by their family; all others are compositions, or of the user
 PANELS = {

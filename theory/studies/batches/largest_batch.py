@@ -22,8 +22,8 @@ from ...data import Dataset, load_data, make_dataset
 from ...measure import Interval, median_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
+from ...plots.appearance import COLUMN, number
 from ...plots.lecture import curve, hline, marks
-from ...plots.style import COLUMN, number
 from ...problems import (
     DropConnect,
     Langevin,

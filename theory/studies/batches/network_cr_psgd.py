@@ -15,7 +15,7 @@ from ... import bounds
 from ...core import require, setting
 from ...methods import LocalSGD, ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
-from ...plots.style import number
+from ...plots.appearance import number
 from ..shared import networks
 from ..shared.curves import band, canvas
 from ..shared.networks import Trained, best_of, costs, training_loss

@@ -23,9 +23,9 @@ from ...data import make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, factor, number
-from ...plots.style import PAGE as WIDEST
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, factor, number
+from ...plots.appearance import PAGE as WIDEST
+from ...plots.appearance import bits as bits_text
 from ...problems import batch_gradient, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..quantizers.bits_to_accuracy import DENSE, SPARSE

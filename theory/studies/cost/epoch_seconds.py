@@ -21,7 +21,7 @@ from ...core.interrupts import wait
 from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...methods.topology import reduced
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import lipschitz, logistic
 from ...reporting.progress import track
 from ..quantizers.nuqsgd import MOMENTUM

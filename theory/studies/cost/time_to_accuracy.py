@@ -22,7 +22,7 @@ from ...data import load_data, make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, colours, number
+from ...plots.appearance import COLUMN, colours, number
 from ...problems import batch_gradient, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..shared.configuration import slug

@@ -20,7 +20,7 @@ from ...data import load_data, make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ErrorFeedback, ParallelSGD, run_lock_free
 from ...methods.schedules import InverseTime
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import logistic, solve, value
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import track

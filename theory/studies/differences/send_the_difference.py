@@ -50,7 +50,7 @@ from ...methods import (
 from ...methods.differences.steps import worker_constants
 from ...methods.schedules import Constant
 from ...methods.theory_steps import LongStepWarning
-from ...plots.style import bits, number
+from ...plots.appearance import bits, number
 from ...problems import gradient, lipschitz, logistic, solve, two_layer, value
 from ...problems.evaluate import part_of_rows
 from ...reporting.progress import track

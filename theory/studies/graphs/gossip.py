@@ -25,7 +25,7 @@ from ...methods import DCDPSGD, DPSGD, ECDPSGD, ChocoSGD
 from ...methods.graphs.weights import Ring, Torus, mixing
 from ...methods.schedules import Constant
 from ...methods.theory_steps import LongStepWarning
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import gradient_variance, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..shared.conef_training import most_frequent

@@ -21,7 +21,7 @@ from ...data import Dataset
 from ...methods import SCAFFOLD, FedAvg, FedProx, OuterStep
 from ...methods.differences.steps import worker_constants
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import ridge, solve, value
 from ...reporting.progress import track
 from ..differences.send_the_difference import Options as Texts

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...data import rcv1_topics
+from ...plots.appearance import COLUMN, bits, number, seconds
 from ...plots.lecture import curve, hline, paint, panel
-from ...plots.style import COLUMN, bits, number, seconds
 from ...reporting.files import ConfigurationError
 from ..shared.conef_training import (
     AUTHORS,

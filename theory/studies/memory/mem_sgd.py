@@ -25,8 +25,8 @@ from ...data.twin_shards import full_size
 from ...measure.slopes import reached
 from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
-from ...plots.style import COLUMN, number
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, number
+from ...plots.appearance import bits as bits_text
 from ...problems import logistic, ridge, solve
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import track

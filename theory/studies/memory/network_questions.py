@@ -17,7 +17,7 @@ from ...compressors import QSGD, Bucketed, Identity, Natural, RandK, RandomBlock
 from ...core import require, setting
 from ...methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import accuracy, gradient, initial_point, value
 from ...problems.evaluate import rows_between
 from ...problems.matrix import to_scipy

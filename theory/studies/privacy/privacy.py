@@ -21,7 +21,7 @@ from ...compressors import QSGD, Identity, Private, RandK
 from ...core import require, setting
 from ...methods import DCGD, split
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import accuracy, lipschitz, logistic
 from ...reporting.progress import track
 from ..shared.conef_training import most_frequent

@@ -22,7 +22,7 @@ from ...core.random import key
 from ...data import Dataset
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ...reporting.progress import track
 from ..shared.curves import canvas, looks

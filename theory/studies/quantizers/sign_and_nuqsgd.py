@@ -21,8 +21,8 @@ from ...core.random import key
 from ...data import rcv1_topics
 from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, number
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, number
+from ...plots.appearance import bits as bits_text
 from ...problems import accuracy, batch_gradient, lipschitz, logistic, softmax, solve, value
 from ...reporting.progress import track
 from ...wire.frame import open_frame

@@ -18,8 +18,8 @@ import numpy as np
 from ...bounds.cost.time_to_accuracy import ROUNDS, rounds_order
 from ...core.result import spread
 from ...data import Dataset, make_dataset
-from ...plots.style import LOOKS, PAGE, new_figure, number, plain_ticks, style
-from ...plots.style import looks as style_looks
+from ...plots.appearance import LOOKS, PAGE, new_figure, number, plain_ticks, style
+from ...plots.appearance import looks as style_looks
 from ...reporting.progress import track
 from .report import Table, interval, line
 

@@ -16,8 +16,8 @@ from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
 from ...methods import LinearSketchFeedback
-from ...plots.style import bits as bits_text
-from ...plots.style import number
+from ...plots.appearance import bits as bits_text
+from ...plots.appearance import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from . import report

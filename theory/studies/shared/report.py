@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.result import spread
-from ...plots.style import number, text_table
+from ...plots.appearance import number, text_table
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import WIDTH
 from .verdicts import Statement

@@ -23,7 +23,7 @@ import numpy as np
 from ...core import require
 from ...measure import Interval, median_interval
 from ...measure.intervals import exactly, sign_chance
-from ...plots.style import number
+from ...plots.appearance import number
 from ...reporting.files import nearest
 from ...reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, PART, SHARP, VACUOUS
 
