@@ -211,7 +211,7 @@ def test_a_record_is_closed_before_its_figure_is_drawn(tmp_path, monkeypatch, ca
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("theory.experiment.figures.draw_record", full)
+    monkeypatch.setattr("theory.experiment.record_table.draw_record", full)
     assert main(["--methods", "sgd", "--steps", "4", "--data", "breast_cancer", "--out", str(tmp_path)]) == 1
     (folder,) = tmp_path.iterdir()
     assert read_record(folder).status == "complete" and folder.suffix != ".unfinished"
@@ -578,7 +578,7 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert cells[0] == one.cells()[0] and one.digest() != three.digest()
     from pathlib import Path
 
-    from theory.experiment.figures import figure_of
+    from theory.experiment.record_table import figure_of
     from theory.experiment.records import Record
     from theory.reporting.json_values import read_record as read_figure
 

@@ -359,7 +359,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    info = f"theory-{PYPROJECT['project']['version']}.dist-info/"
+    info = f"sgd_theory-{PYPROJECT['project']['version']}.dist-info/"
     assert {name for name in names if not name.startswith(("theory/", info))} == set()
     endings = {".py", ".mplstyle", ".typed", ".bib", ".html", ".md", ".toml"}
     shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in endings]

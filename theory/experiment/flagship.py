@@ -497,8 +497,10 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
         return 0
     from ..reporting.progress import at_width
     from .command_parser import write_json
-    from .figures import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
-    from .record_table import report
+    from .record_table import (
+        draw_record,  # here and in other functions: the other ranks need neither pictures nor tables
+        report,
+    )
 
     interrupted = interruption.signal is not None
     interruption.running = True  # from here on a signal must not interrupt writing
