@@ -7,7 +7,7 @@
 #   make test-full            all tests, from an empty cache, and what takes long by nature: claims in full, ...
 #   make test-versions        the core's tests with the lowest and newest NumPy, Numba and SciPy, and every Python there is
 #   make cold                 a short run of the flagship that finds no compiled code, and one that finds all of it
-#   make claims               measure all claims again: their record (docs/claims.jsonl), the badge, the errata (4 minutes)
+#   make claims               measure all claims again: their record (docs/claims.jsonl), the badge, the pages (4 minutes)
 #   make check                the quick loop: fast tests and ruff
 #   make tools                what the tests and the documentation need, into .venv
 #   make lint                 ruff alone
@@ -86,6 +86,7 @@ cold: $(STAMP)-test
 
 claims: $(STAMP)-test
 	$(PY) -m theory.experiment verify --quick --write docs/claims.jsonl --badge figures/ledger.svg --errata docs
+	$(PY) docs/_make.py
 
 check: $(STAMP)-test
 	$(PY) -m ruff check --quiet . && $(PY) -m ruff format --check --quiet .
@@ -132,7 +133,7 @@ bench: $(STAMP)-mpi
 
 full-size: $(STAMP)-mpi
 	$(PY) -m benchmarks full-size-ranks
-	$(PY) -m theory.experiment study mem-sgd-full --markdown docs/studies.md
+	$(PY) -m theory.experiment study mem-sgd-full --markdown docs/studies
 	$(PY) -m benchmarks full-size
 
 # One stamp for each set of extras: installed again when pyproject.toml changed, or when the clone was moved.
@@ -154,7 +155,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
 clean:
-	rm -rf build dist docs/_build docs/_generated docs/lectures docs/sources/*.md .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build dist docs/_build docs/lectures docs/api docs/changelog.md .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find theory tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

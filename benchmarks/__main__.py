@@ -142,7 +142,7 @@ def _own_table(name: str, text: str, quick: bool, about: str = "", page: Path = 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measure ratios in turn (A B A B ...); print the table; write docs/benchmarks.md.",
+        description="Measure ratios in turn (A B A B ...); print the table; write docs/performance.md.",
         epilog="example: python -m benchmarks memsgd --quick",
     )
     parts = f"a part of it: {', '.join(BENCHMARKS)}; or one of {', '.join(ALONE)}, by itself"

@@ -15,7 +15,7 @@ AGAINST = "np.copyto of the array"
 
 
 class Bench:
-    """A compressor with all the room it wants, made before the clock runs, as ``encode`` and ``decode`` make it."""
+    """A compressor with the memory that it needs, made before the clock runs, as ``encode`` and ``decode`` make it."""
 
     def __init__(self, c, v):
         self.c, self.v, self.d = c, v, v.size

@@ -143,17 +143,17 @@ def one_more(quick: bool):
     """Processor seconds of one more compressor, when something else has been run before."""
     alone, both = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        kept, copy = Path(folder) / "kept", Path(folder) / "copy"
-        child(FILL, kept)
+        filled, copy = Path(folder) / "filled", Path(folder) / "copy"
+        child(FILL, filled)
         for name in classes(quick):
             if name == "TopK":
                 continue  # is what was run before
-            shutil.copytree(kept, copy)
+            shutil.copytree(filled, copy)
             run, message = child(ONE, copy, name)
             shutil.rmtree(copy)
             alone[name], both[name] = run, run + message
             print(f"    {name}: {run:.1f} s, encode and decode {message:.1f} s", file=sys.stderr, flush=True)
-        shutil.copytree(kept, copy)
+        shutil.copytree(filled, copy)
         own = child(OWN, copy)
     yield _row("one more compressor, in the simulator", [*alone.values()], 3.0)
     yield _row("the same with encode and decode", [*both.values()], 5.0)

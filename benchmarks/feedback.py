@@ -18,7 +18,7 @@ AGAINST = "np.copyto of the array"
 
 
 class Worker:
-    """One worker with its memory: p = eta g + e, the message's symbols, and what is kept of p."""
+    """One worker with its memory: p = eta g + e, the message's symbols, and what is stored of p."""
 
     def __init__(self, compressor, rule, gradient):
         method = th.ParallelSGD(compressor, step=th.Constant(0.1), feedback=rule)

@@ -24,18 +24,18 @@ from theory.data import load_data
 from theory.data.twin_shards import full_size
 from theory.methods import EF21, ErrorFeedback, ParallelSGD
 from theory.methods.schedules import Constant
-from theory.plots.style import COLUMN, bits, number
+from theory.plots.appearance import COLUMN, bits, number
 from theory.problems import lipschitz, logistic, max_lipschitz, solve
 from theory.reporting.progress import track
 from theory.studies.memory.mem_sgd import with_rate
-from theory.studies.shared.curves import band, canvas, legend_below
+from theory.studies.shared.curves import band, canvas, legend_below, looks
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import Statement, at_most_times, below
 
 from .ranks import job
 
 NAME = "benchmark-full-size-ranks"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "full-size.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 PLAIN, BATCH, MEMORY, LEVELS, SIGN, DIFFERENCE = (
     "plain SGD", "mini-batch SGD", "Mem-SGD, top 10", "QSGD, 4 bits", "EF-sign", "EF21, top 1 %",
 )  # fmt: skip
@@ -332,10 +332,11 @@ def report(
 
     def draw() -> Any:
         with canvas(1, 2, 1.25 * COLUMN) as (figure, ((left, right),)):
+            look_of = looks([row.method for row in rows])
             for row in rows:
                 gap = np.where(np.isfinite(row.gap), row.gap, np.nan).astype(float)[:, 1:]
-                band(left, row.seconds[:, 1:].mean(axis=0), gap, label=row.method)
-                band(right, row.sent[1:], gap, label=row.method)
+                band(left, row.seconds[:, 1:].mean(axis=0), gap, label=row.method, markevery=5, **look_of[row.method])
+                band(right, row.sent[1:], gap, label=row.method, markevery=5, **look_of[row.method])
             left.set(xlabel="seconds")
             right.set(xlabel="payload bits that a worker sent")
             for axes in (left, right):

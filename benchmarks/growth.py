@@ -19,10 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import theory as th
-from theory.plots import new_figure, save_figure
-from theory.plots.style import COLUMN, PAGE, colours, style
+from theory.plots import save_figure
+from theory.plots.appearance import COLUMN
 from theory.problems import base
 from theory.reporting.json_values import read_record, record_path, write_record
+from theory.studies.shared.curves import canvas, guide, legend_below, looks
 
 NAME = "benchmark-growth"
 FIGURES = Path(__file__).resolve().parent.parent / "figures"
@@ -272,11 +273,11 @@ def cells(grown: Grown) -> tuple[str, ...]:
 
 def draw(found):
     """Seconds on the left, memory on the right, against the size, over those of the smallest size."""
-    with style():
-        figure, grid = new_figure(1, 2, width=PAGE, height=1.15 * COLUMN)
-        several = [Grown(*values) for values in found["lines"]]
+    several = [Grown(*values) for values in found["lines"]]
+    with canvas(1, 2, 1.35 * COLUMN) as (figure, grid):
+        look_of = looks([grown.what + grown.against for grown in several])
         for axes, name, which in zip(grid[0], ("seconds", "memory"), (0, 1), strict=True):
-            for k, grown in enumerate(several):
+            for grown in several:
                 if grown.expected[which] is None:
                     continue
                 sizes, values = np.array(grown.sizes, float), np.array(getattr(grown, name))
@@ -284,14 +285,14 @@ def draw(found):
                     sizes / sizes[0],
                     values / values[0],
                     label=f"{grown.what}: {grown.against}",
-                    color=colours()[k % len(colours())],
-                    linestyle=("-", "--")[k % 2],
-                    markersize=2.5,
+                    markerfacecolor="none",
+                    **look_of[grown.what + grown.against],
                 )
             widest = max(grown.sizes[-1] / grown.sizes[0] for grown in several)
-            axes.plot([1, widest], [1, widest], color="0.6", linewidth=0.7, linestyle=":", marker="", zorder=0)
-            axes.set(xscale="log", yscale="log", xlabel="size over the smallest", ylabel=f"{name} over the smallest")
-        grid[0][0].legend(loc="upper left", fontsize=6)
+            guide(axes, [1, widest], [1, widest], "proportional", zorder=0)
+            axes.set(xscale="log", yscale="log", ylabel=f"{name}, times those of the smallest size")
+            axes.set(xlabel="the number after the colon, times the smallest", ylim=(0.5, 2.0 * widest))
+        legend_below(figure, grid[0][0], 2)
     return figure
 
 

@@ -23,7 +23,7 @@ from .pairing import Row, versus
 HERE = Path(__file__).resolve().parent
 SECONDS, HOURS = 300, 4 * 3600  # after which a job is ended: by default, and one at full size
 
-BAREST = """
+MINIMAL = """
 import resource
 import numba
 from mpi4py import MPI
@@ -127,7 +127,7 @@ def flagship(given):
     """Memory and wall time of ``mpirun -n 8 python -m theory.experiment``, beside ranks that only begin."""
     quick = given.turns < 10
     begin = time.perf_counter()
-    barest = _peaks(start(8, "-c", BAREST))
+    minimal = _peaks(start(8, "-c", MINIMAL))
     waited = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--out", f"{folder}/runs", *(["--steps", "20"] if quick else [])]
@@ -147,5 +147,5 @@ def flagship(given):
         target = None if quick else ("at most", seconds)
         yield Row(f"{what}, {state}: wall time", "", np.array([wall]), target, "", " s")
     what = "for comparison: 8 ranks that import mpi4py and Numba, and compile one function"
-    yield Row(f"{what}: most memory of a rank", "", np.array([max(barest)]), None, "", " MB")
+    yield Row(f"{what}: most memory of a rank", "", np.array([max(minimal)]), None, "", " MB")
     yield Row(f"{what}: wall time", "", np.array([waited]), None, "", " s")

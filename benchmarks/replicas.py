@@ -45,8 +45,8 @@ def replicas(given):
 
 def _normals(count: int) -> float:
     """Seconds of NumPy for so many normal numbers, in pieces that fit the cache."""
-    rng, room = np.random.default_rng(0), np.empty(2**14)
+    rng, buffer = np.random.default_rng(0), np.empty(2**14)
     begin = time.process_time()
-    for _ in range(count // room.size):
-        rng.standard_normal(out=room)
+    for _ in range(count // buffer.size):
+        rng.standard_normal(out=buffer)
     return time.process_time() - begin

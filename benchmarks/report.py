@@ -13,7 +13,7 @@ import numpy as np
 
 from theory.reporting.files import write_whole
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "mpi4py")
 HEAD_COMPILE = ("from an empty cache", "", "range", "target", "", "before")
 HEAD = ("what", "in units of", "ratio", "range", "target", "", "times")

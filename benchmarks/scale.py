@@ -27,10 +27,10 @@ from theory.core.random import key
 from theory.methods import ErrorFeedback, NoFeedback, ParallelSGD
 from theory.methods.schedules import Constant
 from theory.methods.theory_steps import DenseStepWarning
-from theory.plots.style import COLUMN, colours, number
+from theory.plots.appearance import COLUMN, number
 from theory.problems import logistic
 from theory.reporting.progress import track
-from theory.studies.shared.curves import canvas, legend_below
+from theory.studies.shared.curves import canvas, legend_below, looks
 from theory.studies.shared.messages import TURNS, seconds_in_turn
 from theory.studies.shared.report import OURS, Study, Table
 from theory.studies.shared.verdicts import FAILS, HOLDS, OPEN, Statement, opposite
@@ -38,7 +38,7 @@ from theory.studies.shared.verdicts import FAILS, HOLDS, OPEN, Statement, opposi
 from .ranks import job
 
 NAME = "benchmark-scale"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 FULL, LEVELS, SIGN, TOP = "full precision", "QSGD, 4 bits", "EF-sign", "EF, top 1 %"
 DIMENSIONS, BATCHES, WORKERS = (4096, 16_384, 65_536, 262_144), (1, 16, 128), (2, 4, 8)  # the ends of all are fitted
 NONZEROS, ROWS = 64, 2048
@@ -46,7 +46,7 @@ MODELS = ((47_236, 76, 64), (1_000_000, 1000, 64))  # coordinates, non-zeros of 
 RANKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)  # likewise
 LONG = 262_144  # coordinates of the message whose coding is timed
 SPELL, MOST_ROUNDS, REPEATS = 0.15, 2000, 5  # seconds of a run, its most rounds, runs of which the median counts
-FIRST, ALONE = 20, 2000  # rounds of one rank that warm up, and those whose times are kept
+FIRST, ALONE = 20, 2000  # rounds of one rank that warm up, and those whose times are recorded
 
 
 class Round(NamedTuple):
@@ -357,18 +357,16 @@ def report(rounds: list, coding: dict, times: Any, oversubscribed: bool) -> Stud
     )
 
     def draw() -> Any:
-        cycle = colours()
+        look_of = looks(coding)
         with canvas(1, 1 + len(ds), 1.25 * COLUMN) as (figure, grid):
             check, *panels = grid[0]
-            for k, name in enumerate(coding):
-                for group, face in ((fitted, cycle[k]), (held, "none")):
+            for name in coding:
+                for group, face in ((fitted, None), (held, "none")):
                     mine = [one for one in group if one.work.method == name]
                     heights = [1e3 * model.total(one.work) for one in mine]
                     label = f"{name}, {'fitted' if group is fitted else 'held out'}"
-                    check.plot(
-                        [1e3 * one.seconds for one in mine], heights, "os^D"[k], color=cycle[k], markerfacecolor=face,
-                        linestyle="", markersize=3, label=label,
-                    )  # fmt: skip
+                    look = look_of[name] | {"linestyle": "", "markerfacecolor": face, "markersize": 3}
+                    check.plot([1e3 * one.seconds for one in mine], heights, label=label, **look)
             ends = [1e3 * min(one.seconds for one in rounds), 1e3 * max(one.seconds for one in rounds)]
             check.plot(ends, ends, color="0.4", linewidth=0.7, marker="", zorder=0)
             check.set(
@@ -382,17 +380,20 @@ def report(rounds: list, coding: dict, times: Any, oversubscribed: bool) -> Stud
                 for k, name in enumerate(coding):
                     for network, dashes in zip(NETWORKS, ("-", "--", ":"), strict=True):
                         mine = [one for one in rows if (one.network, one.method, one.d) == (network, name, d)]
-                        axes.plot(
-                            [one.ranks for one in mine], [1e3 * one.total for one in mine], dashes, color=cycle[k],
-                            marker="", label=network if k == 0 else None,
-                        )  # fmt: skip
+                        look = look_of[name] | {"linestyle": dashes, "markevery": 2, "markersize": 3}
+                        heights, label = [1e3 * one.total for one in mine], network if k == 0 else None
+                        axes.plot([one.ranks for one in mine], heights, label=label, **look)
                 axes.set(xscale="log", yscale="log", xlabel="ranks (model)", title=f"d = {d:,} (model)")
                 axes.set_ylabel("ms a round (model)")
             panels[0].legend(fontsize=6)
             legend_below(figure, check, 4, fontsize=6)
         return figure
 
-    alt = "The model's milliseconds of a round against measured ones, and its milliseconds against ranks on networks"
+    alt = (
+        "Left: the model's milliseconds of a round against measured ones, with a line where they are equal. Others: "
+        "the model's milliseconds against ranks, on three networks, for two lengths: those of compressed messages, "
+        "which are gathered, become longer than those of full precision as ranks become many"
+    )
     title = "A thousand ranks, on paper"
     return Study("scale", title, setting, {"rounds": rounds, "modelled": rows}, tables, said, draw, alt)
 

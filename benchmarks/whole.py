@@ -17,10 +17,11 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import theory as th
-from theory.plots import new_figure, save_figure
-from theory.plots.style import COLUMN, PAGE, colours, style
+from theory.plots import save_figure
+from theory.plots.appearance import COLUMN
 from theory.problems import base
 from theory.reporting.json_values import read_record, record_path, write_record
+from theory.studies.shared.curves import canvas, legend_below, looks
 
 from .epochs import CLOCKS, driver
 
@@ -161,18 +162,17 @@ def table(found) -> list[tuple[str, ...]]:
 
 def draw(found):
     """Suboptimality against seconds, both logarithmic."""
-    with style():
-        figure, grid = new_figure(1, 1, width=PAGE, height=1.15 * COLUMN)
-        axes = grid[0][0]
+    with canvas(1, 1, 1.25 * COLUMN) as (figure, grid):
+        axes, look_of = grid[0][0], looks(found["curves"])
         for k, (name, curve) in enumerate(found["curves"].items()):
             seconds, gaps = np.array(curve).T
-            look = {"linestyle": "--", "marker": "o", "markersize": 2.5} if k < 3 else {"linestyle": "-", "marker": ""}
-            axes.plot(seconds, np.maximum(gaps, 1e-9), label=name, color=colours()[k], **look)
+            look = look_of[name] | {"linestyle": "--" if k < 3 else "-", "markerfacecolor": "none" if k < 3 else None}
+            axes.plot(seconds, np.maximum(gaps, 1e-9), label=name, markevery=max(1, len(gaps) // 12), **look)
         for target in TARGETS:
             axes.axhline(target, color="0.6", linewidth=0.7, zorder=0)
         axes.set(xscale="log", yscale="log", xlabel="seconds of one processor", ylabel="(f - f*) / (f(0) - f*)")
         axes.set_ylim(1e-5, 1.2)
-        axes.legend(loc="lower right")
+        legend_below(figure, axes)
     return figure
 
 

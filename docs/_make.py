@@ -1,12 +1,20 @@
-"""Pages that are made from the code at build time, so that nobody has to keep a second list.
+"""Pages that are made from the code and from records, so that nobody has to keep a second list.
 
-``lectures/``       copies of ``notebooks/*.md`` (myst-nb reads only what lies below ``docs``), ``README.md`` as the
-                    index with a table of contents; links to ``../docs/`` and to ``README.md``, right for who reads a
-                    notebook where it is, are made to fit there
+``python docs/_make.py`` writes those that belong to the repository, so that a code host shows them; a test compares
+them with the code, and ``make docs`` writes them, too:
+
+``claims/``         a page for each topic with its claims; ``claims.md`` lists the pages, and has the table of the atlas
 ``sources/``        from ``sources/index.toml``: a page for each source, with all that it states and what came out; its
                     verdicts and numbers are computed (``theory.experiment.sources_index``)
-``_generated/``     ``api.md`` from ``theory.__all__``, ``claims.md`` from the registered claims, ``sources.md`` with
-                    counts of verdicts and the orderings that do not hold, ``atlas.md`` from kept solutions and evidence
+``studies.md``      the table of studies, from their records, and that of the sources
+``api.md``          every public name by subject, with its first sentence
+
+``make docs`` alone writes what git does not see:
+
+``lectures/``       copies of ``notebooks/*.md`` (myst-nb reads only what lies below ``docs``), ``README.md`` as the
+                    index with a table of contents; links are made to fit there
+``api/``            a page for each subject, from the docstrings
+``changelog.md``    ``CHANGELOG.md``
 """
 
 from __future__ import annotations
@@ -47,7 +55,7 @@ TOPICS = [
 # The first part of a claim's id, and its title. A part that is missing here comes last, under its own name.
 CLAIM_TOPICS = {
     "sgd": "SGD",
-    "bottou": "SGD as Bottou, Curtis and Nocedal have it",
+    "bottou": "SGD after Bottou, Curtis and Nocedal",
     "logistic": "SGD on logistic regression",
     "budget": "A budget of gradients",
     "pl": "The Polyak-Lojasiewicz inequality",
@@ -65,13 +73,13 @@ CLAIM_TOPICS = {
     "lamb": "LAMB",
     "zero": "Memory and communication of ZeRO",
     "rounds": "Rounds of the methods compared",
-    "ef21": "EF21 and its kin",
+    "ef21": "EF21 variants",
     "sparsifier": "Sparsifiers",
     "randk": "Random-k",
     "topk": "Top-k",
     "block": "Blocks of coordinates",
-    "bernoulli": "Coins",
-    "ultra": "Less than one coordinate",
+    "bernoulli": "Bernoulli sparsifiers",
+    "ultra": "Sparsification below one coordinate",
     "threshold": "Thresholds",
     "optimal": "The optimal sparsifier",
     "ternary": "Ternary quantizers",
@@ -82,7 +90,7 @@ CLAIM_TOPICS = {
     "diana": "DIANA",
     "marina": "MARINA",
     "dasha": "DASHA",
-    "permk": "Messages with the parts of one permutation",
+    "permk": "Perm-K: the parts of one permutation",
     "prox-skip": "ProxSkip",
     "natural": "Natural compression",
     "half": "Half precision",
@@ -92,7 +100,7 @@ CLAIM_TOPICS = {
     "qjl": "Signs of Gaussian projections",
     "multilevel": "Multilevel compression",
     "scaled": "Scaling",
-    "composed": "One compressor after another",
+    "composed": "Compositions of compressors",
     "atomo": "ATOMO",
     "best-rank": "Best rank",
     "spectrum": "Quantized singular values",
@@ -107,8 +115,8 @@ CLAIM_TOPICS = {
     "memsgd": "SGD with memory",
     "frontier": "The longest stable step",
     "bits": "The least bits",
-    "federated": "Data that differ",
-    "robust": "Workers that lie",
+    "federated": "Heterogeneous data",
+    "robust": "Hostile workers",
     "gossip": "Gossip",
     "choco": "CHOCO-Gossip",
     "choco-sgd": "CHOCO-SGD",
@@ -118,7 +126,7 @@ CLAIM_TOPICS = {
     "tracking": "Gradient tracking",
     "collectives": "Collective operations",
     "stragglers": "Stragglers",
-    "delay": "Late gradients",
+    "delay": "Delayed gradients",
     "privacy": "Privacy",
     "overlap": "Overlap of computing and communicating",
     "time": "Time to accuracy",
@@ -163,7 +171,7 @@ SOURCES = {
         "The text of the slides, in which root signs and a fraction bar are lost; curves are pictures.",
     ),
 }
-OURS = {  # what ``ours`` names, one and several
+NAMED = {  # what ``ours`` names, one and several
     "bound": ("closed form", "closed forms"),
     "study": ("study", "studies"),
     "figure": ("figure", "figures"),
@@ -174,18 +182,46 @@ OURS = {  # what ``ours`` names, one and several
 
 
 def everything() -> None:
+    """All pages."""
+    committed()
     lectures()
-    sources()
-    write(DOCS / "_generated" / "api.md", api())
-    write(DOCS / "_generated" / "claims.md", claims())
-    write(DOCS / "_generated" / "atlas.md", atlas())
+    api_pages()
+    write(DOCS / "changelog.md", (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
-def write(path: Path, text: str) -> None:
-    """Write only what changed, so that a second build has less to do."""
+def committed() -> list[Path]:
+    """Write the pages that belong to the repository, remove those of which nothing is left, and return what changed."""
+    items = source_items()
+    made = {f"sources/{s}.md": source_page(s, [one for one in items if one.entry.source == s]) for s in SOURCES}
+    made |= {f"claims/{topic}.md": text for topic, text in claim_pages().items()} | {"api.md": api()}
+    parts = {"claims": claim_topics(), "atlas": atlas(), "studies": studies(), "sources": source_summary(items)}
+    for page in ("claims.md", "studies.md"):
+        made[page] = with_parts((DOCS / page).read_text(encoding="utf-8"), parts)
+    changed = [path for name, text in made.items() if write(path := DOCS / name, text)]
+    for path in (*DOCS.glob("sources/*.md"), *DOCS.glob("claims/*.md")):
+        if path.relative_to(DOCS).as_posix() not in made:
+            path.unlink()
+            changed.append(path)
+    return changed
+
+
+def with_parts(text: str, parts: dict[str, str]) -> str:
+    """A page with its parts between their marks as they are now."""
+    return re.sub(
+        r"^<!-- made: (\w+) -->\n.*?^<!-- end -->$",
+        lambda found: f"<!-- made: {found[1]} -->\n\n{parts[found[1]].strip()}\n\n<!-- end -->",
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
+def write(path: Path, text: str) -> bool:
+    """Write only what changed, so that a second build has less to do; whether it did."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    changed = not path.exists() or path.read_text(encoding="utf-8") != text
+    if changed:
         path.write_text(text, encoding="utf-8")
+    return changed
 
 
 # --- lectures -------------------------------------------------------------------------------------------------------
@@ -202,7 +238,7 @@ def lectures() -> None:
         if path.name not in sources:
             path.unlink()
     for name, source in sources.items():
-        text = source.read_text(encoding="utf-8").replace("](../docs/", "](../").replace("](README.md", "](index.md")
+        text = source.read_text(encoding="utf-8").replace("](../docs/", "](/").replace("](README.md", "](index.md")
         text = PICTURE.sub("", text)  # its cell shows it
         if launch := name[0].isdigit() and launch_links(source.stem):
             text = re.sub(r"^# .*$", lambda title: f"{title[0]}\n\n{launch}", text, count=1, flags=re.MULTILINE)
@@ -221,27 +257,128 @@ def atlas() -> str:
     """The table of the atlas, with links to claims."""
     from theory.experiment.atlas import atlas_rows, table
 
-    return table(atlas_rows(), lambda id: f"[`{id}`](#{claim_target(id)})") + "\n"
+    return table(atlas_rows(), claim_link) + "\n"
+
+
+# --- studies --------------------------------------------------------------------------------------------------------
+
+
+def studies() -> str:
+    """A row for each study: its question, its first statement with the verdict, how many have which, its figure."""
+    from theory.reporting.json_values import read_record
+    from theory.studies import report
+    from theory.studies.shared.report import OURS
+
+    records = [read_record(path) for path in sorted((DOCS.parent / "figures" / "records").glob("study-*.json"))]
+    rows = ["| study | first statement | its verdict | all statements | figure |", "|---|---|---|---|---|"]
+    for record in records:
+        study = report(record.how["study"], record.found, record.how["experiment"])
+        first, counts = study.statements[0], in_order(Counter(said.verdict for said in study.statements))
+        said = inline(first.text) + (" *" if first.source == OURS else "")
+        cells = (
+            f"[{plain(study.title)}](studies/{study.name}.md)",
+            said,
+            f"**{first.verdict}**",
+            ", ".join(f"{n} {verdict}" for verdict, n in counts),
+            f"[figure](../figures/study-{study.name}.png)",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 # --- API ------------------------------------------------------------------------------------------------------------
 
 
-def api() -> str:
+def api_topics() -> dict[str, dict[str, list]]:
+    """Public names by subject: title to path and thing; a subpackage's own names stand under its title."""
     import theory
 
     names = [name for name in theory.__all__ if not name.startswith("_")]
     modules = {name: getattr(theory, name) for name in names if inspect.ismodule(getattr(theory, name))}
     left = [name for name in names if name not in modules]
-    parts: list[str] = []
+    found: dict = {}
     for topic, title in TOPICS:
         here = [name for name in left if belongs(getattr(theory, name), name, topic)]
         left = [name for name in left if name not in here]
         if here:
-            parts.append(section(title, [entry(f"theory.{name}", getattr(theory, name)) for name in here]))
-    for name, module in modules.items():
-        parts.append(section(f"`theory.{name}`", module_entries(module)))
-    return "\n".join(parts)
+            found[title] = {name: getattr(theory, name) for name in here}
+    return found | {f"`theory.{name}`": module for name, module in modules.items()}
+
+
+def api() -> str:
+    """Every public name by subject, with the first sentence of its docstring and a link to its source."""
+    lines = [API_HEAD]
+    for title, names in api_topics().items():
+        module = inspect.ismodule(names)
+        lines += [f"## {title}", ""]
+        if module:
+            lines += [from_rst(first_sentence(names)), ""]
+            path, public = names.__name__.removeprefix("theory."), public_names(names)
+            names = {f"{path}.{name}": getattr(names, name) for name in public}
+        if names:
+            lines += ["| name | what it is |", "|---|---|"]
+            lines += [f"| {api_entry(name, thing)} | {cell(first_sentence(thing))} |" for name, thing in names.items()]
+        lines.append("")
+    return "\n".join([*lines, "<!-- toctree: api/* -->", ""])
+
+
+API_HEAD = """# API
+
+Every public name, by subject. `import theory as th` gives all of them; `help(th.run)` prints the whole text of one. The
+built documentation (`make docs`) has the same texts, a page for each subject.
+
+<!-- Written by `python docs/_make.py`. -->
+"""
+
+
+def slug_of(title: str) -> str:
+    """The name of a subject's page."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def public_names(module) -> list[str]:
+    """What a subpackage offers beside the names of ``theory``: those that it lists, or else defines."""
+    import theory
+
+    names = getattr(module, "__all__", None) or [name for name in dir(module) if name[0] != "_"]
+    things = {name: getattr(module, name, None) for name in names}
+    ours = {n: x for n, x in things.items() if getattr(x, "__module__", "").startswith(module.__name__)}
+    return sorted(n for n, x in ours.items() if callable(x) and getattr(theory, n, None) is not x)
+
+
+def api_entry(name: str, thing) -> str:
+    """The anchor of a name, and the name with a link to the file that defines it."""
+    thing = getattr(thing, "py_func", thing)
+    home = inspect.getmodule(thing) if callable(thing) else None
+    file = getattr(home, "__file__", None) if home and home.__name__.startswith("theory") else None
+    link = f"](../{Path(file).relative_to(DOCS.parent).as_posix()})" if file else ""
+    return f'<a id="{name}"></a>' + (f"[`th.{name}`{link}" if link else f"`th.{name}`")
+
+
+def first_sentence(thing) -> str:
+    """The first sentence of a docstring, without the signature that a generic begins with."""
+    text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=\w[.])(?<!et al\.)\s", text)[0]
+
+
+def cell(text: str) -> str:
+    """Inline reStructuredText as a cell of a table."""
+    return re.sub(r"(?<!\\)\|", r"\|", from_rst(text))
+
+
+def api_pages() -> None:
+    """The full texts, which autodoc takes from the docstrings: a page for each subject."""
+    pages = []
+    for title, names in api_topics().items():
+        if inspect.ismodule(names):
+            entries = module_entries(names)
+        else:
+            entries = [entry(f"theory.{name}", thing) for name, thing in names.items()]
+        pages.append(slug_of(title))
+        write(DOCS / "api" / f"{pages[-1]}.md", "\n".join([f"# {title}", "", "```{eval-rst}", *entries, "```", ""]))
+    for path in (DOCS / "api").glob("*.md"):
+        if path.stem not in pages:
+            path.unlink()
 
 
 def belongs(thing, name: str, topic: str) -> bool:
@@ -258,10 +395,6 @@ def belongs(thing, name: str, topic: str) -> bool:
 
 def home_is_known(home: str) -> bool:
     return any(topic and (home == f"theory.{topic}" or home.startswith(f"theory.{topic}.")) for topic, _ in TOPICS)
-
-
-def section(title: str, entries: list[str]) -> str:
-    return "\n".join([f"## {title}", "", "```{eval-rst}", *entries, "```", ""])
 
 
 def entry(path: str, thing) -> str:
@@ -312,32 +445,61 @@ def module_entries(module) -> list[str]:
 # --- claims ---------------------------------------------------------------------------------------------------------
 
 
-def claims() -> str:
-    """Every claim, by topic: statement and formula, source, closed form with its domain, and what it must refute."""
+def claims_by_topic() -> dict[str, list]:
+    """The first part of an id to the claims of which it is."""
     from theory.claims import find_claim, list_claims
 
-    topics, replaces = {topic: [] for topic in CLAIM_TOPICS}, {}
+    topics: dict = {topic: [] for topic in CLAIM_TOPICS}
     for claim in map(find_claim, list_claims()):
         topics.setdefault(claim.id.split(".")[0], []).append(claim)
-        for other in claim.see if claim.refuted else ():
-            replaces.setdefault(other, []).append(claim.id)
-    lines = []
+    return {topic: group for topic, group in topics.items() if group}
+
+
+@functools.cache
+def claim_verdicts() -> dict[str, str]:
+    """Id to verdict, from the record of the claims; a refuted statement that fails is as expected."""
+    from theory.claims import find_claim
+    from theory.claims.records import read_records
+    from theory.claims.verification import judged
+
+    found = {id: judged(find_claim(id), record) for id, record in read_records(DOCS / "claims.jsonl").items()}
+    return {id: ", ".join(filter(None, [result.verdict, result.expected])) for id, result in found.items()}
+
+
+def claim_topics() -> str:
+    """The pages of claims, with how many there are."""
+    rows = ["| topic | claims | verdicts |", "|---|---:|---|"]
+    for topic, group in claims_by_topic().items():
+        counts = Counter(claim_verdicts().get(claim.id, "–").partition(",")[0] for claim in group)
+        said = ", ".join(f"{n} {verdict}" for verdict, n in in_order(counts))
+        rows.append(f"| [{CLAIM_TOPICS.get(topic, topic)}](claims/{topic}.md) | {len(group)} | {said} |")
+    return "\n".join(rows)
+
+
+def claim_pages() -> dict[str, str]:
+    """Every claim, by topic: statement and formula, source, closed form with its domain, and what it must refute."""
+    topics, replaces = claims_by_topic(), {}
+    for claim in (claim for group in topics.values() for claim in group if claim.refuted):
+        for other in claim.see:
+            replaces.setdefault(other, []).append(claim)
+    pages = {}
     for topic, group in topics.items():
-        if group:
-            lines += [f"### {CLAIM_TOPICS.get(topic, topic)}", ""]
+        lines = [f"# {CLAIM_TOPICS.get(topic, topic)}", "", "<!-- Written by `python docs/_make.py`. -->", ""]
+        lines += ["[Claims](../claims.md) explains the words on this page.", ""]
         for claim in group:
             lines += claim_entry(claim, replaces.get(claim.id, ()))
-    return "\n".join(lines)
+        pages[topic] = "\n".join(lines)
+    return pages
 
 
 def claim_entry(claim, replaced) -> list[str]:
     """One claim; ``replaced`` are the refuted statements instead of which it holds."""
     kind = claim.kind + (f", refuted ({claim.refuted})" if claim.refuted else "")
-    lines = [f"({claim_target(claim.id)})=", f"**{plain(claim.title)}** ({kind}) `{claim.id}`", ""]
+    lines = [f"## `{claim.id}`", "", f"**{plain(claim.title)}** ({kind})", ""]
     if claim.latex:
         lines += ["$$", claim.latex, "$$", ""]
     lines += [plain(claim.statement), ""]
-    notes = [f"*Source:* {plain(claim.cited)}."]
+    notes = [f"*Verdict:* {claim_verdicts().get(claim.id, 'not measured')}.", f"*Source:* {plain(claim.cited)}."]
     if claim.of is not None:
         notes.append(closed_form(claim.of))
     if claim.attained:
@@ -346,27 +508,30 @@ def claim_entry(claim, replaced) -> list[str]:
         notes.append(f"*Must refute:* {plain('; '.join(claim.mutants))}.")
     if claim.refuted:
         known = {"in print": "Erratum", "quoted": "As quoted", "reading": "Reading"}.get(claim.refuted)
-        entry = f"{{ref}}`{claim.title.replace('`', '')} <{errata_target(claim.id)}>`"
-        notes.append(f"*{known}:* {entry}." if known else "*Question:* nobody claims it; the numbers say no.")
+        notes.append(f"*{known}:* {errata_link(claim)}." if known else "*Question:* nobody claims it; it fails.")
     if replaced:
-        notes.append("*Holds instead of:* " + ", ".join(f"{{ref}}`{i} <{errata_target(i)}>`" for i in replaced) + ".")
-    others = [other for other in claim.see if other not in replaced]
+        notes.append("*Holds instead of:* " + ", ".join(map(errata_link, replaced)) + ".")
+    others = [other for other in claim.see if other not in [one.id for one in replaced]]
     if others:
-        notes.append("*See also:* " + ", ".join(f"[`{i}`](#{claim_target(i)})" for i in others) + ".")
+        notes.append("*See also:* " + ", ".join(claim_link(id, "") for id in others) + ".")
+    notes.append(f"*Try:* `python -m theory.experiment verify {claim.id}`")
     return [*lines, *[f"- {note}" for note in notes], ""]
 
 
-def claim_target(id: str) -> str:
-    """The name by which other pages link to a claim: ``claim-qsgd-variance``."""
-    return "claim-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+def claim_link(id: str, folder: str = "claims/") -> str:
+    """A link to the entry of a claim, from a page beside the folder, or in another one."""
+    from theory.experiment.ledger_page import link
+
+    return link(id).replace("(claims/", f"({folder}")
 
 
-def errata_target(id: str) -> str:
-    """The name of its entry on the pages of refuted statements; of a question, that in the list of claims."""
-    from theory.claims import find_claim
-    from theory.experiment.ledger_page import NAMES
+def errata_link(claim) -> str:
+    """A link to its entry on the page of refuted statements; of a question, to that in the list of claims."""
+    from theory.experiment.ledger_page import NAMES, anchor
 
-    return f"{NAMES.get(find_claim(id).refuted, 'claim')}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+    if claim.refuted not in NAMES:
+        return claim_link(claim.id, "")
+    return f"[{plain(claim.title)}](../errata.md#{anchor(claim.id)})"
 
 
 def closed_form(bound) -> str:
@@ -383,9 +548,16 @@ def closed_form(bound) -> str:
     domain = f" *Domain:* {'; '.join(said)}." if said else ""
     refused = " ".join(" ".join(" ".join(text) for _, _, text in page["Raises"]).split())
     refused = "" if refused in ("", "If an argument is outside its domain.") else f" *Refused:* {from_rst(refused)}"
-    return (
-        f"*Closed form:* {{py:func}}`{bound.__name__} <{bound.__module__}.{bound.__name__}>`{fixed}.{domain}{refused}"
-    )
+    return f"*Closed form:* {api_link(f'bounds.{bound.__name__}')}{fixed}.{domain}{refused}"
+
+
+def api_link(name: str) -> str:
+    """A link to the row of a name, from a page in a folder of ``docs``."""
+    import theory
+
+    part, _, last = name.rpartition(".")
+    same = part and getattr(theory, last, None) is getattr(getattr(theory, part), last)
+    return f"[`th.{name}`](../api.md#{last if same else name})"
 
 
 NAMES = ("Bernoulli", "Elias", "Euclidean", "Gaussian", "Golomb", "Lipschitz", "None", "Rice", "True")
@@ -426,17 +598,6 @@ def plain(text: str, ends: bool = False) -> str:
 # --- sources --------------------------------------------------------------------------------------------------------
 
 
-def sources() -> None:
-    items = source_items()
-    folder = DOCS / "sources"
-    for path in folder.glob("*.md"):
-        if path.stem not in SOURCES:
-            path.unlink()
-    for source in SOURCES:
-        write(folder / f"{source}.md", source_page(source, [one for one in items if one.entry.source == source]))
-    write(DOCS / "_generated" / "sources.md", source_summary(items))
-
-
 def source_items() -> list:
     """Every entry with its verdict, which is computed from its evidence."""
     from theory.experiment.sources_index import judge_index
@@ -448,8 +609,10 @@ def source_page(source: str, items: list) -> str:
     """Everything that one source states, in its order."""
     _, title, who, read = SOURCES[source]
     said = ", ".join(f"{n} *{verdict}*" for verdict, n in in_order(Counter(one.verdict for one in items)))
-    lines = [f"# {title}", "", who, "", f"**Read.** {read}", ""]
-    lines += [f"**{len(items)} entries:** {said}. {{doc}}`/verdicts` says what these words mean.", ""]
+    lines = [f"# {title}", "", "<!-- Written by `python docs/_make.py`. -->", "", who, "", f"**Read.** {read}", ""]
+    lines += [f"**{len(items)} entries:** {said}. [Claims](../claims.md#verdicts) says what these words mean.", ""]
+    fails = [f"[{inline(one.entry.id)}](#{slug(one.entry.id)})" for one in items if one.verdict == "fails"]
+    lines += [f"**What fails:** {'; '.join(fails)}.", ""] if fails else []
     for one in items:
         lines += source_entry(one)
     return "\n".join(lines)
@@ -467,7 +630,7 @@ def source_entry(one) -> list[str]:
     from theory.reporting.scale import marked
 
     item = one.entry
-    lines = [f"({source_target(item)})=", f"## {inline(item.id)}", ""]
+    lines = [f"## {inline(item.id)}", ""]
     lines += [f"*{item.kind.capitalize()}.* {inline(item.says)}", ""]
     said = "" if item.relation == one.verdict else f", {item.relation}"
     terms = {
@@ -475,14 +638,14 @@ def source_entry(one) -> list[str]:
         "Here": inline(one.measured),
         "Verdict": f"**{marked(one.verdict)}**{said}. {inline(one.reason)}",
         "Evidence": evidence_of(one.evidence),
-        "Left out": f"{evidence_of(one.left_out)}. **Because:** {inline(one.because)}" if one.left_out else "",
+        "Left out": f"{evidence_of(one.left_out)}. *Because:* {inline(one.because)}" if one.left_out else "",
         "See": ours_of(see_also(one)),
         "Try": "; ".join(f"`{command}`" for command in item.commands()),
     }
     for term, text in terms.items():
         if text:
-            lines += [term, f": {text.rstrip()}", ""]
-    return lines
+            lines.append(f"- **{term}:** {text.rstrip()}")
+    return [*lines, ""]
 
 
 def see_also(one) -> list[str]:
@@ -516,27 +679,19 @@ def evidence_of(pieces) -> str:
 
 
 def source_summary(items: list) -> str:
-    """How many entries of each source have which verdict, and those that do not hold."""
+    """How many entries of each source have which verdict."""
     counts = Counter((one.entry.source, one.verdict) for one in items)
     verdicts = [verdict for verdict, _ in in_order(Counter(one.verdict for one in items))]
-    heads = [f"{{doc}}`{name} </sources/{source}>`" for source, (name, *_) in SOURCES.items()]
-    lines = ["## Counts", "", "| verdict | " + " | ".join(heads) + " | all |", "|---|" + "---:|" * (len(SOURCES) + 1)]
-    rows = [(verdict, [counts[source, verdict] for source in SOURCES]) for verdict in verdicts]
-    rows.append(("all", [sum(row[k] for _, row in rows) for k in range(len(SOURCES))]))
-    lines += [f"| {verdict} | {' | '.join(map(str, row))} | {sum(row)} |" for verdict, row in rows]
-    lines += ["", "## What fails", ""]
-    for one in items:
-        if one.verdict == "fails":
-            item, target = one.entry, f"{{ref}}`{one.entry.id} <{source_target(one.entry)}>`"
-            lines += [f"- {SOURCES[item.source][0]}, {target}. {inline(item.says)}"]
-            lines += [f"  **Verdict:** {one.verdict}, {item.relation}."]
-            lines += [f"  **Measured:** {inline(one.measured)} **Remark:** {inline(one.reason)}"]
-    return "\n".join([*lines, ""])
+    lines = [f"| source | {' | '.join(verdicts)} | all |", "|---|" + "---:|" * (len(verdicts) + 1)]
+    for source, (name, *_) in SOURCES.items():
+        row = [counts[source, verdict] for verdict in verdicts]
+        lines.append(f"| [{name}](sources/{source}.md) | {' | '.join(map(str, [*row, sum(row)]))} |")
+    return "\n".join(lines)
 
 
-def source_target(item) -> str:
-    """The name by which other pages link to an entry."""
-    return "source-" + re.sub(r"[^a-z0-9]+", "-", f"{item.source} {item.id}".lower()).strip("-")
+def slug(text: str) -> str:
+    """The anchor that a code host and Sphinx give a heading."""
+    return re.sub(r"[^\w\- ]", "", text.lower().replace("`", "")).strip().replace(" ", "-")
 
 
 def ours_of(names: list[str]) -> str:
@@ -545,40 +700,25 @@ def ours_of(names: list[str]) -> str:
     for kind, name in (name.split(":", 1) for name in names):
         found.setdefault(kind, []).append(link_to(kind, name))
     return "; ".join(
-        f"{words[len(found[kind]) > 1]} {', '.join(found[kind])}" for kind, words in OURS.items() if kind in found
+        f"{words[len(found[kind]) > 1]} {', '.join(found[kind])}" for kind, words in NAMED.items() if kind in found
     )
 
 
 def link_to(kind: str, name: str) -> str:
     if kind == "claim":
-        return f"[`{name}`](#{claim_target(name)})"
+        return claim_link(name, "../claims/")
     if kind == "bound":
-        return f"{{py:func}}`{name} <{getattr(importlib.import_module('theory.bounds'), name).__module__}.{name}>`"
+        return api_link(f"bounds.{name}")
     if kind == "study":
-        return f"[`{name}`]({study_sections()[name]})"
+        return f"[`{name}`](../studies/{name}.md)"
     if kind == "figure":
-        return f"{{download}}`{name} <../../figures/{name}.png>`"
+        return f"[`{name}`](../../figures/{name}.png)"
     if kind == "lecture":
         (path,) = NOTEBOOKS.glob(f"{name}-*.md")
-        return f"{{doc}}`{int(name)} </lectures/{path.stem}>`"
+        return f"[{int(name)}](../../notebooks/{path.name})"
     if kind == "method":
-        return f"{{py:obj}}`{name} <theory.{name}>`"
+        return api_link(name)
     return f"`{name}`"
-
-
-@functools.cache
-def study_sections() -> dict[str, str]:
-    """Where a study's tables are, as a page below ``docs`` links to it: under the last heading above them."""
-    found = {}
-    for page in ("studies.md", "choose.md"):
-        heading = ""
-        for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
-            begin = re.fullmatch(r"<!-- begin: python -m theory\.experiment study (\S+) -->", line)
-            if begin:
-                found[begin[1]] = f"../{page}#" + re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-            elif line.startswith("#"):
-                heading = line.lstrip("#").strip()
-    return found
 
 
 def inline(text: str) -> str:
@@ -587,3 +727,8 @@ def inline(text: str) -> str:
     found = "".join(part if part[:1] in ("$", "`") else plain(part, ends=True) for part in parts)
     found = re.sub(r"^(\d+)([.)])|^([-+])", lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", found)
     return re.sub(r"docs/([a-z-]+\.md)", r"[\1](../\1)", found)
+
+
+if __name__ == "__main__":
+    for changed in committed():
+        print(changed.relative_to(DOCS.parent))

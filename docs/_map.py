@@ -11,19 +11,19 @@ from pathlib import Path
 import theory
 from theory.claims import find_claim, list_claims
 from theory.core.subjects import SUBJECTS
-from theory.studies.shared.configuration import FILES
+from theory.studies.shared.configuration import FILES, shipped_studies
 
 DOCS = Path(__file__).resolve().parent
 NOTEBOOKS = DOCS.parent / "notebooks"
 PAGES = {  # of the user guide
     "sgd": {"your-problem.md": "problems"},
-    "batches": {"your-data.md": "data"},
+    "batches": {"data.md": "data"},
     "quantizers": {"add-a-compressor.md": "compressors"},
     "sparsifiers": {"add-a-compressor.md": "compressors"},
     "memory": {"feedback.md": "feedback rules"},
     "differences": {"feedback.md": "feedback rules"},
     "local": {"your-method.md": "methods"},
-    "graphs": {"your-graph.md": "graphs"},
+    "graphs": {"your-method.md#graphs": "graphs"},
     "adaptive": {"networks.md": "networks"},
     "robust": {"your-server.md": "servers"},
     "privacy": {"choose.md": "how to choose"},
@@ -80,7 +80,7 @@ def row(subject: str, title: str) -> str:
     of = lambda *kinds: ", ".join(f"`{entry.name}`" for entry in found if entry.kind in kinds)  # noqa: E731
     count = sum(entry.kind == "bound" for entry in found)
     claims = [id for id in list_claims() if f"/claims/{subject}/" in find_claim(id).place[0].replace("\\", "/")]
-    studies = [name for name, path in FILES.items() if path.parent.name == subject]
+    studies = [name for name, study in shipped_studies().items() if FILES[study].parent.name == subject]
     more = ", ".join(f"`{name}`" for name in RUNS.get(subject, ()))
     cells = (
         f"**{subject}**: {title}",
@@ -90,15 +90,15 @@ def row(subject: str, title: str) -> str:
         f"[{count}]({folder('bounds', subject)}): " + ", ".join(sorted({f"`{one}`" for one in stems(found)})),
         f"[{len(claims)}]({folder('claims', subject)}): "
         + ", ".join(sorted({f"`{id.partition('.')[0]}`" for id in claims})),
-        ", ".join(f"[{name}](studies.md#{name})" for name in studies),
+        ", ".join(f"[{name}](studies/{name}.md)" for name in studies),
         ", ".join(f"[{text}]({page})" for page, text in PAGES[subject].items()),
     )
     return "| " + " | ".join(cells) + " |\n"
 
 
 def first_words(claims: list[str]) -> str:
-    """The parts of claims' ids before the first dot."""
-    return ", ".join(f"`{one}`" for one in sorted({id.partition(".")[0] for id in claims}))
+    """Links to the pages of claims, which are named by the part of an id before the first dot."""
+    return ", ".join(f"[{one}](claims/{one}.md)" for one in sorted({id.partition(".")[0] for id in claims}))
 
 
 def stems(found) -> set[str]:

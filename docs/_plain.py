@@ -3,11 +3,9 @@
 ``conf.py`` calls `for_sphinx` on each page before it is parsed:
 
 ``[lecture 4](../notebooks/04-....md)``   leads to the lecture's page
-``[`qsgd.variance`](claims.md)``          leads to the claim's own entry
-``[`th.run`](api.md)``                    leads to the entry of a name
-``<a id="..."></a>``                      is a target that other pages can name
-``<!-- include: FILE -->``                is the text of a page that is made from the code
-``<!-- toctree: a b c -->``               lists pages below this one
+``[`th.run`](api.md#run)``                leads to the entry of a name
+``<a id="..."></a>``                      is a target that other pages can name, if it is alone in its line
+``<!-- toctree: a b* -->``                lists pages below this one
 ``<!-- executed -->``                     runs the Python of the page, and shows what it prints
 
 ``python docs/_plain.py`` writes files into the pages: after ``<!-- file: examples/x.py -->`` stands a block with the
@@ -17,6 +15,7 @@ them.
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -41,26 +40,32 @@ kernelspec:
 
 def for_sphinx(text: str) -> str:
     """A page as MyST reads it."""
-    text = text.replace("](../notebooks/README.md", "](lectures/index.md")
-    text = re.sub(r"\]\(\.\./notebooks/([\w-]+\.md)", r"](lectures/\1", text)
-    text = re.sub(
-        r"\[`([a-z][\w.-]*)`\]\(claims\.md\)",
-        lambda found: f"[`{found[1]}`](#claim-{re.sub(r'[^a-z0-9]+', '-', found[1].lower())})",
-        text,
-    )
-    text = re.sub(r"\[([^]]*)\]\(\.\./(notebooks/colab/[^)]*)\)", r"\1 (`\2`)", text)  # no page of the documentation
-    text = re.sub(r"\[`th\.([\w.]+)`\]\(api\.md\)", r"{py:obj}`th.\1 <theory.\1>`", text)
+    text = re.sub(r"\]\((?:\.\./)+notebooks/README\.md", "](/lectures/index.md", text)
+    text = re.sub(r"\]\((?:\.\./)+notebooks/([\w-]+\.md)", r"](/lectures/\1", text)
+    text = re.sub(r"\]\((?:\.\./)+CHANGELOG\.md", "](/changelog.md", text)
+    text = re.sub(r"\[([^]]*)\]\((?:\.\./)+((?:notebooks/colab/|[A-Z]+)[^)]*)\)", r"\1 (`\2`)", text)  # no page there
+    text = re.sub(r'(?:<a id="[\w.-]+"></a>)?\[`th\.([\w.]+)`\]\([^)]*(?:api\.md|\.py)[^)]*\)', name_in_sphinx, text)
+    text = re.sub(r"\[([^]]*)\]\((?:\.\./)+theory/[^)]*\)", r"\1", text)  # nor of the code
+    text = re.sub(r"\]\([\w./]*errata\.md#((?:erratum|quoted|reading)-[\w-]+)\)", r"](#\1)", text)
     text = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", text, flags=re.MULTILINE)
-    text = re.sub(r"^<!-- include: (\S+) -->$", "```{include} \\1\n```", text, flags=re.MULTILINE)
     text = re.sub(
         r"^<!-- toctree: (.*) -->$",
-        lambda found: "\n".join(["```{toctree}", ":hidden:", "", *found[1].split(), "```"]),
+        lambda found: "\n".join(["```{toctree}", ":hidden:", ":glob:", "", *found[1].split(), "```"]),
         text,
         flags=re.MULTILINE,
     )
     if "<!-- executed -->" in text:
         text = HEADER + PYTHON.sub(lambda found: found[0] if found[1] else "```{code-cell} ipython3", text)
     return text
+
+
+def name_in_sphinx(found: re.Match) -> str:
+    """A role for a name of the package: what a subpackage passes on is documented in its module."""
+    part, _, name = found[1].rpartition(".")
+    home = f"theory.{part}".rstrip(".")
+    if part:
+        home = getattr(getattr(importlib.import_module(home), name, None), "__module__", home)
+    return f"{{py:obj}}`th.{found[1]} <{home}.{name}>`"
 
 
 def block_of(page: Path, name: str) -> str:

@@ -28,13 +28,13 @@ copyright = "theory developers"
 version = release = version_of("theory")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["_build", "_generated", "**.ipynb_checkpoints", "jupyter_execute"]
+exclude_patterns = ["_build", "**.ipynb_checkpoints", "jupyter_execute"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 os.environ["THEORY_PROGRESS"] = "0"  # no line about compiling on the pages
-# Lectures run once and are kept until they or the package change; an error in a cell is an error of the build.
+# Lectures run once and are cached until they or the package change; an error in a cell is an error of the build.
 source = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((DOCS.parent / "theory").rglob("*.py"))))
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(DOCS / "_build" / f".jupyter_cache-{source.hexdigest()[:12]}")

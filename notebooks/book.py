@@ -103,12 +103,12 @@ def body(cells: list, links: bool) -> str:
                 words = PROOF.sub("", words)
             parts.append(text(words, links))
         elif is_solution(cell):
-            solutions.append(source(cell.source))
+            solutions += source(cell.source)
             parts.append("".join(piece.html for piece in results(cell)))
         else:
             folded = cell.metadata.get("jupyter", {}).get("source_hidden")
             if not folded and "begin_lecture()" not in cell.source:
-                parts.append(source(cell.source).html)
+                parts += [piece.html for piece in source(cell.source)]
             parts += [piece.html for piece in results(cell)]
     shown = [text(part, links) if isinstance(part, str) else part.html for part in solutions]
     return "\n".join([*parts, "<h2>Solutions</h2>" if shown else "", *shown])

@@ -1,7 +1,7 @@
 """The lectures as Jupyter notebooks in the folder ``lectures/``: for JupyterLab, Visual Studio Code and Colab.
 
 python notebooks/prepare.py           # all pages that are not there, or that changed here and not there
-python notebooks/prepare.py --fresh   # all of them; what was changed in a notebook is kept beside it, as *.mine.ipynb
+python notebooks/prepare.py --fresh   # all of them; what was changed in a notebook is saved beside it, as *.mine.ipynb
 
 The notebooks are copies to work in: nothing is written back, and git does not see them.  Links between pages lead from
 notebook to notebook, solutions are folded, and ``index.ipynb`` is the list of lectures.  A notebook in which somebody
@@ -99,7 +99,7 @@ def convert(page: Path):
 
 
 def free_name(path: Path) -> Path:
-    """Where what somebody wrote in a notebook is kept: a name that is not taken."""
+    """Where what somebody wrote in a notebook is saved: a name that is not taken."""
     names = (path.with_suffix(f".mine{n}.ipynb") for n in ("", *range(2, 1000)))
     return next(name for name in names if not name.exists())
 
@@ -121,9 +121,9 @@ def write(folder: Path, *, fresh: bool = False) -> list[str]:
                 if not fresh:
                     said.append(f"{path.name}: you wrote in it, and the lecture changed; rename it to get the new one")
                     continue
-                kept = free_name(path)
-                path.replace(kept)
-                said.append(f"{path.name}: written anew; yours is {kept.name}")
+                saved = free_name(path)
+                path.replace(saved)
+                said.append(f"{path.name}: written anew; yours is {saved.name}")
         nbformat.write(made, path)
     return said
 
@@ -132,7 +132,7 @@ def main(*arguments: str) -> int:
     """Write the notebooks and say which were left alone."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the notebooks")
-    parser.add_argument("--fresh", action="store_true", help="also those in which somebody wrote, kept beside the new")
+    parser.add_argument("--fresh", action="store_true", help="also those in which somebody wrote, saved beside the new")
     chosen = parser.parse_args(arguments)
     for line in write(chosen.out, fresh=chosen.fresh):
         print(line)

@@ -1,4 +1,4 @@
-"""EF21 and its kin, on ranks (`ranks_job.py`) and in the simulator."""
+"""EF21 and related methods, on ranks (`ranks_job.py`) and in the simulator."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import theory as th
-from theory.cluster import watch
+from theory.cluster import failures
 
 world = MPI.COMM_WORLD
 method = th.ParallelSGD(th.TopK(2), th.Constant(0.1), th.ErrorFeedback())
@@ -28,11 +28,11 @@ def late(intermediate_result):
 
 if "announced" in sys.argv:
     th.run(method, problem, **known)  # what there is to compile
-    watch.ANNOUNCED, watch.TOLD, known["callback"] = 0.5, 1.0, late
+    failures.ANNOUNCED, failures.TOLD, known["callback"] = 0.5, 1.0, late
 if "nan" in sys.argv and world.Get_rank() == 1:
     known["x0"] = np.full(8, np.nan)
 if "absent" in sys.argv:
-    watch.ANNOUNCED, known["patience"] = 0.5, 3.0
+    failures.ANNOUNCED, known["patience"] = 0.5, 3.0
     if world.Get_rank() == 1:
         time.sleep(60.0)
 if "leaves" in sys.argv:

@@ -9,7 +9,7 @@ True
 
 import lazy_loader
 
-# Loading everything takes longer than most calls: a name loads its room when it is asked for.
+# Loading everything takes longer than most calls: a name loads its subpackage when it is asked for.
 _load, _names, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = "0.1.0"
 
@@ -18,7 +18,7 @@ def __getattr__(name: str):
     try:
         return _load(name)
     except AttributeError:
-        if name in __all__:  # the error is that of a room
+        if name in __all__:  # the error is that of a subpackage
             raise
         import difflib
 

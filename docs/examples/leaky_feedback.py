@@ -1,4 +1,4 @@
-"""Error feedback that forgets: of what a message left out, only a share is kept.
+"""Error feedback that forgets: of what a message left out, only a share is stored.
 
 ::
 

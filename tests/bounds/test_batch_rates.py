@@ -1,4 +1,4 @@
-"""How large a batch may be: closed forms by hand and by enumeration, doors, claims, and the study's parts."""
+"""How large a batch may be: closed forms by hand and by enumeration, entry points, claims, and the study's parts."""
 
 from __future__ import annotations
 

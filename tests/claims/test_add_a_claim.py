@@ -17,11 +17,11 @@ from conftest import ROOT
 import theory as th
 from theory.claims import certain, claim, equality, find_claim, identity, list_claims, load_claims, upper
 from theory.claims.base import REGISTRY
+from theory.claims.factories import compressor_law, gaussian
 from theory.claims.judgement import overall
-from theory.claims.laws import compressor_law, gaussian
 from theory.claims.records import measured
+from theory.experiment.claim_citation import Origin, command, record_of
 from theory.experiment.cli import main
-from theory.experiment.ledger import Origin, command, record_of
 from theory.measure import betting_interval
 from theory.reporting.files import FileRefused
 
@@ -39,7 +39,7 @@ def _(context):
 LAW = """
 import theory as th
 from theory.claims.judgement import overall
-from theory.claims.laws import compressor_law, gaussian
+from theory.claims.factories import compressor_law, gaussian
 
 about = {"of": th.bounds.rand_k_variance, "at": [(gaussian(9), {"k": 3})]}
 compressor_law("randk.variance", th.RandK, **about, mutants={"m": th.TopK})
@@ -64,7 +64,7 @@ def own(tmp_path):
             del sys.modules[name]
 
 
-# --- the example ------------------------------------------------------------------------------------------------------
+# --- the example -----------------------------------------------------------------------------------------------------
 
 
 def test_it_has_less_than_60_lines():
@@ -74,7 +74,7 @@ def test_it_has_less_than_60_lines():
 
 
 def test_the_page_shows_the_file_and_its_cells_run(own, monkeypatch, capsys):
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8").partition("\n## Which interval\n")[0]
     (shown,) = re.findall(r"^<!-- file: (\S+) -->$", page, re.MULTILINE)
     assert (PAGE.parent / shown).resolve() == FILE
     cells = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1:]  # the first is the file
@@ -110,7 +110,7 @@ def test_its_formula_is_the_mean_over_all_ways_to_deal(own):
         bound(d, k, workers, 1.0, 1.1)
 
 
-# --- what a measurement may yield -------------------------------------------------------------------------------------
+# --- what a measurement may yield ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_claim_of_ones_own_is_cited_as_ones_own(own, tmp_path, monkeypatch, ca
     assert record_of(th.verify("topk.contraction", quick=True), made)["commit"] == "0123abc"
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the entry point -------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_is_loaded_again_says_what_it_says_now(own):
@@ -351,7 +351,7 @@ def test_the_page_of_the_ledger_shows_a_claim_from_a_file(own, capsys, tmp_path,
     assert "examples/dealt_coordinates.py --seed 0 --quick" in shown
 
 
-# --- no warnings of NumPy ---------------------------------------------------------------------------------------------
+# --- no warnings of NumPy --------------------------------------------------------------------------------------------
 
 
 def test_a_run_that_diverges_and_a_bound_of_0_give_no_warnings(own, monkeypatch):

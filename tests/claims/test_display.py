@@ -60,6 +60,6 @@ def test_a_verification_shows_formula_bars_and_verdict(both):
 
 
 def test_an_unknown_formula_is_shown_as_it_is():
-    from theory.claims.tables import formula
+    from theory.claims.display import formula
 
     assert formula(r"\nosuchthing{x}") == r"<code>\nosuchthing{x}</code>" and formula("") == ""

@@ -113,7 +113,7 @@ def test_what_a_callback_keeps_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("more", [{}, {"replicas": 3}])
-def test_an_array_that_is_asked_for_now_and_then_is_kept(more, tmp_path):
+def test_an_array_that_is_asked_for_now_and_then_is_stored(more, tmp_path):
     class Rarely(th.ParallelSGD):
         def round(self, run):
             if run.rates.now() % 16 == 0:

@@ -118,7 +118,7 @@ def test_the_script_of_the_documentation_runs_on_any_number_of_ranks(tmp_path):
 
 @pytest.mark.mpi
 def test_the_method_in_15_lines_has_the_same_bits_on_ranks():
-    """The file of docs/method-in-15-lines.md, started as its commands do."""
+    """The file of docs/your-method.md, started as its commands do."""
     script = ROOT / "docs" / "examples" / "ef21.py"
     found = []
     for ranks in (1, 2):

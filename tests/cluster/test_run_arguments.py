@@ -275,7 +275,7 @@ def test_a_second_exchange_draws_other_numbers():
     assert np.abs(correlation - np.eye(4)).max() < 0.13
 
 
-def test_arrays_made_anew_in_every_round_are_not_kept():
+def test_arrays_made_anew_in_every_round_are_not_cached():
     """A text may give temporary arrays to operations; what was bound for them is forgotten in time."""
     from theory.cluster import calls
 
@@ -285,7 +285,7 @@ def test_arrays_made_anew_in_every_round_are_not_kept():
         run.add(run.x, np.ones((1, 1, D)), 1.0 / (1.0 + run.rates.now()))
         bound.append(len(run._bound))
 
-    steps = 2 * calls.KEPT + 10
+    steps = 2 * calls.MOST_CACHED + 10
     result = th.run(Text(text), PROBLEM, workers=WORKERS, steps=steps)
     assert result.x == pytest.approx(np.full(D, (1.0 / np.arange(1, steps + 1)).sum()))
-    assert max(bound) <= calls.KEPT
+    assert max(bound) <= calls.MOST_CACHED

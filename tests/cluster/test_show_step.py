@@ -174,7 +174,7 @@ def test_a_loop_that_takes_its_place_is_named_with_its_test(capsys):
     noisy = th.quadratic(np.ones(3), covariance=1.0)
     for method, problem in ((th.ParallelSGD(step=STEP), SPARSE), (th.ParallelSGD(step=STEP), noisy)):
         last = shown(capsys, method, problem)[-1]
-        assert last.startswith("In its place runs theory.methods.fast.")
+        assert last.startswith("In its place runs theory.methods.compiled_loops.")
         name = last.split()[4].rstrip(",")
         module, _, function = name.rpartition(".")
         assert callable(getattr(importlib.import_module(module), function))

@@ -47,7 +47,7 @@ from theory.compressors import (
 )
 from theory.compressors.kernels.norms import ceil_to, random_bits
 from theory.compressors.quantizers.qsgd import TILE, norm_of
-from theory.compressors.sparsifiers.random_k import draw_subset, sort_indices
+from theory.compressors.sparsifiers.random_and_top_k import draw_subset, sort_indices
 from theory.core import kernel, setting
 from theory.core.random import derive, key
 from theory.wire import open_frame, overhead

@@ -151,10 +151,10 @@ def test_natural_compression_at_the_largest_floats():
     with pytest.raises(ValueError, match="wire_dtype=np.float64"):
         compress(Natural(), np.array([1e300]), 0)
     assert compress(Natural(), np.array([2.0**1000]), 0, wire_dtype=np.float64) == 2.0**1000
-    for door in (compress, encode):
+    for entry_point in (compress, encode):
         with pytest.raises(ValueError, match="overflow"):
             for i in range(60):  # 2**1024 is no float64 either
-                door(Natural(), np.array([1.7e308]), key(i), wire_dtype=np.float64)
+                entry_point(Natural(), np.array([1.7e308]), key(i), wire_dtype=np.float64)
 
 
 # --- ternary ----------------------------------------------------------------------------------------------------------

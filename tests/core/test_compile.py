@@ -84,7 +84,7 @@ said, before = [], []
 when_compiling(lambda what, folder, stored: (said.append(str(folder)), before.append(len(compiled))))
 bits(np.uint64(0), 0)
 normal(np.uint64(0), 0)
-when_compiling(lambda what, folder, stored: said.append("nobody waits any more"))
+when_compiling(lambda what, folder, stored: said.append("nobody listens any more"))
 when_compiling(None)
 th.compress(th.Sign(), np.ones(3), 0)
 print(json.dumps([said, before, compiled]))

@@ -28,8 +28,8 @@ import numpy as np
 if sys.argv[1] == "another":
     numba.version_info = numba.version_info._replace(short=(0, 999))
 import theory as th
-from theory.core import callee
-assert callee.TRIED == (sys.argv[1] == "tried")
+from theory.core import inlined_kernels
+assert inlined_kernels.TRIED == (sys.argv[1] == "tried")
 problem = th.function(lambda x: 0.5 * float(x @ x), lambda x: x, d=6)
 method = th.ParallelSGD(th.TopK(2), step=th.Constant(0.1), feedback=th.ErrorFeedback())
 print(th.run(method, problem, workers=2, steps=50, x0=np.arange(6.0)).x.tobytes().hex())

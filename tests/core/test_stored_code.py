@@ -130,7 +130,7 @@ def test_an_edit_compiles_its_dependants_again_and_nothing_else(package, case):
     assert package.run(*calls).again == set()
 
 
-def test_the_chain_alone_is_compiled_again_and_both_states_are_kept(package):
+def test_the_chain_alone_is_compiled_again_and_both_states_are_stored(package):
     package.edit("middle", "* 10", "* 20")
     found = package.run()
     assert found.compiled["chain"] == ["chain", "middle"]  # what it calls was found
@@ -208,7 +208,7 @@ def test_old_and_too_many_files_are_removed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
 
 
-def test_the_newest_states_of_a_kernel_are_kept(tmp_path):
+def test_the_newest_states_of_a_kernel_are_stored(tmp_path):
     folder = tmp_path / "compiled" / "versions" / "kernel"
     for number in range(20):
         assert write(folder / f"{number % 2}-{number:02}", None)
@@ -216,7 +216,7 @@ def test_the_newest_states_of_a_kernel_are_kept(tmp_path):
     (tmp_path / "compiled" / "pruned").touch()  # today
     stored_code._prune(folder, "0")
     kept = sorted(path.name for path in folder.glob("0-*"))
-    assert kept == [f"0-{number:02}" for number in range(20 - 2 * stored_code.KEPT_STATES, 20, 2)]
+    assert kept == [f"0-{number:02}" for number in range(20 - 2 * stored_code.MOST_STATES, 20, 2)]
 
 
 def test_an_untested_numba_compiles_the_standard_way_and_stores_it(package):

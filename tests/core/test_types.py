@@ -62,7 +62,7 @@ def test_the_package_and_a_users_script(tmp_path):
     ], found
 
 
-ROOMS = ("problems", "compressors", "wire", "data", "measure", "plots", "reporting", "experiment")
+PARTS = ("problems", "compressors", "wire", "data", "measure", "plots", "reporting", "experiment")
 COMPILED = ("kernel", "register", "force_inline", "intrinsic")
 
 
@@ -95,7 +95,7 @@ def test_public_functions_that_are_no_kernels_are_annotated():
     made = re.compile(r'= generic\(\s*"(\w+)"')
     generics = {name for path in sources for name in made.findall(path.read_text(encoding="utf-8"))}
     assert {"quantize", "add_loss_gradient"} <= generics and "omega" not in generics
-    missing = [name for room in ROOMS for path in sources if room in path.parts for name in unannotated(path, generics)]
+    missing = [name for part in PARTS for path in sources if part in path.parts for name in unannotated(path, generics)]
     assert missing == []
 
 

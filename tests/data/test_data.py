@@ -1,4 +1,4 @@
-"""The door: what comes in, what is refused and how, what is kept on disk, and how close the twin is to RCV1."""
+"""Loading: what is accepted, what is refused and how, what is cached on disk, and how close the twin is to RCV1."""
 
 import bz2
 import gzip

@@ -25,7 +25,7 @@ from theory.experiment.ranks import LAUNCHERS, SIZES
 from theory.experiment.record_table import report
 from theory.experiment.records import Recorder
 from theory.methods.theorems import Theorem, judge, measure_constants, theorem_for
-from theory.plots.style import bits, factor, number, text_table
+from theory.plots.appearance import bits, factor, number, text_table
 from theory.reporting import progress
 from theory.reporting.progress import WIDTH, Progress, on_terminal
 
@@ -211,7 +211,7 @@ def test_a_record_is_closed_before_its_figure_is_drawn(tmp_path, monkeypatch, ca
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("theory.experiment.figures.draw_record", full)
+    monkeypatch.setattr("theory.experiment.record_table.draw_record", full)
     assert main(["--methods", "sgd", "--steps", "4", "--data", "breast_cancer", "--out", str(tmp_path)]) == 1
     (folder,) = tmp_path.iterdir()
     assert read_record(folder).status == "complete" and folder.suffix != ".unfinished"
@@ -578,7 +578,7 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert cells[0] == one.cells()[0] and one.digest() != three.digest()
     from pathlib import Path
 
-    from theory.experiment.figures import figure_of
+    from theory.experiment.record_table import figure_of
     from theory.experiment.records import Record
     from theory.reporting.json_values import read_record as read_figure
 
@@ -593,7 +593,7 @@ def test_repeats_are_runs_of_their_own_and_one_curve():
     assert [axes.get_xlabel() for axes in figure.axes] == ["bits sent by a worker", "time (s)"]
     notes = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
     assert "no bound for top-94, no memory: biased and without memory" in notes
-    assert "8 methods minimise logistic loss on rcv1-like (synthetic) with 8 workers on 8 ranks." in notes
+    assert "Measured curves and, dotted, bounds: logistic loss on rcv1-like (synthetic) with 8 workers" in notes
     figure.draw_without_rendering()
     bottom, top = figure.axes[1].get_xlim()
     ticks = figure.axes[1].xaxis.get_minor_ticks()

@@ -21,7 +21,7 @@ from theory.experiment.cli import main
 from theory.experiment.figures import Figure, chosen, known_figures
 from theory.measure import Interval
 from theory.plots import new_figure
-from theory.plots.style import PAGE, colours, style
+from theory.plots.appearance import PAGE, colours, style
 from theory.reporting.json_values import (
     SCHEMAS,
     class_at,
@@ -194,8 +194,8 @@ def test_records_that_cannot_be_read_say_so(tmp_path, change, said):
 def test_figures_and_tables_are_drawn_from_the_record(tmp_path, capsys):
     """Another record gives another table; nothing is measured."""
     write_record(tmp_path, "study-ternary-dimension", HOW, 1.0, found(40.0))
-    page, flags = tmp_path / "page.md", ["--figures", str(tmp_path), "--tables"]
-    assert main(["figures", "ternary-dimension", "--markdown", str(page), *flags]) == 0
+    page, flags = tmp_path / "pages" / "ternary-dimension.md", ["--figures", str(tmp_path), "--tables"]
+    assert main(["figures", "ternary-dimension", "--markdown", str(page.parent), *flags]) == 0
     first, drawn = capsys.readouterr().out, (tmp_path / "study-ternary-dimension.png").read_bytes()
     assert "80.0 (36 to 360)" in first and "80.0 (36 to 360)" in page.read_text(encoding="utf-8")
     assert main(["figures", "ternary-dimension", *flags]) == 0
@@ -283,7 +283,7 @@ def test_studies_leave_records(monkeypatch, tmp_path):
         (["spectrum", "--record", "nowhere.json"], "cannot read nowhere.json"),
         (["spectrum", "--record", "."], "got a folder"),
         (["flagship", "--record", "."], "not a record"),
-        (["spectrum", "--markdown", "no/folder/page.md"], "there is no folder no/folder"),
+        (["spectrum", "--markdown", "no/folder/pages"], "there is no folder no/folder"),
     ],
 )
 def test_what_cannot_be_drawn_is_answered(argv, said, capsys):
@@ -502,13 +502,12 @@ def test_shipped_records_are_small_and_speak_of_no_machine(name):
 @pytest.mark.parametrize("name", [name for name in RECORDED if name.startswith("study-")])
 def test_the_page_says_what_the_records_say(name):
     """Tables and statements of the documentation are those of the record that its figure is drawn from."""
-    from theory.studies import page_of
     from theory.studies.shared.report import as_markdown
 
     record = read_record(record_path(FOLDER, name))
     study = report(record.how["study"], record.found, record.how["experiment"])
-    page = page_of(record.how["study"], ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    assert as_markdown(study, f"../figures/{name}.png") in page
+    page = (ROOT / "docs" / "studies" / f"{study.name}.md").read_text(encoding="utf-8")
+    assert page.endswith(f" -->\n\n{as_markdown(study, f'../../figures/{name}.png')}\n")
 
 
 @pytest.mark.parametrize("name", ON_RANKS)

@@ -17,7 +17,7 @@ def names(kind):
     return [entry.name for entry in th.listing(kind)]
 
 
-def test_a_room_that_is_called_lists_what_it_has():
+def test_a_subpackage_that_is_called_lists_what_it_has():
     assert th.methods() == th.listing("methods") and th.problems() == th.listing("problems")
     assert th.compressors() == th.listing("compressors") and th.graphs() == th.listing("graphs")
     assert set(names("compressors")) == {cls.__name__ for cls in registered() if cls.__module__.startswith("theory.")}

@@ -179,7 +179,7 @@ def test_one_claim_needs_one_file():
     script = (
         "import sys, theory as th\n"
         "th.explain('qsgd.variance')\n"
-        "from theory.claims.files import SUBJECTS\n"
+        "from theory.core.subjects import SUBJECTS\n"
         "files = [name for name in sys.modules if name.startswith(tuple(f'theory.claims.{s}.' for s in SUBJECTS))]\n"
         "assert files == ['theory.claims.quantizers.qsgd'], files\n"
         "every = th.list_claims()\n"

@@ -298,7 +298,7 @@ def test_inputs_are_scaled_and_repeat():
 def test_the_gradient_is_the_gradient(monkeypatch):
     """At its own length nothing is drawn: minus half the mean of b_i a_i, up to the scale."""
     monkeypatch.delenv("THEORY_DATA", raising=False)  # the synthetic twin, also where the real data are at hand
-    sys.modules["theory.measure.search"]._gradients.cache_clear()
+    sys.modules["theory.measure.inputs"]._gradients.cache_clear()
     data = th.load_data("rcv1-like")
     v = input_vectors(data.d, ["rcv1 at 0"])["rcv1 at 0"]
     mean = data.X.T @ (np.asarray(data.y, float) / data.n)
@@ -418,10 +418,10 @@ def test_the_command_fails_where_something_is_wrong(tmp_path, capsys, own_tables
 
 
 def test_families_and_classes_are_chosen():
-    assert {type(c) for c, _ in chosen(["sparsifiers"], 40)} == {th.TopK, th.RandK}
+    assert {type(c) for c, _ in chosen(["random_and_top_k"], 40)} == {th.TopK, th.RandK, th.Threshold}
     assert {type(c) for c, _ in chosen(["qsgd", "identity"], 40)} == {th.QSGD, th.Identity}
     assert len(chosen([], 40)) == len(list(th.compressor_examples(40)))
-    assert family_of(th.TopK(1)) == "sparsifiers"
+    assert family_of(th.TopK(1)) == "random and top k"
 
 
 def test_the_page_and_the_figure(tmp_path):

@@ -1,4 +1,4 @@
-"""EF21 and its kin against their algorithms in NumPy, and two ranks against one process."""
+"""EF21 and related methods against their algorithms in NumPy, and two ranks against one process."""
 
 from __future__ import annotations
 

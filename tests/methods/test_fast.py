@@ -19,8 +19,8 @@ from theory.cluster import driver
 from theory.cluster.driver import Driver, make_run
 from theory.cluster.setup import prepare
 from theory.cluster.simulator import Memory
-from theory.methods.fast import DRAWN, FEW, LOOPS, TOGETHER, DrawnLoop, PlainLoop
-from theory.methods.rates import STRETCH
+from theory.methods.compiled_loops import DRAWN, FEW, LOOPS, TOGETHER, DrawnLoop, PlainLoop
+from theory.methods.schedule_values import STRETCH
 from theory.methods.schedules import Polynomial, Suffix
 from theory.problems.base import add_loss_gradient
 from theory.problems.linear import linear_problem, loss, row_product, slope

@@ -1,4 +1,4 @@
-"""Growing batches, Catalyst and local SGD: closed forms by hand, methods against loops by hand, doors, verdicts."""
+"""Growing batches, Catalyst and local SGD: closed forms and loops by hand, entry points, verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches that grow, local steps and projection, against a slow NumPy reference; budgets and doors."""
+"""Batches that grow, local steps and projection, against a slow NumPy reference; budgets and entry points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that others published, each with its source, beside what this package gives: rows of docs/outside-checks.md.
+"""Numbers that others published, each with its source, beside what this package gives: rows of docs/performance.md.
 
 ``python tests/peers/numbers_of_others.py`` writes the table of that page again.
 """
@@ -19,7 +19,7 @@ from theory import bounds
 from theory.worst import CASES, solution_of
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "outside-checks.md"
+PAGE = HERE.parents[1] / "docs" / "performance.md"
 START, END = "<!-- the table -->", "<!-- end of the table -->"
 
 EQUAL, OTHER, THEIRS, OURS = "equal", "another definition", "theirs is wrong", "ours is wrong"

@@ -1,6 +1,6 @@
 """Faults of GRACE's compressors, written again in NumPy: the grader names each, and a right version of each passes.
 
-Facts from github.com/sands-lab/grace (BSD 2-clause); docs/outside-checks.md lists them with files and commits.
+Facts from github.com/sands-lab/grace (BSD 2-clause); docs/performance.md lists them with files and commits.
 """
 
 import re

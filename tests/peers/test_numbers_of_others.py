@@ -1,4 +1,4 @@
-"""Numbers that others published, beside ours: rows of docs/outside-checks.md, and what explains the differences."""
+"""Numbers that others published, beside ours: rows of docs/performance.md, and what explains the differences."""
 
 from __future__ import annotations
 

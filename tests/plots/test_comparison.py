@@ -262,7 +262,7 @@ def test_runs_of_several_seeds_behave_as_numbers():
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_a_table_fits_the_terminal(compared, width, monkeypatch):
-    monkeypatch.setattr("theory.plots.style.line_width", lambda: width)
+    monkeypatch.setattr("theory.plots.appearance.line_width", lambda: width)
     lines = compared.table.splitlines()[1:]
     table = lines[: max(k for k, line in enumerate(lines) if set(line) == {"-"}) + 1]
     assert max(map(len, table)) <= width

@@ -1,4 +1,4 @@
-"""The problem of docs/your-problem.md: its gradient is that of its value, and its door is shut to nonsense.
+"""The problem of docs/your-problem.md: its gradient is that of its value, and its entry point refuses nonsense.
 
 The page itself, which runs it, is run by test_docs_code.py.
 """

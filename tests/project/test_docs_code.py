@@ -22,17 +22,17 @@ from forked import run_blocks, run_forked
 
 from theory.claims import find_claim, list_claims
 from theory.experiment import audit_command, cli
-from theory.experiment.ledger_page import PAGES as REFUTED
 from theory.reporting.files import find_toml
 from theory.studies.shared.configuration import chosen
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [page for page in PAGES if page.name != "changelog.md"]  # a copy, made by `make docs`
 FENCE = re.compile(
     r"(?:<!-- (not run|file): ([^\n]*?) -->\n)?^(`{3,}|:{3,})([^\n`]*)\n(.*?)^\3$", re.MULTILINE | re.DOTALL
 )
 PYTHON = ("python", "{code-cell} python", "{code-cell} ipython3", "{code-block} python")
 SHELL = ("sh", "bash", "{code-block} sh", "{code-block} bash")
-QUICK = {"your-data"}  # pages whose Python compiles next to nothing
+QUICK = {"data"}  # pages whose Python compiles next to nothing
 MODULE = re.compile(r"(?:\S*python3?|\$PY|\$\{PY\}) -m ([\w.]+)(.*)")
 
 
@@ -132,7 +132,7 @@ def test_files_in_the_pages_are_as_they_are():
 def test_pages_read_well_without_sphinx():
     """On a code host: no directive, no role, no target; the front page of the documentation is for Sphinx alone."""
     for page in PAGES:
-        if page.name not in ("index.md", "changelog.md"):
+        if page.name != "index.md":
             text = FENCE.sub(lambda match: match[0].splitlines()[0], page.read_text(encoding="utf-8"))
             raw = re.findall(r"^(?:`{3,}|:{3,})\{.*|^\([\w-]+\)=$|\{[\w:]+\}`[^`]*`|^jupytext:", text, re.MULTILINE)
             assert not raw, f"{page.name}: {raw}"
@@ -142,12 +142,16 @@ def test_what_sphinx_needs_is_added_to_plain_pages():
     made = from_docs("_plain").for_sphinx
     assert (
         made("[a](../notebooks/07-memory.md), [b](../notebooks/README.md)")
-        == "[a](lectures/07-memory.md), [b](lectures/index.md)"
+        == "[a](/lectures/07-memory.md), [b](/lectures/index.md)"
     )
-    assert made("[`qsgd.bits.theorem-3.4`](claims.md)") == "[`qsgd.bits.theorem-3.4`](#claim-qsgd-bits-theorem-3-4)"
-    assert made("[`th.run`](api.md)") == "{py:obj}`th.run <theory.run>`"
+    assert made("[a](../../notebooks/07-memory.md)") == "[a](/lectures/07-memory.md)"
+    assert made("[`th.run`](../api.md#run)") == "{py:obj}`th.run <theory.run>`"
+    assert made('| <a id="run"></a>[`th.run`](../theory/x.py) |') == "| {py:obj}`th.run <theory.run>` |"
+    bound = "{py:obj}`th.bounds.qsgd_variance <theory.bounds.quantizers.qsgd.qsgd_variance>`"
+    assert made("[`th.bounds.qsgd_variance`](api.md#bounds.qsgd_variance)") == bound
+    assert made("[a](../errata.md#reading-a-b)") == "[a](#reading-a-b)"
     assert made('<a id="a-b"></a>\n\n## T') == "(a-b)=\n\n## T"
-    assert made("<!-- include: _generated/x.md -->") == "```{include} _generated/x.md\n```"
+    assert made("<!-- toctree: a b/* -->") == "```{toctree}\n:hidden:\n:glob:\n\na\nb/*\n```"
     page = made("<!-- executed -->\n```python\n1\n```\n<!-- file: x.py -->\n```python\n2\n```")
     assert page.startswith("---\njupytext:") and page.count("{code-cell}") == 1 and page.count("```python") == 1
 
@@ -282,21 +286,38 @@ def test_the_citation_file_has_the_sources_of_the_course():
 LABELS = {"in print": "*Erratum:*", "quoted": "*As quoted:*", "reading": "*Reading:*", "question": "*Question:*"}
 
 
-def test_the_list_of_claims_has_bounds_domains_and_errata():
-    pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
-    made = from_docs("_make").claims()
+def test_the_pages_of_claims_have_bounds_domains_and_errata(make):
+    pages = make.claim_pages()
     for id in list_claims():
         claim = find_claim(id)
-        entry = made.partition(f"`{id}`\n")[2].partition("\n(claim-")[0]
-        assert all(part in entry for part in ("*Source:*", "*Closed form:*" if claim.of else "*Source:*"))
+        entry = pages[id.split(".")[0]].partition(f"\n## `{id}`\n")[2].partition("\n## ")[0]
+        assert all(part in entry for part in ("*Verdict:*", "*Source:*", "*Closed form:*" if claim.of else "*Try:*"))
         assert [label for label in LABELS.values() if label in entry] == (
             [LABELS[claim.refuted]] if claim.refuted else []
         )
-    worst = made.partition("`qsgd.variance`\n")[2].partition("\n(claim-")[0]
-    assert "{py:func}`qsgd_variance <theory.bounds.quantizers.qsgd.qsgd_variance>`" in worst
+    worst = pages["qsgd"].partition("\n## `qsgd.variance`\n")[2].partition("\n## ")[0]
+    assert "[`th.bounds.qsgd_variance`](../api.md#bounds.qsgd_variance)" in worst and "*Verdict:* holds." in worst
     assert "`d`: dimension, at least 1; `s`: number of levels above zero, at least 1" in worst
-    errata = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in REFUTED.values())
-    named = set(re.findall(r"<((?:erratum|quoted|reading)-[a-z0-9-]+)>", made))
-    assert named and all(f'<a id="{name}"></a>' in errata for name in named)
-    pages = from_docs("_plain").for_sphinx("".join(page.read_text(encoding="utf-8") for page in PAGES))
-    assert all(f"({name})=" in made for name in re.findall(r"\(#(claim-[a-z0-9-]+)\)", pages + made))
+
+
+@pytest.fixture(scope="module")
+def make():
+    pytest.importorskip("numpydoc", reason="documentation: numpydoc is not installed (make docs installs it)")
+    return from_docs("_make")
+
+
+def test_pages_that_are_made_are_those_of_the_code_and_of_the_records(make, monkeypatch, tmp_path):
+    written = {}
+    monkeypatch.setattr(make, "write", lambda path, text: written.update({path: text}))
+    monkeypatch.setattr(Path, "unlink", lambda path: written.update({path: ""}))
+    make.committed()
+    assert len(written) > 80
+    old = [path.name for path, text in written.items() if not path.exists() or path.read_text("utf-8") != text]
+    assert not old, f"python docs/_make.py writes {', '.join(old)} again"
+
+
+def test_there_are_at_most_18_pages_beside_those_that_are_made():
+    """The front page lists them; of these only the text that is not between marks is written by hand."""
+    made = {"index.md", "api.md", "errata.md", "map.md"}
+    assert len([page for page in (ROOT / "docs").glob("*.md") if page.name not in {*made, "changelog.md"}]) <= 18
+    assert len((ROOT / "docs" / "studies.md").read_text(encoding="utf-8").splitlines()) <= 80

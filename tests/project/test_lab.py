@@ -46,9 +46,7 @@ def clone(tmp_path_factory):
     import prepare
 
     folder = tmp_path_factory.mktemp("clone")
-    left_out = shutil.ignore_patterns(
-        "_build", "_generated", "lectures", "__pycache__", "*.ipynb", ".ipynb_checkpoints"
-    )
+    left_out = shutil.ignore_patterns("_build", "lectures", "__pycache__", "*.ipynb", ".ipynb_checkpoints")
     for name in ("notebooks", "docs"):
         shutil.copytree(ROOT / name, folder / name, ignore=left_out)
     shutil.copy(ROOT / ".gitignore", folder)

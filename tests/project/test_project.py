@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -84,11 +85,43 @@ def test_the_cell_of_the_readme_runs_as_written(tmp_path):
     assert "holds" in answer.stdout
 
 
+MADE = {"_build", "lectures", "api"}  # folders of docs that git does not see
+LINKED = [*ROOT.glob("*.md"), *(ROOT / "notebooks").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+LINKED = [page for page in LINKED if not MADE & set(page.relative_to(ROOT).parts) and page.name != "changelog.md"]
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page on a code host: of its headings, and those that it names."""
+    text = re.sub(r"^(`{3,}).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = set(re.findall(r'<a id="([^"]+)"></a>', text))
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("\\", "")
+        slug, n = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-"), 0
+        while (slug if n == 0 else f"{slug}-{n}") in found:
+            n += 1
+        found.add(slug if n == 0 else f"{slug}-{n}")
+    return found
+
+
+def broken(page: Path) -> list[str]:
+    """The relative links of a page that lead to no file, or to no anchor, on a code host."""
+    text = re.sub(r"^(`{3,}).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"(`[^`\n]+`\])|`[^`\n]+`|\$[^$\n]+\$", r"\1", text)  # code and formulas, but for the words of a link
+    wrong = []
+    for target in re.findall(r"\]\(([^()\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        to = page.parent / name if name else page
+        if "://" in target or name == "changelog.md":
+            continue
+        if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to.resolve())):
+            wrong.append(target)
+    return wrong
+
+
 def test_links_of_the_pages_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    assert len(LINKED) > 100
+    assert {str(page.relative_to(ROOT)): wrong for page in LINKED if (wrong := broken(page))} == {}
 
 
 # --- lectures -------------------------------------------------------------------------------------------------------
@@ -166,8 +199,8 @@ def test_bounds_import_nothing_of_the_package_but_their_neighbours():
         assert all(any(within(name, part) for part in allowed) for name in ours), f"{path.name} imports {ours}"
 
 
-# Rooms, from below: a room imports from those before it, and never from those behind it.
-ROOMS = [
+# Subpackages, from below: each imports from those before it, and never from those behind it.
+SUBPACKAGES = [
     "core",
     "data",
     "wire",
@@ -186,7 +219,7 @@ ROOMS = [
 ]
 
 
-def room_of(module: str) -> str:
+def subpackage_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
@@ -196,26 +229,28 @@ def graph() -> dict[str, set[str]]:
     return {module: imports(path) & set(files) - {module} for module, path in files.items()}
 
 
-def test_no_room_imports_from_above():
-    assert {path.parent.name for path in (ROOT / "theory").glob("*/__init__.py")} == set(ROOMS)
+def test_no_subpackage_imports_from_above():
+    assert {path.parent.name for path in (ROOT / "theory").glob("*/__init__.py")} == set(SUBPACKAGES)
     for path in SOURCES:
-        here = room_of(package_of(path))
+        here = subpackage_of(package_of(path))
         for name in imports(path):
-            if here and within(name, "theory") and name != "theory" and room_of(name) in ROOMS:
-                assert ROOMS.index(room_of(name)) <= ROOMS.index(here), f"{package_of(path)} imports {name}"
+            if here and within(name, "theory") and name != "theory" and subpackage_of(name) in SUBPACKAGES:
+                assert SUBPACKAGES.index(subpackage_of(name)) <= SUBPACKAGES.index(here), (
+                    f"{package_of(path)} imports {name}"
+                )
 
 
-def test_the_table_of_rooms_has_their_order_and_names_modules_that_exist():
-    """What CONTRIBUTING.md says of imports, a room from those above it in the table, is what the test above checks."""
+def test_the_table_of_subpackages_has_their_order_and_names_modules_that_exist():
+    """What CONTRIBUTING.md says of imports, each from those above it in the table, is what the test above checks."""
     rows = re.findall(
         r"^\| `(\w+)/` \| (.*) \|$", (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert [room for room, _ in rows] == ROOMS
-    for room, text in rows:
-        names = importlib.import_module(f"theory.{room}")
+    assert [name for name, _ in rows] == SUBPACKAGES
+    for name, text in rows:
+        names = importlib.import_module(f"theory.{name}")
         for word in re.findall(r"`(\w+)/?`", text):
-            there = ROOT / "theory" / room / word
-            assert there.is_dir() or there.with_suffix(".py").exists() or hasattr(names, word), f"{room}: {word}"
+            there = ROOT / "theory" / name / word
+            assert there.is_dir() or there.with_suffix(".py").exists() or hasattr(names, word), f"{name}: {word}"
     assert "imports from those above it in the table" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
@@ -223,11 +258,11 @@ def test_no_circle_of_files():
     list(TopologicalSorter(graph()).static_order())  # CycleError names the circle
 
 
-def test_no_module_shares_its_name_with_what_it_defines():
-    """`theory.cluster.run` aside, which is what it is."""
+def test_no_module_shares_its_name_with_what_its_package_exports():
+    """It would hide the module from `import`; `theory.cluster.run` aside, which is what it is."""
     for path in SOURCES:
-        defined = {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
-        if path.stem in defined:
+        exported = getattr(sys.modules.get(package_of(path).rpartition(".")[0]), path.stem, None)
+        if inspect.isroutine(exported) and path.stem != "__init__":
             assert package_of(path) == "theory.cluster.run", path
 
 
@@ -297,6 +332,18 @@ def test_only_the_entry_point_takes_comm_world():
 # --- the package ----------------------------------------------------------------------------------------------------
 
 
+def test_words_are_plain():
+    """The hook of `.pre-commit-config.yaml`, without pre-commit."""
+    hook = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8").partition("- id: private-words")[2]
+    private, skipped = (re.search(rf"{key}: '?(.*?)'?\n", hook)[1] for key in ("entry", "exclude"))
+    assert re.search(private, "the room") and not re.search(private, "room for kept coordinates")
+    folders = "theory", "tests", "benchmarks", "notebooks", "docs", ".ci", ".github"
+    for path in (path for folder in (".", *folders) for path in (ROOT / folder).glob("*" if folder == "." else "**/*")):
+        if path.suffix in (".py", ".pyi", ".md", ".toml", ".yml", ".html", "") and path.is_file():
+            found = re.search(private, path.read_text(encoding="utf-8"), re.IGNORECASE)
+            assert not found or re.match(skipped, path.relative_to(ROOT).as_posix()), f"{path}: {found[0]}"
+
+
 def test_the_version_is_in_the_changelog():
     assert f"## {PYPROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
@@ -312,7 +359,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    info = f"theory-{PYPROJECT['project']['version']}.dist-info/"
+    info = f"sgd_theory-{PYPROJECT['project']['version']}.dist-info/"
     assert {name for name in names if not name.startswith(("theory/", info))} == set()
     endings = {".py", ".mplstyle", ".typed", ".bib", ".html", ".md", ".toml"}
     shipped = [path for path in (ROOT / "theory").rglob("*") if path.suffix in endings]

@@ -80,13 +80,13 @@ RECORD = "figures/records/study-squares-of-numbers.json"
 
 
 def test_a_file_is_a_study(write, tmp_path, capsys):
-    assert main(["study", write(), "--figures", str(tmp_path), "--markdown", str(tmp_path / "page.md")]) == 0
+    assert main(["study", write(), "--figures", str(tmp_path), "--markdown", str(tmp_path / "pages")]) == 0
     shown = capsys.readouterr().out
     assert "squares-of-numbers: Squares of a few numbers" in shown and "they grow" in shown
     found = json.loads((tmp_path / "records" / "study-squares-of-numbers.json").read_text())
     assert found["found"] == {"squares": [0, 1, 4, 9]} and found["how"]["options"] == {"largest": 4}
     assert (tmp_path / "study-squares-of-numbers.png").stat().st_size > 1000
-    assert "up to 9" in (tmp_path / "page.md").read_text()
+    assert "up to 9" in (tmp_path / "pages" / "squares-of-numbers.md").read_text()
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def test_a_file_is_a_study(write, tmp_path, capsys):
 
 def test_the_page_of_the_documentation_can_be_followed(write, tmp_path, capsys, monkeypatch):
     """Its file has at most 60 lines; every block runs, one after the other: study, record, configuration, costs."""
-    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    section = page.partition("## A study of your own\n")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "add-a-claim.md").read_text(encoding="utf-8")
+    section = page.partition("## A study of your own\n")[2].partition("\n### ")[0]
     blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
     assert [kind for kind, _ in blocks] == ["python", "sh", "python", "toml", "sh", "python"]
     code, first, again, toml, second, costs = (text for _, text in blocks)
@@ -114,7 +114,7 @@ def test_the_page_of_the_documentation_can_be_followed(write, tmp_path, capsys, 
     _, measured, drawn = run(first)
     said = 'holds (our comparison): "With a memory the loss at the end is lower." breast_cancer: '
     assert said in measured and said in drawn and "record:" in measured and "record:" not in drawn
-    assert "**holds** (our comparison)" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "**holds** (our comparison)" in (tmp_path / "pages" / "memory-helps.md").read_text(encoding="utf-8")
     record = read_record(record_path("figures", "study-memory-helps"))
     assert [len(loss) for _, _, loss in record.found["rows"]] == [10] * 4
     exec(again, {})
@@ -158,7 +158,7 @@ def test_a_mistake_in_a_report_loses_no_measurement(write, tmp_path, capsys, fla
     with pytest.raises(TypeError, match="list indices"):
         main(["study", broken, *flags])
     assert f"record: {RECORD}" in capsys.readouterr().out
-    assert main(["figures", write(never=NEVER), "--tables"]) == 0  # mended; nothing is measured again
+    assert main(["figures", write(never=NEVER), "--tables"]) == 0  # corrected; nothing is measured again
     shown = capsys.readouterr().out
     assert "up to 9" in shown and (tmp_path / "figures/study-squares-of-numbers.png").is_file()
     assert main(["figures", write(never=NEVER), "--record", RECORD, "--figures", "others"]) == 0

@@ -1,4 +1,4 @@
-"""The studies of networks: data and plans, what is kept of runs, comparisons by seeds, verdicts, and small runs."""
+"""The studies of networks: data and plans, what is recorded of runs, comparisons by seeds, verdicts, and small runs."""
 
 from __future__ import annotations
 

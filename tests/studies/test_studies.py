@@ -6,6 +6,7 @@ import math
 import sys
 import types
 import warnings
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +25,15 @@ from theory.methods.schedules import step_size
 from theory.plots import new_figure
 from theory.reporting.json_values import read_record, record_path, write_record
 from theory.reporting.progress import track
-from theory.studies import STUDIES, StudyConfiguration, collect, page_of, report, run_study
+from theory.studies import STUDIES, StudyConfiguration, collect, report, run_study
 from theory.studies.cost import choose, epoch_seconds
 from theory.studies.delay import lock_free
 from theory.studies.memory import mem_sgd
 from theory.studies.quantizers import bits_to_accuracy as bits
 from theory.studies.quantizers import nuqsgd, ternary_dimension
-from theory.studies.shared.configuration import chosen, shipped_studies
+from theory.studies.shared.configuration import FILES, chosen, shipped_studies
 from theory.studies.shared.problems import digits, iterates
-from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_between_marks
+from theory.studies.shared.report import Study, Table, as_markdown, as_text, put_below_mark
 from theory.studies.shared.verdicts import Statement
 from theory.studies.sparsifiers import spectrum
 
@@ -504,24 +505,30 @@ def test_texts_hold_everything():
     assert "a\\|b" in page and "![a picture](../figures/study-nuqsgd.png)" in page
 
 
-def test_a_page_keeps_what_stands_outside_the_marks():
-    page = put_between_marks("# Mine\n\nkeep\n", "nuqsgd", "T", "first")
-    page = put_between_marks(page + "\nafter\n", "nuqsgd", "T", "second")
-    assert "keep" in page and "after" in page and "second" in page and "first" not in page
-    assert put_between_marks(page, "nuqsgd", "T", "second") == page
-    both = put_between_marks(page, "spectrum", "S", "third")
-    assert "second" in both and both.index("after") < both.index("third")
+def test_a_page_keeps_what_stands_above_the_mark():
+    page = put_below_mark("# Mine\n\nkeep\n", STUDY, "first")
+    page = put_below_mark(page, STUDY, "second")
+    assert page.startswith("# Mine\n\nkeep\n") and "second" in page and "first" not in page
+    assert put_below_mark(page, STUDY, "second") == page
+    assert put_below_mark("", STUDY, "first").startswith(f"# {STUDY.title}\n")
 
 
-def test_the_command_writes_text_figure_and_page(tmp_path, capsys):
-    page = tmp_path / "docs" / "studies.md"
-    page.parent.mkdir()
-    assert main(["study", "ternary-dimension", "--quick", "--markdown", str(page)]) == 0
+def test_each_of_several_cases_has_a_line():
+    said = Statement("many", "So.", [True], "a 1 (holds; 6 of 6); b 2 (holds; 5 of 6); c.")
+    page = as_markdown(STUDY._replace(statements=[said]), "")
+    assert page.endswith("“So.”\n  - a 1 (holds; 6 of 6)\n  - b 2 (holds; 5 of 6)\n  - c.")
+
+
+def test_the_command_writes_text_figure_and_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    assert main(["study", "ternary-dimension", "--quick", "--markdown", "docs/studies"]) == 0
     printed = capsys.readouterr().out
     assert "ternary, 2-norm" in printed and "Slope" in printed and "quick" in printed
     for ending in ("png", "pdf"):
         assert (tmp_path / "figures" / f"study-ternary-dimension.{ending}").stat().st_size > 5000
-    assert "../figures/study-ternary-dimension.png" in page.read_text()
+    page = tmp_path / "docs" / "studies" / "ternary-dimension.md"
+    assert "(../../figures/study-ternary-dimension.png)" in page.read_text(encoding="utf-8")
 
 
 # --- configurations ---------------------------------------------------------------------------------------------------
@@ -549,10 +556,11 @@ def shown(row):
 @pytest.fixture
 def echoing(monkeypatch):
     """A study with options, ``echo``, beside the real ones."""
-    module = types.ModuleType("theory.studies.echo")
+    module = types.ModuleType("theory.studies.sgd.echo")
     module.collect, module.report, module.Options = echo, shown, Options
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(STUDIES, "echo", "shows what it was given")
+    monkeypatch.setitem(FILES, "echo", Path("sgd/echo.py"))
 
 
 def run_echo(tmp_path, capsys, text, *flags) -> str:
@@ -617,13 +625,13 @@ def test_both_commands_do_the_same(echoing, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(globals(), "STUDY", STUDY._replace(draw=lambda: new_figure()[0]))
     pages = {}
     for first in (["study", "echo-two"], ["run", "--config", "echo-two"]):
-        page = tmp_path / f"{first[0]}.md"
-        assert main([*first, "--seed", "2", "--figures", str(tmp_path), "--markdown", str(page)]) == 0
+        page = tmp_path / first[0] / "echo-two.md"
+        assert main([*first, "--seed", "2", "--figures", str(tmp_path), "--markdown", str(page.parent)]) == 0
         pages[first[0]] = (page.read_text(encoding="utf-8"), capsys.readouterr().out.replace(str(page), "page"))
     assert pages["study"] == pages["run"]
     assert (
         "study-echo-two.png" in pages["run"][0]
-        and "begin: python -m theory.experiment study echo-two" in pages["run"][0]
+        and "<!-- below: python -m theory.experiment figures study-echo-two" in pages["run"][0]
     )
     assert "Options(k=2" in pages["run"][1] and "study-echo-two" in pages["run"][1]
     assert chosen(["echo"]) == chosen([]) == ["echo-one", "echo-two"]  # a study stands for all of its experiments
@@ -659,7 +667,7 @@ TIMED = {
     "stragglers",
     "time-to-accuracy",
 }
-# statements on data that the kept record has in another form: the twin of RCV1, and one rank in place of two
+# statements on data that the stored record has in another form: the twin of RCV1, and one rank in place of two
 TWIN = {
     "epoch-seconds": {"not-on-two-ranks"},
     "largest-batch": {"speed-up-rcv1-like", "speed-up-rcv1-like-20-copies-of-1-20"},
@@ -670,7 +678,7 @@ TWIN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("shipped", shipped_studies())
 def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path, monkeypatch):
-    """No verdict is the opposite of that of the kept record, but where seconds decide or the form is too short."""
+    """No verdict is the opposite of that of the stored record, but where seconds decide or the form is too short."""
     from theory.plots import save_figure
 
     monkeypatch.delenv("THEORY_DATA", raising=False)
@@ -683,11 +691,11 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
     assert study.name == name and study.statements and study.tables
     assert all(len(row) == len(table.head) for table in study.tables for row in table.rows)
     record = read_record(record_path(ROOT / "figures", f"study-{shipped}"))
-    kept = {said.id: said.verdict for said in report(name, record.found, shipped).statements}
+    stored = {said.id: said.verdict for said in report(name, record.found, shipped).statements}
     quick = {said.id: said.verdict for said in study.statements}
-    contrary = {id for id in quick if {quick[id], kept.get(id, "undecided")} == {"holds", "fails"}}
+    contrary = {id for id in quick if {quick[id], stored.get(id, "undecided")} == {"holds", "fails"}}
     assert name in TIMED or contrary <= SHORT.get(shipped, set())
-    assert set(quick) - set(kept) <= TWIN.get(shipped, set())
+    assert set(quick) - set(stored) <= TWIN.get(shipped, set())
     assert all(len(rows) > 0 for rows in study.rows.values())
     assert all(path.stat().st_size > 5000 for path in save_figure(study.draw(), tmp_path / name))
     assert as_text(study)
@@ -695,8 +703,5 @@ def test_every_configuration_of_a_study_runs_quickly_and_draws(shipped, tmp_path
         assert len(study.statements) > 4 and "digits" in as_markdown(study, "figure.png")
 
 
-def test_the_page_of_the_documentation_shows_every_experiment():
-    for name, study in shipped_studies().items():
-        page = page_of(study, ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-        _, _, body = page.partition(f"<!-- begin: python -m theory.experiment study {name} -->")
-        assert f"figures/study-{name}.png" in body.partition("<!-- end:")[0]
+def test_the_documentation_has_a_page_of_every_experiment():
+    assert {page.stem for page in (ROOT / "docs" / "studies").glob("*.md")} == set(shipped_studies())

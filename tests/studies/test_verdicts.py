@@ -282,7 +282,7 @@ def test_a_misspelt_method_is_named():
     assert compare([]) == []
 
 
-# --- one home -----------------------------------------------------------------------------------------------------
+# --- one place -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))

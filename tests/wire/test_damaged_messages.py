@@ -24,7 +24,7 @@ D = 41
 EXAMPLES = list(compressor_examples(D))
 TOTAL = int(float(os.environ.get("THEORY_FUZZ", 1_000_000)))
 PER_EXAMPLE = -(-TOTAL // len(EXAMPLES))
-THROUGH_THE_DOOR = max(20_000, TOTAL // 500)
+THROUGH_DECODE = max(20_000, TOTAL // 500)
 
 
 def shape_of(c):
@@ -154,11 +154,11 @@ def split(message):
     return bytearray(message[:head]), bytearray(message[head + 9 :]), open_frame(message).payload_bits
 
 
-def test_damaged_payloads_through_the_door():
+def test_damaged_payloads_through_decode():
     rng = np.random.default_rng(3)
     parts = [split(m) for m in messages()]
     refused = accepted = 0
-    for number in range(THROUGH_THE_DOOR):
+    for number in range(THROUGH_DECODE):
         head, payload, bits = parts[number % len(parts)]
         payload = bytearray(payload)
         for place in rng.integers(0, max(8 * len(payload), 1), rng.integers(1, 4)):
@@ -174,8 +174,8 @@ def test_damaged_payloads_through_the_door():
             accepted += 1
             assert v.shape == (D,)
             assert np.isfinite(v).all()
-    assert refused > THROUGH_THE_DOOR // 20
-    assert accepted > THROUGH_THE_DOOR // 20
+    assert refused > THROUGH_DECODE // 20
+    assert accepted > THROUGH_DECODE // 20
 
 
 def test_damaged_headers():
@@ -187,7 +187,7 @@ def test_damaged_headers():
     rng = np.random.default_rng(4)
     parts = [split(m) for m in messages()]
     outcomes = {"frame": 0, "room": 0, "new": 0, "payload": 0, "accepted": 0}
-    for number in range(THROUGH_THE_DOOR):
+    for number in range(THROUGH_DECODE):
         head, payload, bits = parts[number % len(parts)]
         head = bytearray(head)
         for _ in range(int(rng.integers(1, 4))):

@@ -1,4 +1,4 @@
-"""Kept solutions against the solver's, solved again: pip install "sgd-theory[pepit]"."""
+"""Stored solutions against the solver's, solved again: pip install "sgd-theory[pepit]"."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def test_a_kept_solution_is_what_the_solver_finds(id):
     from theory.worst.solver import solve
 
     case = CASES[id]
-    found, kept = solve(case), solution_of(case)
+    found, stored = solve(case), solution_of(case)
     if id in SUPREMUM:
         least, most = (1 - SHORT) * SUPREMUM[id], (1 + SOLVERS) * SUPREMUM[id]
-        assert least <= found.value <= most and least <= kept.value <= most
+        assert least <= found.value <= most and least <= stored.value <= most
     else:
-        assert found.value == pytest.approx(kept.value, rel=SOLVERS)
+        assert found.value == pytest.approx(stored.value, rel=SOLVERS)
     assert found.attained <= found.value + SOLVERS * abs(found.value)
-    assert len(found.gram) == len(kept.gram)
-    assert compared(case, found).verdict == compared(case, kept).verdict
+    assert len(found.gram) == len(stored.gram)
+    assert compared(case, found).verdict == compared(case, stored).verdict
 
 
 @pytest.mark.parametrize(

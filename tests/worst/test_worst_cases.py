@@ -12,7 +12,7 @@ from worst_job import CASES as ON_RANKS
 from worst_job import reached
 
 import theory as th
-from theory.worst import CASES, TOLERANCE, compared, gap_between, kept_solutions, solution_of
+from theory.worst import CASES, TOLERANCE, compared, gap_between, solution_of, stored_solutions
 
 JOB = Path(__file__).parents[1] / "worst_job.py"
 RUN = [(case.family, case.steps) for case in CASES.values() if case.runs]
@@ -104,11 +104,11 @@ def test_without_the_extra_a_case_of_your_own_says_which_one_is_missing(monkeypa
         th.worst_case("gd", 7)
 
 
-# --- what is kept -----------------------------------------------------------------------------------------------------
+# --- what is stored --------------------------------------------------------------------------------------------------
 
 
 def test_each_case_has_a_solution_of_its_own_version_and_none_is_left_over():
-    assert set(kept_solutions()) == set(CASES)
+    assert set(stored_solutions()) == set(CASES)
     for case in CASES.values():
         assert solution_of(case).value > -1.0  # raises for that of another version
 
@@ -124,12 +124,12 @@ def test_a_solution_of_another_version_is_refused():
 
 
 def test_what_is_kept_is_near_its_class_from_within():
-    for solution in kept_solutions().values():
+    for solution in stored_solutions().values():
         assert solution.attained <= solution.value + 1e-6 * abs(solution.value)
         assert solution.attained == pytest.approx(solution.value, rel=1e-5)
 
 
-# --- beside the formulas ----------------------------------------------------------------------------------------------
+# --- beside the formulas ---------------------------------------------------------------------------------------------
 
 
 def test_at_least_twelve_pairs_of_a_method_and_a_class_are_compared():

@@ -47,7 +47,7 @@ from .sgd.bottou_curtis_nocedal import *
 from .sgd.polyak_lojasiewicz import *
 from .sgd.rates import *
 from .sparsifiers.optimal import *
-from .sparsifiers.random_k import *
+from .sparsifiers.random_and_top_k import *
 from .sparsifiers.spectral import *
 
 _RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}

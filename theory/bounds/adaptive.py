@@ -1,14 +1,12 @@
 """Adaptive steps: Adam, LAMB and signs of momenta, and the memory and communication of ZeRO.
 
-Adaptive steps: how far Adam and LAMB move, and momentum behind a memory.
+For Adam and LAMB there are bounds on how far they move, and the momentum behind a memory; for signs of momenta, the
+cost of noise, of momentum and of workers whose data differ.
 
-Signs of a running mean of gradients: what noise, momentum and workers whose data differ cost.
-
-Memory and communication of training in which workers share parameters, gradients and moments (ZeRO).
-
-Stage 0 is data parallelism: every worker holds everything.  Stage 1 divides the optimizer's state over the workers,
-stage 2 the gradients, too, stage 3 the parameters, too.  The memory of an error feedback rule belongs to its worker:
-nobody else has it, so no stage divides it.
+ZeRO is training in which workers share parameters, gradients and moments.  Stage 0 is data parallelism: every worker
+holds everything.  Stage 1 divides the optimizer's state over the workers, stage 2 the gradients, too, stage 3 the
+parameters, too.  The memory of an error feedback rule belongs to its worker: nobody else has it, so no stage divides
+it.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 
 from .closed_form import formula
 
-# --- Adaptive steps --------------------------------------------------------------------------------------------------
+# --- Adam and LAMB ---------------------------------------------------------------------------------------------------
 
 LARGEST = 700.0  # a little less than the logarithm of the largest float
 
@@ -159,7 +157,7 @@ def momentum_memory(error: float, beta: float) -> float:
     return error / (1.0 - beta)
 
 
-# --- Signs of a running mean of gradients ----------------------------------------------------------------------------
+# --- Signs of momenta ------------------------------------------------------------------------------------------------
 
 
 @formula("0 < momentum <= 1", "workers_lipschitz > 0", "apart >= 0")
@@ -227,7 +225,7 @@ def sign_momentum_gradient(
     )
 
 
-# --- Memory and communication of training in which workers share parameters, gradients and moments (ZeRO) ------------
+# --- ZeRO ------------------------------------------------------------------------------------------------------------
 
 STAGES = (0, 1, 2, 3)
 
@@ -292,7 +290,7 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
 
     Title: Communication under ZeRO with compressed gradients.
     Setting: Psi parameters on N workers, exchanged by rings or directly; a compressed gradient takes ``ratio`` times
-    the room, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
+    the space, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
     Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
     (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
     forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.

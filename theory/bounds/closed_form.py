@@ -1,13 +1,10 @@
 """Closed forms: arguments that are checked, calls that can be watched, and the record of the theorem behind each.
 
-The record of a theorem: what the docstring of a formula says, read by field, and completed for the reader.
-
-A docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
+The record of a theorem is what the docstring of its formula says, read by field, and completed for the reader.  A
+docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
 ``Proof``, ``Source`` and ``Known``, each a paragraph.  A formula with several forms says in parentheses which one a
 field is about: ``Statement (paper): ...``; a field without parentheses is about all that have none of their own.  A
 source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
-
-What all closed forms share: arguments that are checked, a whole docstring, and calls that can be watched.
 """
 
 from __future__ import annotations

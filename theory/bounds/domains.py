@@ -1,16 +1,12 @@
 """Domains of arguments: conditions written once, checked before a formula runs, and the symbols that formulas share.
 
-Domains of arguments: conditions written once, checked before a formula runs, and printed in its documentation.
-
 A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
 first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  Of an array
 (``ArrayLike``) a condition must hold everywhere, and all are finite numbers; ``vector(v)``, ``increasing(v)``,
-``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``symbols.SYMBOLS``) holds
-wherever the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come
-from annotations.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound <= inf`` does.
-Where an argument is an array, what is computed of it is summed, so that a number is one number.
-
-The symbols that formulas share: what each means, and the condition that holds wherever it is an argument.
+``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``SYMBOLS``) holds wherever
+the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come from
+annotations.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound <= inf`` does. Where
+an argument is an array, what is computed of it is summed, so that a number is one number.
 """
 
 from __future__ import annotations

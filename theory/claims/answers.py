@@ -1,8 +1,7 @@
 """What is handed in to be graded: a round or a number, and a compressor of one's own.
 
-Grading of a round or a number: an answer is called where the right one is, and what differs is named.
-
-A compressor of one's own that is handed in to be graded: a function, a class or a value; and a first look at it.
+An answer, a round or a number, is called where the right one is, and what differs is named.  A compressor of one's own
+is a function, a class or a value; a first look at it needs no claim.
 """
 
 from __future__ import annotations

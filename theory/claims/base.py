@@ -36,6 +36,7 @@ from ..bounds.bibliography import source_known as known_as
 from ..bounds.closed_form import KINDS, Theorem, parts, theorem
 from ..reporting.scale import FAILS
 from .checks import Check, Context
+from .display import claim_card
 from .judgement import EXPECTED
 
 REFUTED = ("in print", "quoted", "reading", "question")
@@ -79,8 +80,6 @@ class Claim:
         return f"<claim {self.id}: {self.title}; {self.cited}>"
 
     def _repr_html_(self) -> str:
-        from .tables import claim_card
-
         return claim_card(self)
 
     @property
@@ -156,7 +155,7 @@ def _place() -> tuple[tuple[str, int], str]:
     That is the file that may redefine the claim; the cells of a notebook, files for Python, count as one.
     """
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "laws.py")):
+    while frame is not None and frame.f_code.co_filename in (__file__, str(PACKAGE / "claims" / "factories.py")):
         frame = frame.f_back
     if frame is None:
         return ("", 0), ""
@@ -344,7 +343,7 @@ def list_claims() -> list[str]:
 
 def registered() -> dict[str, Claim]:
     """All claims by their ids: those of the package by subject, then those from outside it."""
-    from .files import load_package, order
+    from .package_files import load_package, order
 
     if load_package():
         every = sorted(REGISTRY.values(), key=lambda known: order(known.place[0]))
@@ -355,7 +354,7 @@ def registered() -> dict[str, Claim]:
 
 def _loaded(id: str) -> Claim | None:
     """The claim with this id, whose file is imported if it is not yet."""
-    from .files import load_package
+    from .package_files import load_package
 
     if id not in REGISTRY:
         load_package(id)

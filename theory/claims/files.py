@@ -1,33 +1,11 @@
-"""Files with claims: those of the package, in a folder for each subject, and a user's own."""
+"""Claims from outside the package, in a user's Python file."""
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
-from ..core.subjects import SUBJECTS
 from ..reporting.files import FileRefused, run_file
 from .base import REGISTRY, registered
-
-HERE = Path(__file__).parent
-_waiting = {path.stem + subject: path for subject in SUBJECTS for path in sorted((HERE / subject).glob("[a-z]*.py"))}
-
-
-def load_package(id: str = "") -> bool:
-    """Import the package's files in which this id stands, without an id all of them; return whether there were any."""
-    found = [key for key, path in _waiting.items() if not id or f'"{id}"' in path.read_text(encoding="utf-8")]
-    for key in found:
-        path = _waiting[key]
-        importlib.import_module(f".{path.parent.name}.{path.stem}", __package__)
-        _waiting.pop(key, None)
-    return bool(found)
-
-
-def order(file: str) -> tuple[int, str]:
-    """Where the claims of a file stand in the list: by subject, and those from outside the package behind them."""
-    path = Path(file)
-    own = path.parent.parent == HERE and path.parent.name in SUBJECTS
-    return (list(SUBJECTS).index(path.parent.name), path.stem) if own else (len(SUBJECTS), "")
 
 
 def load_claims(path: str | Path) -> list[str]:

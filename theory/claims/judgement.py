@@ -1,8 +1,6 @@
 """From checks to a verdict, and what the words of the ledger mean.
 
-What the words of the ledger mean: one home for the page, the exports and the documentation.
-
-From checks to a verdict.
+The words of the ledger are in one place for the page, the exports and the documentation.
 """
 
 from __future__ import annotations

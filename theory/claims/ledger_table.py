@@ -9,8 +9,9 @@ from ..bounds.bibliography import KNOWLEDGE
 from ..core import require
 from ..reporting.scale import HOLDS, LOOSELY
 from .base import find_claim, list_claims
+from .display import claim_card
 from .judgement import FARTHEST
-from .tables import browse, claim_card, topic_of
+from .tables import browse, topic_of
 from .verification import Verification
 
 HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "passes", "mutants", "seconds")

@@ -1,21 +1,14 @@
 """Mutants: deliberately wrong compressors, rules and methods, which claims must refute.
 
-Compressors and feedback rules for claims: an extremal one, and deliberately wrong ones.
+The compressors and feedback rules include an extremal one.  Wrong random rounding to geometric levels, wrong signs and
+count sketches, sparsifiers with the faults of published code and wrong compressors of matrices are functions of a
+vector, for `theory.measure.moments`.
 
-Wrong random rounding to geometric levels, as a function of a vector, for `theory.measure.moments`.
-
-Wrong signs and count sketches, as functions of a vector, for `theory.measure.moments`.
-
-Sparsifiers with the faults of published code, as functions of a vector, for `theory.measure.moments`.
-
-Wrong compressors of matrices, as functions of a vector, for `theory.measure.moments`; and a loop of compressions.
-
-Methods on f_i(x) = x^2/2 as random matrices, so that their second moments are exact.
-
-The state is z = (x, one memory per worker); a step is z <- A z with a random A, determined by the workers' coins.
-Every method here lists its A with their probabilities, ``s`` is the step size, and rows are written as in the
-pseudo-code: ``x`` is the row that returns x, so ``x - s * g`` is the row that returns x - s g.  E z z' then moves by
-the mean of the Kronecker squares, and its spectral radius determines whether the method is stable in mean square.
+Methods on f_i(x) = x^2/2 are random matrices, so that their second moments are exact.  The state is z = (x, one memory
+per worker); a step is z <- A z with a random A, determined by the workers' coins. Every method here lists its A with
+their probabilities, ``s`` is the step size, and rows are written as in the pseudo-code: ``x`` is the row that returns
+x, so ``x - s * g`` is the row that returns x - s g.  E z z' then moves by the mean of the Kronecker squares, and its
+spectral radius determines whether the method is stable in mean square.
 """
 
 from __future__ import annotations
@@ -184,7 +177,7 @@ class WrongFeedback(NamedTuple):
         return run.eta**self.inside, run.rates.constant(self.outside)
 
 
-# --- dense values as they are: the messages of Scaling and WrongQSGD --------------------------------------------------
+# --- dense values as they are ----------------------------------------------------------------------------------------
 
 
 @capacity.register(Scaling, Lopsided, WrongQSGD)
@@ -232,7 +225,7 @@ register_wire(254, WrongQSGD)
 register_wire(255, Forgetful)
 
 
-# --- Wrong random rounding to geometric levels, as a function of a vector, for `theory.measure.moments` --------------
+# --- Wrong random rounding to geometric levels -----------------------------------------------------------------------
 
 LEVELS_INVERTED, LEVELS_NEAREST, LEVELS_DOWN, NO_ZERO, SHIFTED, SWAPPED = 1, 2, 3, 4, 5, 6
 
@@ -266,7 +259,7 @@ def WrongRounding(s: int, ratio: float = 0.5, norm: float = 2.0, fault: int = 0)
     return wrong
 
 
-# --- Wrong signs and count sketches, as functions of a vector, for `theory.measure.moments` --------------------------
+# --- Wrong signs and count sketches ----------------------------------------------------------------------------------
 
 SIGNS_FORGOTTEN, COLLIDING_SIGNS, ROWS_SUMMED = 1, 2, 3
 
@@ -301,7 +294,7 @@ def WrongSketch(width: int, rows: int = 1, fault: int = 0) -> Messages:
     return wrong
 
 
-# --- Sparsifiers with the faults of published code, as functions of a vector, for `theory.measure.moments` -----------
+# --- Sparsifiers with the faults of published code -------------------------------------------------------------------
 
 REPLACED, CUT, INSIDE, UNDIVIDED, ADDED = 1, 2, 3, 4, 5
 
@@ -331,7 +324,7 @@ def WrongSparsifier(k: int, fault: int, unbiased: bool = True) -> Messages:
     return wrong
 
 
-# --- Wrong compressors of matrices, as functions of a vector, for `theory.measure.moments` ---------------------------
+# --- Wrong compressors of matrices -----------------------------------------------------------------------------------
 
 CLIPPED, REDRAWN, UNDIVIDED_FACTORS = 1, 2, 3
 
@@ -380,7 +373,7 @@ def repeat(c: Any, v: np.ndarray, stream: Any, symbols: Any, out: np.ndarray, er
             errors[t] += (out[j] - v[j]) ** 2
 
 
-# --- Methods on f_i(x) = x^2/2 as random matrices, so that their second moments are exact ----------------------------
+# --- Methods on f_i(x) = x^2/2 as random matrices --------------------------------------------------------------------
 
 Steps = Iterable[tuple[float, np.ndarray]]  # probabilities and matrices
 

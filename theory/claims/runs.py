@@ -1,14 +1,11 @@
 """Runs on a claim's own functions: recorded step by step, with sums of batches, with exact moments, and worst cases.
 
-Runs on a claim's own functions, recorded step by step, unlike the history of `theory.run`.
+Runs are recorded step by step, unlike the history of `theory.run`.  Error feedback on x^2/2 with noise of variance 1
+has exact second moments of (x, e), step by step and in the limit.  A compressor is written as pairs (c, p): it sends c
+v with probability p.
 
-Error feedback on x^2/2 with noise of variance 1: second moments of (x, e), exactly, step by step and in the limit.
-
-A compressor is written as pairs (c, p): it sends c v with probability p.
-
-Mini-batch SGD that sums the gradients of a batch, as in Yin et al., with this package's methods, which average.
-
-Worst cases as witnesses: instances of `theory.worst`, run, beside the formula of a claim.
+Mini-batch SGD that sums the gradients of a batch, as in Yin et al., runs with this package's methods, which average.
+Worst cases are witnesses: instances of `theory.worst`, run, beside the formula of a claim.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from ..worst import TOLERANCE, worst_case
 from .checks import Check, Context, identity, upper
 from .mutants import LeakyFeedback, moment_matrix
 
-# --- Runs on a claim's own functions, recorded step by step, unlike the history of `theory.run` ----------------------
+# --- Runs on a claim's own functions ---------------------------------------------------------------------------------
 
 
 def follow(
@@ -154,7 +151,7 @@ def coin(delta: float) -> Sent:
     return (1.0, delta), (0.0, 1.0 - delta)
 
 
-# --- Mini-batch SGD that sums the gradients of a batch, as in Yin et al. ---------------------------------------------
+# --- Mini-batch SGD that sums the gradients of a batch ---------------------------------------------------------------
 
 
 def sums(batch: int, step: float, average: str = "last") -> ParallelSGD:
@@ -231,7 +228,7 @@ def worst_run(context: Context, method: str, steps: int) -> Iterator[Check]:
 # --- Samples of a compressor, or of a function in its place ----------------------------------------------------------
 
 
-def sampled(context, subject, v, samples: int, *path):
+def sampled(context: Any, subject: Any, v: np.ndarray, samples: int, *path: Any) -> Any:
     """Relative squared errors, and products of neighbouring errors, of a compressor or of a function."""
     if hasattr(subject, "_fields"):
         found = context.moments(subject, v, samples, *path)

@@ -10,10 +10,11 @@ from typing import Any, overload
 from ..reporting.scale import FAILS, HOLDS, LOOSELY, marked
 from .base import REGISTRY, Claim, find_claim
 from .checks import EFFORTS, LEVEL, Check, said_of_equal
+from .display import checks_table, formula
 from .judgement import ATTAINED, EXPECTED, FARTHEST, graded, judge, meaning, overall, passing_factor, resolves
 from .proofs.proof_list import Checked, certificate, secured
 from .records import ClaimRecord, measured
-from .tables import Verifications, checks_table, formula
+from .tables import Verifications
 
 
 def _certificate(claim: Claim, checks: tuple[Check, ...], factor: float | None) -> str:

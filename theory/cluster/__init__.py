@@ -5,9 +5,9 @@ from .cost.calibration import Calibration, calibrate, fit_network, load_network,
 from .cost.collectives import simulate_allgather, simulate_allreduce
 from .cost.network import NETWORKS, Network, allreduce_seconds, gather_seconds, reduce_seconds, round_seconds
 from .cost.round import Cost, cost
-from .recipes import catalyst, qsvrg
+from .failures import abort_on_error
 from .run import HISTORY, run
 from .show_step import show
+from .stages import catalyst, qsvrg
 from .stragglers import race, run_fastest_k
-from .watch import abort_on_error
 from .zero import ZeroRun, run_zero

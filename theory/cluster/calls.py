@@ -15,14 +15,14 @@ from ..core import require
 from ..core.bound_calls import EXCHANGE, Call, Owners, arrays_in, bind, pinned
 from ..core.vectors import Handle, inside
 from ..methods.messages import SymbolRows
-from ..methods.rates import Column, Rate, Rates
+from ..methods.schedule_values import Column, Rate, Rates
 
 ROWS = ("Y", "X", "P", "V")  # fields of operations that are rows of the run
 NUMBERS = (int, float, np.integer, np.floating)
 CHANGED = "an array whose shape, strides or dtype was changed in place"
 ARRAY = np.ndarray
 INNER = (float, int, Column, SymbolRows)  # without arrays that a round function could change
-KEPT = 4096  # maximum number of cached calls; a round function that makes new arrays in every round would fill memory
+MOST_CACHED = 4096  # calls; a round function that makes new arrays in every round would fill memory
 
 
 class Calls:
@@ -123,7 +123,7 @@ class Calls:
         call = self._bound.get(key)
         if call is None:
             call = self._bind(operation, owners)
-            if len(self._bound) >= KEPT:
+            if len(self._bound) >= MOST_CACHED:
                 self._bound.clear()
             self._bound[key] = call  # which keeps the arguments alive, and their ids
         self._do(call)
@@ -283,7 +283,7 @@ def _line_tracer(lines: dict[tuple, None]) -> Callable[..., Any]:
     def enter(frame: Any, event: str, _: Any) -> Any:
         above = () if frame.f_back.f_code.co_name == "trace_calls" else chains.get(frame.f_back)
         handed = any(isinstance(value, Calls) for value in frame.f_locals.values())
-        if above is None or not handed or _in_this_room(frame):
+        if above is None or not handed or _in_this_subpackage(frame):
             return None
         chains[frame] = (*above, frame)
         return note
@@ -333,7 +333,7 @@ def _stack_of_text() -> tuple:
     stack = []
     frame = sys._getframe(2)
     while frame.f_code.co_name != "trace_calls" and frame.f_back is not None:
-        if not _in_this_room(frame):
+        if not _in_this_subpackage(frame):
             stack.append(_line_of(frame))
         frame = frame.f_back
     return tuple(reversed(stack))
@@ -343,5 +343,5 @@ def _line_of(frame: Any) -> tuple[str, int, str]:
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
 
 
-def _in_this_room(frame: Any) -> bool:
+def _in_this_subpackage(frame: Any) -> bool:
     return frame.f_globals.get("__name__", "").rpartition(".")[0] == __package__

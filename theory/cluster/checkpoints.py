@@ -1,7 +1,7 @@
 """Checkpoints: the state of a run in a folder, written while it runs, and read when it goes on.
 
 A folder of checkpoints has one folder for each, ``step-000000001200``: a manifest and NumPy files, those of its own
-workers from each rank.  It is renamed when all are on disk, and the last two are kept.
+workers from each rank.  It is renamed when all are on disk, and the last two are retained.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .state import differences
 
 EXIT_CODE = 75  # sysexits.h: EX_TEMPFAIL, the user is invited to retry
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-FORMAT, KEPT = 1, 2  # of the manifest; checkpoints that are kept
+FORMAT, RETAINED = 1, 2  # of the manifest; checkpoints that are retained
 LOCK = ".lock"
 PAUSE = 0.5  # seconds after which a run looks whether it was told to end
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -328,9 +328,9 @@ class Checkpoints:
     def _prune(self, final: Path) -> None:
         """Remove what is neither the last checkpoint nor the one before it, and nothing else."""
         assert self.folder is not None
-        kept = [path for path in stored(self.folder) if path <= final][:KEPT]
+        newest = [path for path in stored(self.folder) if path <= final][:RETAINED]
         for path in stored(self.folder):
-            if path not in kept and (path / MANIFEST).is_file() and not foreign(path):
+            if path not in newest and (path / MANIFEST).is_file() and not foreign(path):
                 shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob(f"step-*{WRITING}"):  # of a run that was interrupted
             if (path / MARKER).is_file() or not foreign(path):

@@ -26,8 +26,8 @@ from ..core.stored_arrays import State
 from ..core.vectors import read_only, writable
 from ..methods.gradients import CountGradients, Draw, FullGradient, Gradient, drawn, new_order
 from ..methods.messages import ABSENT, COUNTERS, SKIPPED, CountSlices
-from ..methods.rates import Rates
 from ..methods.rows import Average, Count
+from ..methods.schedule_values import Rates
 from ..methods.types import Scale, Setup, Vector
 from ..problems.base import rows, without_mechanism
 from .calls import in_round, is_always, real

@@ -1,8 +1,7 @@
 """Executes rounds, with dense rows or with sparse ones.
 
-A run with sparse rows: the same operations, at a cost proportional to the non-zeros of rows and messages.
-
-Executes rounds: the calls of a round function are listed once and replayed, or the function runs every round.
+With sparse rows the operations are the same, at a cost proportional to the non-zeros of rows and messages.  The calls
+of a round function are listed once and replayed, or the function runs every round.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from ..core import require
 from ..core.bound_calls import GRADIENT, Call, replay
 from ..core.interrupts import Stretches
 from ..core.vectors import Handle, inside
-from ..methods.fast import fast_loop
+from ..methods.compiled_loops import fast_loop
 from ..methods.gradients import Gradient
 from ..methods.memory.stability import CompareMessages
 from ..methods.messages import Accumulate, Quantize, QuantizeRest
-from ..methods.rates import Rate
+from ..methods.schedule_values import Rate
 from ..methods.sparse.memory import (
     AddDifference,
     AddModel,
@@ -45,7 +44,7 @@ from ..methods.sparse.model import (
     sends_entries,
     start_model,
 )
-from ..methods.sparse.moving import (
+from ..methods.sparse.velocity import (
     AverageMoving,
     MoveModel,
     MoveVelocity,
@@ -167,8 +166,8 @@ class SparseRun(Run):
     def vector(self, name: str, start: Any = 0) -> SparseVector:
         """The vector beside the model: the one that the server rule keeps."""
         require(np.ndim(start) == 0 and start == 0, "start", start, "0 on sparse rows")
-        kept = tuple(getattr(self.setup.method.server, "state", ()))
-        require(name in kept, "name", name, f"on sparse rows, what the server's state names: {kept}")
+        state = tuple(getattr(self.setup.method.server, "state", ()))
+        require(name in state, "name", name, f"on sparse rows, what the server's state names: {state}")
         return self._once("velocity", lambda: self._handle(SparseVector, Velocity(inside(self.x))))
 
     def local(self) -> tuple[SparseVector, SparseVector]:

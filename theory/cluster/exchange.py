@@ -1,8 +1,6 @@
 """Messages: vectors are compressed, exchanged and summed, on a star or with neighbours on a graph.
 
-Messages: vectors are compressed, exchanged and summed.
-
-Operations of methods on graphs: messages that only neighbours hear, and mixing with what they sent.
+On a graph only neighbours hear a message, and each mixes what they sent with its own.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ from ..methods.messages import (
 from ..methods.types import Scale, Vector
 from ..wire.frame import header_template, overhead
 from .calls import is_always, named
-from .rows import Heard, Kept, Message, Messages, Phase, Rows, Stored, same_setting
+from .rows import Heard, Message, Messages, Phase, Rows, Stored, StoredMessages, same_setting
 
 # --- Messages --------------------------------------------------------------------------------------------------------
 
@@ -139,13 +137,13 @@ class Exchange(Rows):
         With ``minus`` y = scale x - minus.  If y is what `stored` gave, C(x) is stored there.
         """
         if isinstance(y, Stored):
-            kept = self._inside("y", y)
+            memory = self._inside("y", y)
             require(is_always(scale, 1.0), "scale", scale, "1 where a compressed vector is stored")
             require(minus is None, "minus", minus, "None where a compressed vector is stored")
-            base, keys = kept.keys
+            base, keys = memory.keys
             self.call(Keys(base, keys))
-            compressor, source = self._apply(kept.compressor, x, keys, "stored")
-            self.call(Store(compressor, kept.packed, source, keys))
+            compressor, source = self._apply(memory.compressor, x, keys, "stored")
+            self.call(Store(compressor, memory.packed, source, keys))
         elif isinstance(x, (Message, Stored)):
             super().set(y, 0.0)
             self.add(y, x, scale)
@@ -186,7 +184,7 @@ class Exchange(Rows):
         self.scale(y, keep)
         if isinstance(content, Heard):
             self._add_received(y, content, scale)
-        elif isinstance(content, Kept):
+        elif isinstance(content, StoredMessages):
             compressor = WIRE if isinstance(content.compressor, FunctionCompressor) else content.compressor
             self.call(AddStored(compressor, content.packed, y, self._column(scale)))
         elif not (is_always(scale, -1.0) and self._in_one_pass(content, y)):
@@ -348,12 +346,12 @@ class Exchange(Rows):
 
     def stored(self, name: str, compressor: Any) -> Stored:
         """A vector for each local worker, stored as messages of a compressor without a state; initially 0."""
-        made = self._once(("stored", named("name", name)), lambda: self._kept(name, compressor))
+        made = self._once(("stored", named("name", name)), lambda: self._stored(name, compressor))
         mine = inside(made).compressor
         require(same_setting(compressor, mine), "name", name, f"another one: {mine} uses this")
         return made
 
-    def _kept(self, name: str, compressor: Any) -> Stored:
+    def _stored(self, name: str, compressor: Any) -> Stored:
         compressor = self._checked(compressor)
         free = int(state_size(compressor, self.d)) == 0  # a message is stored at once, without what its worker keeps
         require(free, "compressor", compressor, "one that keeps nothing between messages")
@@ -361,7 +359,7 @@ class Exchange(Rows):
         payload = self._array(f"{name}, stored", shape, np.uint8)
         bits = self._array(f"{name}, stored bits", shape[:2], np.int64, -1)
         packed = Packed(payload, bits, new_symbols(compressor, self.d, self.wire), np.empty(0))
-        return self._handle(Stored, Kept(compressor, packed, self._memory_keys(name)))
+        return self._handle(Stored, StoredMessages(compressor, packed, self._memory_keys(name)))
 
 
 # --- Operations of methods on graphs ---------------------------------------------------------------------------------

@@ -1,12 +1,7 @@
 """The history of a run: its rows, where it stops, and the mean of several seeds.
 
-The history of a run: its rows, and how it ended.
-
-Where a run stops before its last step: at a gap, a value or a gradient norm, or when bits or seconds are spent.
-
-All of it is decided by rank 0 from a row of the history, and told to the other ranks with that row.
-
-Results of one method with several seeds: their mean, and its interval.
+A run stops before its last step at a gap, a value or a gradient norm, or when bits or seconds are spent.  All of it is
+decided by rank 0 from a row of the history, and told to the other ranks with that row.
 """
 
 from __future__ import annotations
@@ -291,11 +286,11 @@ class Runs(tuple):
         return "\n".join([*lines, f"mean of {len(self)} seeds: f = {self.fun} ({SHOWN_LEVEL:.0%})"])
 
 
-def run_seeds(run: Callable[..., Result], seeds: Any, replicas: int, **kept: Any) -> Runs:
+def run_seeds(run: Callable[..., Result], seeds: Any, replicas: int, **options: Any) -> Runs:
     """A run for each seed; checkpoints are of one run."""
     for seed in seeds:  # a text is a sequence of texts, without an end
         require(is_whole(seed), "seed", seed, "an integer from 0 to 2**64 - 1, or several different ones")
-    for name, given in kept.items():
+    for name, given in options.items():
         require(given is None, name, given, "None with several seeds")
     require(replicas == 1, "replicas", replicas, "1 with several seeds")
     return Runs.of([run(seed) for seed in seeds], seeds)

@@ -1,14 +1,12 @@
 """MPI transport with mpi4py buffer calls, which ranks share a machine, and messages that travel while workers compute.
 
-Which ranks share a machine: whether they are too many for its processors, and which of them compiles first.
+The round functions are the same as in the simulator.  A rank hosts consecutive workers.  Every rank gathers all
+messages and adds them in the order of the workers, so the sums, and hence all bits of x, do not depend on the number of
+ranks. If messages can be added before they are decoded, every rank adds one piece of all of them, in worker order, and
+sends the sum to the others.
 
-MPI transport: the same round functions as in the simulator, with mpi4py buffer calls for communication.
-
-A rank hosts consecutive workers.  Every rank gathers all messages and adds them in the order of the workers, so the
-sums, and hence all bits of x, do not depend on the number of ranks.  If messages can be added before they are decoded,
-every rank adds one piece of all of them, in worker order, and sends the sum to the others.
-
-Messages that travel from rank to rank while the workers compute: see `theory.methods.topology`.
+Of ranks that share a machine: whether they are too many for its processors, and which of them compiles first.  For
+messages that travel while the workers compute see `theory.methods.topology`.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from .rows import slice_edges
 
 # --- Which ranks share a machine -------------------------------------------------------------------------------------
 
-NAME_BYTES = 64  # of a machine's name, of which this many are kept
+NAME_BYTES = 64  # of a machine's name, of which this many are sent
 
 
 class Place(NamedTuple):
@@ -352,7 +350,7 @@ class Ranks:
         run.python(gather, "Allgatherv", EXCHANGE)
 
 
-# --- Messages that travel from rank to rank while the workers compute ------------------------------------------------
+# --- Messages that travel while the workers compute ------------------------------------------------------------------
 
 TAG = 71  # of the messages, on a communicator of their own
 # requests that are not complete: they keep their buffers, in which MPI may write also after a run has failed
@@ -361,11 +359,11 @@ PENDING: list[Any] = []
 
 def apart(comm: Any) -> Any:
     """A communicator for messages that travel, one for each other, made at its first use by all ranks together."""
-    kept = _apart(comm.__class__.__name__, comm.Create_keyval)
-    made = comm.Get_attr(kept)
+    attribute = _apart(comm.__class__.__name__, comm.Create_keyval)
+    made = comm.Get_attr(attribute)
     if made is None:
         made = comm.Dup()
-        comm.Set_attr(kept, made)
+        comm.Set_attr(attribute, made)
     return made
 
 

@@ -1,12 +1,9 @@
 """Messages as bytes over any transport, and messages between neighbours over MPI.
 
-Messages as bytes: packed and framed by the sender, checked and unpacked by the receivers, over any communicator.
-
-Messages between neighbours over MPI: each rank sends to those ranks that host a neighbour of its workers.
-
-A worker's message is packed and sealed once, and the same bytes go to all who hear it.  They travel through the
-neighbourhood collectives of a distributed-graph communicator, so a rank exchanges nothing with ranks that it has no
-neighbour on.
+Messages as bytes are packed and framed by the sender, checked and unpacked by the receivers, over any communicator.
+Over MPI each rank sends to those ranks that host a neighbour of its workers.  A worker's message is packed and sealed
+once, and the same bytes go to all who hear it.  They travel through the neighbourhood collectives of a
+distributed-graph communicator, so a rank exchanges nothing with ranks that it has no neighbour on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The rows of a run: vectors of workers and models, their sums, messages, and a part of the model.
+"""The rows of a run: vectors of workers and models, their sums, messages and their handles, and a part of the model.
 
-Messages as a run keeps them, and the handles that a round function gets.
-
-The rows of a run: vectors of the workers and of the models, and sums of them.
-
-A part of the model: the slices of the workers here, on which a server rule acts as if they were all of it.
+A round function gets handles of messages, not what they hold.  A part of the model is the slices of the workers here; a
+server rule acts on it as if it were all of the model.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from ..problems.network import check_layers
 from ..problems.network import layers as layers_of
 from .calls import CHANGED, Calls, identity, is_always, named, real
 
-# --- Messages as a run keeps them, and the handles that a round function gets ----------------------------------------
+# --- Messages and their handles --------------------------------------------------------------------------------------
 
 
 class Phase(NamedTuple):
@@ -66,7 +63,7 @@ class Heard(NamedTuple):
     senders: Owners
 
 
-class Kept(NamedTuple):
+class StoredMessages(NamedTuple):
     """Vectors that are stored in the messages of a compressor."""
 
     compressor: Any
@@ -181,7 +178,7 @@ class Rows(Calls):
         raise NotImplementedError
 
     def rows(self, name: str) -> np.ndarray:
-        """A vector for each local worker, kept from round to round, shape (replicas, workers, d); initially 0."""
+        """A vector for each local worker, stored from round to round, shape (replicas, workers, d); initially 0."""
         return self._array(
             f"{named('name', name)}, workers here", (self.replicas, self.workers_here, self.d), self.dtype
         )

@@ -26,6 +26,7 @@ from . import mpi
 from .checkpoints import Checkpoints, interval, resumed
 from .context import after_rounds, consensus_of
 from .driver import Driver, make_run
+from .failures import PATIENCE, Watch, abort_unless_all_raise
 from .history import (
     COMPRESSION_ERROR,
     DIVERGED,
@@ -46,7 +47,6 @@ from .mpi import in_turn
 from .setup import Setup, prepare
 from .simulator import Memory, replicate
 from .state import CONSENSUS, ROWS, continued, owned, resume_run
-from .watch import PATIENCE, Watch, abort_unless_all_raise
 
 
 @known_keywords
@@ -134,7 +134,7 @@ def run(
         compiled loop; if False, the round function that `show` prints runs in every round, in Python.  The bits are the
         same.
     checkpoint : path, optional
-        A folder for the state of the run: the last two checkpoints are kept, one of them at the end.  SIGTERM and
+        A folder for the state of the run: the last two checkpoints are retained, one of them at the end.  SIGTERM and
         SIGUSR1 then write one more, and end the process with exit code 75.
     every : int or str
         Steps between two checkpoints, rounded up to whole rounds, or a time: "30s", "10min", "2h".
@@ -376,7 +376,7 @@ def _run_once(
     with after_rounds(run, done):
         x = setup.method.result(run)[0, 0]
         memory, last = setup.method.feedback.error(run)[0], run.last()[0, 0].copy()
-        kept = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
+        server = {name: vectors[0, 0] for name, vectors in server_state(setup.method, run).items()}
     more: dict[str, Any] = {} if setup.theory is None else {"theory": str(setup.theory)}
     if setup.watched.size:
         more["compression_error"] = _compression_error(run, transport, history.size)
@@ -390,7 +390,7 @@ def _run_once(
         history=history,
         memory=memory,
         memory_bytes=setup.memory_bytes,
-        server=kept,
+        server=server,
         server_bytes=setup.server_bytes,
         nit=int(history["step"][-1]),
         success=status == DONE,

@@ -200,9 +200,9 @@ def prepare(
     require(rows_of_history <= MANY, "record_every", record_every, f"steps such that the history has up to {MANY} rows")
     records = np.unique(np.append(np.arange(0, rounds, every), rounds)).astype(np.int64)
     purposes = np.array([key(seed, purpose) for purpose in (*PURPOSES, "clients")], np.uint64)
-    kept = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
+    stored = memory_bytes(method.feedback, method.compressor, d, 8 * wire_dtype.itemsize, 8 * dtype.itemsize)
     if hasattr(method, "stores"):  # a method of one's own need not say what it stores
-        kept = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
+        stored = stored_bytes(method, int(workers), d, 8 * dtype.itemsize)
     sparse, wire = sparse_rows(method, problem, largest), np.empty(0, wire_dtype)
     if rank == 0:
         warn_of_dense_steps(method, problem, sparse)
@@ -230,7 +230,7 @@ def prepare(
         start,
         wire,
         records,
-        kept,
+        stored,
         server_bytes(method, d, 8 * dtype.itemsize, int(workers)),
         sparse,
         watched,
@@ -260,13 +260,14 @@ def _samples(epochs: Any, problem: Any, workers: int) -> int:
     return max(1, int(epochs * n / workers * (1.0 + 1e-12)))  # whole up to rounding errors is whole
 
 
-ROOMS = ("core", "wire", "problems", "compressors", "methods", "cluster")  # whose code the bits of a run depend on
+# the bits of a run depend on the code of these subpackages
+COMPUTING = ("core", "wire", "problems", "compressors", "methods", "cluster")
 
 
 @cache
 def package_code() -> str:
     """What computes: versions, and a digest of the package's own code."""
-    files = [path.read_bytes() for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
+    files = [path.read_bytes() for name in COMPUTING for path in sorted((PACKAGE / name).rglob("*.py"))]
     code = digest(np.frombuffer(b"".join(files), np.uint8))[:8]
     used = {"theory": __version__, "numpy": np.__version__, "numba": numba.__version__}
     return ", ".join([f"{name} {found}" for name, found in used.items()] + [f"code {code}", platform.machine()])

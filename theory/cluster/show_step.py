@@ -11,7 +11,7 @@ import textwrap
 from typing import Any, NamedTuple
 
 from ..core import require
-from ..methods.fast import LOOPS
+from ..methods.compiled_loops import LOOPS
 from ..methods.types import Run
 from .calls import trace_calls
 from .driver import make_run

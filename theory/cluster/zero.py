@@ -3,8 +3,8 @@
 Stage 0 is data parallelism.  In stage 1 each worker keeps a slice of the moments, in stage 2 of the gradients, too, and
 in stage 3 of the parameters: a layer is gathered for its forward pass and again for its backward pass, as the paper
 counts, and dropped after each.  The first layer's parameters are needed backward for the l2 term alone, and the last
-layer's could be kept: with two layers that is all of stage 3's extra communication, in a deep network it is little.
-The code is the same for all stages; what is kept and sent is counted from the arrays.
+layer's could be stored: with two layers that is all of stage 3's extra communication, in a deep network it is little.
+The code is the same for all stages; what is stored and sent is counted from the arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..problems.network import TANH, TwoLayer, initial_point, layer_shapes, laye
 from .rows import slice_edges
 
 ADAM = Adam()
-KEPT = ("parameters", "gradients", "optimizer", "memory")
+STORED = ("parameters", "gradients", "optimizer", "memory")
 
 
 class ZeroRun(NamedTuple):
@@ -111,8 +111,8 @@ class Worker(NamedTuple):
     classes: np.ndarray
 
     def held(self) -> dict[str, int]:
-        """Bytes of what is kept."""
-        return {name: sum(a.nbytes for a in getattr(self, name).values()) for name in KEPT}
+        """Bytes of what is stored."""
+        return {name: sum(a.nbytes for a in getattr(self, name).values()) for name in STORED}
 
 
 class Training:
@@ -138,7 +138,7 @@ class Training:
     def _held(self) -> dict[str, int]:
         """Bytes of what a worker here keeps, of the one with the most."""
         each = [worker.held() for worker in self.workers]
-        return {name: max(one[name] for one in each) for name in KEPT}
+        return {name: max(one[name] for one in each) for name in STORED}
 
     def own(self, k: int, i: int) -> slice:
         """Worker i's slice of layer k."""
@@ -340,5 +340,5 @@ def run_zero(
     for t in range(1, steps + 1):
         training.step(t)
     numbers = sum(team.all(training.sent)) / (team.workers * steps)
-    held = {name: max(team.all(training.held[name])) for name in KEPT}
+    held = {name: max(team.all(training.held[name])) for name in STORED}
     return ZeroRun(np.concatenate([training.layer(k).ravel() for k in range(len(training.shapes))]), held, numbers)

@@ -36,8 +36,8 @@ from .quantizers.ternary import ClippedTernGrad, Ternary, TernGrad
 from .registry import compressor_examples, register, registered
 from .sparsifiers.low_rank import PowerSGD
 from .sparsifiers.optimal import OptimalSparsifier
+from .sparsifiers.random_and_top_k import RandK, Threshold, TopK
 from .sparsifiers.random_blocks import Bernoulli, PermK, RandomBlock, Ultra
-from .sparsifiers.random_k import RandK, Threshold, TopK
 from .sparsifiers.sketch import BALANCED, FIXED, FRESH, CountSketch
 from .sparsifiers.spectral import BestRank, QuantizedSpectrum, SpectralAtomo
 from .wrappers.bucketed import Bucketed

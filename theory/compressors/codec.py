@@ -200,8 +200,8 @@ def encode(c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float3
 
 def _room(c: Any, d: int) -> int:
     """Upper bound on the numbers in the symbols of ``c``, in Python integers."""
-    rooms = base.capacity.table[type(c)].py_func(c, d)  # these do not overflow
-    here = 3 * int(base.parts(c, d)) + sum(int(n) for n in rooms)
+    sizes = base.capacity.table[type(c)].py_func(c, d)  # these do not overflow
+    here = 3 * int(base.parts(c, d)) + sum(int(n) for n in sizes)
     return max([here, *(_room(inner, d) for inner in c if base.capacity.implements(type(inner)))])
 
 

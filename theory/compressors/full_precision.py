@@ -1,14 +1,11 @@
 """Full and half precision: every coordinate, or the non-zeros with their positions.
 
-Full precision: every coordinate, or the non-zeros with their positions.
+Half precision has 16 bits per coordinate, with unbiased random rounding with one common power of two.  A float16 has
+few exponents: without a common factor small gradients would vanish, and large ones overflow.  The factor brings the
+largest entry into [2^14, 2^15), just below the largest float16.  Only entries 2^28 times smaller than it are then
+rounded to multiples of a fixed spacing.
 
-Half precision: 16 bits per coordinate, with unbiased random rounding with one common power of two.
-
-A float16 has few exponents: without a common factor small gradients would vanish, and large ones overflow.  The factor
-brings the largest entry into [2^14, 2^15), just below the largest float16.  Only entries 2^28 times smaller
-than it are then rounded to multiples of a fixed spacing.
-
-Full precision in the shorter of two messages: all coordinates, or the non-zeros with their positions.
+`Lossless` sends the shorter of two messages: all coordinates, or the non-zeros with their positions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Registry of compressors: class, wire code and example instances; and checks that several share.
-
-Checks that several compressors share.
-
-Registry of compressors: class, wire code and example instances.
-"""
+"""Registry of compressors: class, wire code and example instances; and checks that several share."""
 
 from __future__ import annotations
 
@@ -61,7 +56,7 @@ def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
     --------
     >>> from theory import TopK
     >>> register(TopK, 2, lambda d, made=TopK: [made(max(1, d // 10))])
-    <class 'theory.compressors.sparsifiers.random_k.TopK'>
+    <class 'theory.compressors.sparsifiers.random_and_top_k.TopK'>
     """
     register_wire(code, cls)
     for known in [old for old in _examples if old.__qualname__ == cls.__qualname__]:

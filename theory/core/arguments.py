@@ -1,12 +1,8 @@
 """Arguments as people give them, warnings for whoever gives them, and subpackages that list what they have.
 
-Arguments as people give them: counts, single numbers, types of floats, arrays of real numbers.
-
-Warnings for whoever calls `run` from outside the package: each is given once, at the caller's line.
-
-How many threads a measurement may use.
-
-Rooms that can be called: ``theory.methods()`` lists what `theory.methods` has.
+Arguments are counts, single numbers, types of floats, arrays of real numbers, and the number of threads that a
+measurement may use.  Warnings are for whoever calls `run` from outside the package: each is given once, at the caller's
+line.  ``theory.methods()`` lists what `theory.methods` has.
 """
 
 from __future__ import annotations
@@ -136,16 +132,16 @@ ON_THE_WAY = (
     "functools",
     ".problems.constants",
     ".setup",
-    ".settings",
+    ".problems.base",
     ".run",
-    ".several_seeds",
+    ".cluster.history",
     ".show_step",
     ".comparison",
     ".sweep",
     ".arguments",
     ".linear",
     ".multinomial",
-    ".nonconvex_regularizer",
+    ".problems.nonconvex",
     ".problems.network",
 )
 
@@ -193,10 +189,10 @@ def spare_cores() -> int:
     return 1 if multiprocessing.parent_process() is not None else usable_cores()
 
 
-# --- Rooms that can be called ----------------------------------------------------------------------------------------
+# --- Subpackages that can be called ----------------------------------------------------------------------------------
 
 
-class ListedRoom(ModuleType):
+class ListedSubpackage(ModuleType):
     """A package that, when called, lists what it has."""
 
     def __call__(self) -> Any:
@@ -205,6 +201,6 @@ class ListedRoom(ModuleType):
         return import_module(root).listing(kind)
 
 
-def lists_itself(room: str) -> None:
+def lists_itself(package: str) -> None:
     """Let the package of this name be called."""
-    sys.modules[room].__class__ = ListedRoom
+    sys.modules[package].__class__ = ListedSubpackage

@@ -1,12 +1,9 @@
 """Operations: kernels bound to their arguments in memory, so that a compiled loop can call them by address.
 
-Arguments of kernels in memory: a NamedTuple as the bytes in which Numba's machine code expects it.
-
-The layout of arrays and tuples is Numba's own affair and may change with a version.  So at first use a kernel reads
-back arrays of every rank, order and type of number from such bytes (:func:`check_layout`); it only returns what stands
-there, and follows no address.
-
-Operations: kernels bound to their arguments, so that a compiled loop can call them by address.
+In memory a NamedTuple of arguments is the bytes in which Numba's machine code expects it.  The layout of arrays and
+tuples is Numba's own affair and may change with a version.  So at first use a kernel reads back arrays of every rank,
+order and type of number from such bytes (:func:`check_layout`); it only returns what stands there, and follows no
+address.
 
 An *operation* is a NamedTuple of arguments with a kernel that does one thing for one row (one replica and one worker):
 ``Gradient``, ``Quantize``, ...  To *bind* it means to write the arguments into memory once, in Numba's layout, and to

@@ -8,9 +8,9 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from .callee import Recorded, callee_of, rebuild_callee, stand_in
 from .compiling import when_compiling
 from .fingerprints import file_of
+from .inlined_kernels import Recorded, callee_of, rebuild_callee, stand_in
 from .interrupts import uninterrupted
 from .numba_private import CompileResult
 from .private_files import cache_root

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from numba.extending import overload
 
-from .callee import OPTIONS
 from .compile_cache import F, external, kernel
 from .fingerprints import file_of, generics, name_of
+from .inlined_kernels import OPTIONS
 
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable

@@ -1,8 +1,7 @@
 """Ctrl-C between stretches of compiled work, and waiting for other ranks.
 
-Ctrl-C: heard between stretches of compiled work, and never while a function is compiled.
-
-Waiting for other ranks: without occupying a processor where ranks share it; others may read what is waited for.
+Ctrl-C is heard between stretches of compiled work, and never while a function is compiled.  Waiting occupies no
+processor where ranks share it; others may read what is waited for.
 """
 
 from __future__ import annotations

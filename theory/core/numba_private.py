@@ -1,7 +1,7 @@
 """All of Numba that is not its public interface, in one place: what a new version may take away or change.
 
 ``pyproject.toml`` allows the versions of Numba with which the tests have passed.  `OLDEST` and `NEWEST` are the first
-and the last of them; with any other, :mod:`theory.core.callee` compiles the standard way, and
+and the last of them; with any other, :mod:`theory.core.inlined_kernels` compiles the standard way, and
 :func:`theory.core.bound_calls.check_layout` refuses another layout of arguments.
 """
 

@@ -1,12 +1,11 @@
 """The user's cache folder, files that are whole or absent, and maps of files that were checked.
 
-The user's cache folder: private, so that nobody else decides what runs, and files that are whole or absent.
+The folder is private, so that nobody else decides what runs.  Compiled code is pickled, so reading it is as good as
+running it.  A folder is used only if it is one, belongs to this user and can be written by nobody else.  A file has a
+checksum, which is compared before anything in it is read; it is written under another name, flushed to the disk and
+renamed, so that two processes never see half of it.
 
-Compiled code is pickled, so reading it is as good as running it.  A folder is used only if it is one, belongs to this
-user and can be written by nobody else.  A file has a checksum, which is compared before anything in it is read; it is
-written under another name, flushed to the disk and renamed, so that two processes never see half of it.
-
-Maps of files that were checked: their digest, and what else is known of them, without reading them again.
+A map of a file that was checked has its digest, and what else is known of it, without reading it again.
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
 """Stateless random streams: a key names a stream, an index names a draw; numbers, normal numbers, permutations.
 
-The Threefry counter-based generator: 64 random bits of a key and a counter.
-
-Stateless random streams: a key names a stream, an index names a draw, and there is no state.
-
 ``key(seed, "rounding", worker, step)`` is a 64-bit name; ``uniform(key, i)`` is the i-th number of that stream.  So a
-draw depends only on its purpose, never on earlier draws, on the rank or on the order.
+draw depends only on its purpose, never on earlier draws, on the rank or on the order.  Normal numbers are made one at a
+time, or many at once; permutations depend on a key alone.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
 3", SC 2011); the tests compare it with the known answers published with Random123.
-
-Normal random numbers of a stream: one at a time, and many at once.
-
-Random permutations that depend on a key alone.
 """
 
 from __future__ import annotations
@@ -24,8 +17,8 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from .callee import Recorded
 from .compile_cache import force_inline, kernel, no_refcount
+from .inlined_kernels import Recorded
 from .settings import is_whole
 
 __all__ = [

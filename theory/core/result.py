@@ -1,8 +1,7 @@
 """Results of runs and solvers, and the mean of a few repetitions with its interval.
 
-Result of runs and solvers: a dictionary whose entries are attributes, and a history with named columns.
-
-The mean of a few repetitions with its interval: what tables, figures and rows show of several seeds.
+A result is a dictionary whose entries are attributes, with a history with named columns.  The mean of a few repetitions
+is what tables, figures and rows show of several seeds.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """The state of a run as named arrays, and folders of arrays with checksums.
 
-The state of a run: named arrays in pieces, in memory or in a folder.
+The state of a run is made of arrays in pieces, in memory or in a folder.  A *piece* is what one process has of an
+array: it states along which axis, and from where on.
 
-A *piece* is what one process has of an array: it states along which axis, and from where on.
-
-Folders of arrays: NumPy files with checksums, and a manifest that is written last; no pickle.
-
-A folder is written beside its place, each file on disk before the manifest, and renamed when it is whole.  So one that
-has its name is complete, and whatever was interrupted has none.
+A folder has NumPy files with checksums, and a manifest that is written last; no pickle.  It is written beside its
+place, each file on disk before the manifest, and renamed when it is whole.  So one that has its name is complete, and
+whatever was interrupted has none.
 """
 
 from __future__ import annotations

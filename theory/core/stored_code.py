@@ -24,16 +24,16 @@ import numba
 import numpy as np
 from numba import types
 
-from . import callee
-from .callee import choices_of
+from . import inlined_kernels
 from .compiling import tell
 from .fingerprints import NAME, Node, code_text, file_of, generics, name_of, node, reached, state_of
+from .inlined_kernels import choices_of
 from .numba_private import NullCache, config, dumps, llvm, runtime
 from .private_files import cache_root, read, say_once, unsafe, write
 
 FORMAT = 2  # of a file
 DAY = 86_400.0
-KEPT_DAYS, KEPT_BYTES, KEPT_STATES = 60.0, 2**30, 8  # how long and how much is kept; states of one kernel's source
+MOST_DAYS, MOST_BYTES, MOST_STATES = 60.0, 2**30, 8  # how long and how much is stored; states of one kernel's source
 NUMBA_OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "LLVM_REFPRUNE_PASS")
 
 external: set[type] = set()  # classes with an implementation from outside the package
@@ -91,7 +91,8 @@ def _classes(tp: object) -> tuple[type, ...]:
 @functools.cache
 def _machine(codegen: Any) -> str:
     """Digest of what else shapes compiled code: versions, processor, options, and how this package compiles."""
-    functions = [value for value in vars(callee).values() if getattr(value, "__module__", "") == callee.__name__]
+    here = vars(inlined_kernels)
+    functions = [value for value in here.values() if getattr(value, "__module__", "") == here["__name__"]]
     functions += [value for cls in functions if isinstance(cls, type) for value in vars(cls).values()]
     how = [code_text(function.__code__) for function in functions if hasattr(function, "__code__")]
     versions = FORMAT, sys.version, numba.__version__, llvmlite.__version__, np.__version__
@@ -237,7 +238,7 @@ def _prune(folder: Path, key: str) -> None:
     """Remove old states of a kernel; once a day what nobody used for a long time, and the oldest of too much."""
     with contextlib.suppress(OSError):
         states = sorted(folder.glob(f"{key}-*"), key=lambda path: path.stat().st_mtime)
-        for path in states[:-KEPT_STATES]:
+        for path in states[:-MOST_STATES]:
             path.unlink(missing_ok=True)
     root = folder.parents[1]
     stamp = root / "pruned"
@@ -248,7 +249,7 @@ def _prune(folder: Path, key: str) -> None:
         prune(root)
 
 
-def prune(root: Path, days: float = KEPT_DAYS, size: int = KEPT_BYTES) -> None:
+def prune(root: Path, days: float = MOST_DAYS, size: int = MOST_BYTES) -> None:
     """Remove files below a folder that nobody used for so many days, and the oldest while there are too many bytes."""
     files, total = [], 0
     for folder, _, names in os.walk(root):

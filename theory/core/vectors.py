@@ -1,14 +1,12 @@
 """Generic access to vectors, and what a round function may hold without being able to break it.
 
-Generic access to vectors, so that kernels do not depend on their storage.
+Kernels do not depend on the storage of vectors.  A plain array stores its entries.  An iterate may be stored as scale
+times array, a memory as a sum of two parts (see :mod:`theory.methods.sparse`); they register their own implementations
+of the same generics.
 
-A plain array stores its entries.  An iterate may be stored as scale times array, a memory as a sum of two parts (see
-:mod:`theory.methods.sparse`); they register their own implementations of the same generics.
-
-What a round function may hold without being able to break it: handles, and arrays that can only be read.
-
-Kernels are called by address and check no bounds, so they must never get an index, a length or a setting that a round
-function has changed.  What they need is inside a :class:`Handle`; what may be looked at is a read-only array.
+A round function holds handles, and arrays that can only be read.  Kernels are called by address and check no bounds, so
+they must never get an index, a length or a setting that a round function has changed.  What they need is inside a
+:class:`Handle`; what may be looked at is a read-only array.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 
 from .generics import generic
 
-# --- Generic access to vectors, so that kernels do not depend on their storage ---------------------------------------
+# --- Generic access to vectors ---------------------------------------------------------------------------------------
 
 
 def _entry(v, j):

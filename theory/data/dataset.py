@@ -1,8 +1,7 @@
 """Data sets: rows and labels as people give them, checked, with their names.
 
-Rows and labels as people give them: a matrix of real numbers, valid where it is sparse, and numbered labels.
-
-The data set: a matrix, its labels, a name and notes on its processing, as one immutable value.
+Rows are a matrix of real numbers, valid where it is sparse; labels are numbered.  A data set is a matrix, its labels, a
+name and notes on its processing, as one immutable value.
 """
 
 from __future__ import annotations

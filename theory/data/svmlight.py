@@ -176,11 +176,11 @@ class _Unreadable(Exception):
 def _rows_of(block: bytes, base: int, last: int) -> Rows:
     """Parse whole lines."""
     text = np.frombuffer(block, np.uint8)
-    room_rows = block.count(b"\n")
-    room = block.count(b":") + 1
-    labels, ends = np.empty(room_rows), np.empty(room_rows, np.int64)
-    indices, values = np.empty(room, np.int32), np.empty(room)
-    hard = np.empty((3, room_rows + room), np.int64)
+    most_rows = block.count(b"\n")
+    most = block.count(b":") + 1
+    labels, ends = np.empty(most_rows), np.empty(most_rows, np.int64)
+    indices, values = np.empty(most, np.int32), np.empty(most)
+    hard = np.empty((3, most_rows + most), np.int64)
     what, start, stop, line, rows, count, hards, neat, _ = parse(
         text, text.size, base, last, labels, ends, indices, values, hard
     )

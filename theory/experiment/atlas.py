@@ -19,10 +19,10 @@ from ..claims.records import read_records
 from ..claims.verification import judged
 from ..reporting.files import write_whole
 from ..reporting.scale import FAILS
-from ..worst import CASES, Comparison, compared, gap_between, kept_solutions, solution_of
+from ..worst import CASES, Comparison, compared, gap_between, solution_of, stored_solutions
 from ..worst.cases import RECORDS
+from .claim_citation import plain
 from .command_parser import write_json
-from .ledger import plain
 
 CLASSES = {  # what a theorem's setting says of the functions
     "Polyak-Łojasiewicz": r"PL\b|Polyak|\|\|grad f\|\|\^2 >= mu",
@@ -254,11 +254,11 @@ def solve_cases(ids: Sequence[str], say: Callable[[str], object]) -> None:
     """
     from ..worst.solver import solve
 
-    solutions = dict(kept_solutions())
+    solutions = dict(stored_solutions())
     for id in ids or CASES:
         solutions[id] = solve(CASES[id])
         found = compared(CASES[id], solutions[id])
         say(f"{id}: {found.below:.8g}, formula {_number(found.ours)}, {found.verdict}")
     lines = [json.dumps(solutions[id]._asdict()) for id in CASES if id in solutions]
     write_whole(RECORDS, "\n".join(lines) + "\n")
-    kept_solutions.cache_clear()
+    stored_solutions.cache_clear()

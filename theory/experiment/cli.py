@@ -183,7 +183,7 @@ def _verify(argv: list[str], comm: Any) -> int:
     add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
     add("--author", default="", metavar="NAME", help="of your own claims, for how to cite them (default: left out)")
     add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
-    add("--errata", metavar="FOLDER", help="write the three pages of refuted statements there")
+    add("--errata", metavar="FOLDER", help="write errata.md there, the page of refuted statements")
     options = parser.parse_args(argv)
     from ..claims import list_claims
     from .ledger import NoSuchClaim, chosen
@@ -356,8 +356,7 @@ def _plot(argv: list[str], comm: Any) -> int:
     add_json_flag(parser)
     options = parser.parse_args(argv)
     check_folder(parser, json=options.json)
-    from .figures import draw_record
-    from .record_table import report
+    from .record_table import draw_record, report
 
     try:
         record = read_record(options.record)
@@ -402,6 +401,7 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         parser.error(str(error))
 
     from ..cluster import abort_on_error, calibrate, save_calibration
+    from .flagship import make_jobs
     from .record_table import calibration_text, compare_exchange, exchange_text
 
     with abort_on_error(comm):
@@ -410,7 +410,7 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         if Parser.speaks:
             say(calibration_text(found))
             if record is not None:
-                say("\n" + exchange_text(compare_exchange(record, found.network), found.oversubscribed))
+                say("\n" + exchange_text(compare_exchange(record, found.network, make_jobs), found.oversubscribed))
             if options.out:
                 say(f"network: {save_calibration(options.out, found)} (theory.load_network reads it)")
     return 0

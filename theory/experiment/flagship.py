@@ -57,7 +57,7 @@ def make_jobs(configuration: Configuration, cells: list[Cell], constants: Consta
     """
     from ..compressors import Identity
     from ..compressors.closed_forms import check, for_workers
-    from ..compressors.sparsifiers.random_k import of_length
+    from ..compressors.sparsifiers.random_and_top_k import of_length
     from ..methods import LocalSGD, ParallelSGD
     from ..methods.custom import for_these_workers
     from ..methods.schedules import InverseTime
@@ -219,7 +219,7 @@ def experiment(
     say : callable
         Called with the lines of output, on rank 0 only.
     stopping : Stopping, optional
-        Where checkpoints are kept, and from where to go on.
+        Where checkpoints are stored, and from where to go on.
     json_file : str, optional
         Where the row of each method is written as JSON, "-" for standard output.
 
@@ -331,7 +331,7 @@ def _prepare(configuration: Configuration, comm: Any) -> Any:
 
 def _unequal(jobs: list[Job], step: Any) -> str:
     """What makes a comparison of these methods unfair, or nothing."""
-    from ..plots.style import differences
+    from ..plots.appearance import differences
 
     found = differences([job.method for job in jobs], step)
     return f"UnequalMethodsWarning: {found}" if found else ""
@@ -451,7 +451,7 @@ def _record(
 ) -> None:
     """Write one run to disk: its history, arrays, costs and verdict."""
     from ..methods.schedules import as_step
-    from ..plots.style import short
+    from ..plots.appearance import short
 
     end = result.history[-1]
     gap = float(result.fun) - constants.lower
@@ -497,8 +497,10 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
         return 0
     from ..reporting.progress import at_width
     from .command_parser import write_json
-    from .figures import draw_record  # here and in other functions: the other ranks need neither pictures nor tables
-    from .record_table import report
+    from .record_table import (
+        draw_record,  # here and in other functions: the other ranks need neither pictures nor tables
+        report,
+    )
 
     interrupted = interruption.signal is not None
     interruption.running = True  # from here on a signal must not interrupt writing
@@ -518,6 +520,6 @@ def _finish(recorder: Recorder | None, interruption: Interruption, say: Any, jso
             code = code or 1
     if interrupted:
         done = sum(r["success"] for r in record.results.values())
-        say(f"{reason}; {done} run(s) complete and what there is of the others are kept")
+        say(f"{reason}; {done} run(s) complete and what there is of the others are saved")
     say(f"record: {folder}")
     return code

@@ -1,15 +1,11 @@
 """The ledger as a page, its badge, and the page of refuted statements.
 
-A badge of the ledger, as SVG: how many claims there are of each verdict.
+The badge, an SVG, says how many claims there are of each verdict.  The page of refuted statements has them in print, as
+quoted and as read here: the statement, the witness, what holds.  Its template is ``errata_page.md``.
 
-The pages of refuted statements, in print, as quoted and as read here: the statement, the witness, what holds.
-
-The template (``errata_page.md``) has their text.
-
-The ledger as a self-contained HTML page: a row for each claim, with all its measurements.
-
-The template (``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it
-shows.  A Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
+The ledger is a self-contained HTML page: a row for each claim, with all its measurements.  The template
+(``ledger_page.html``) has the page with its style, its script and its SVG pictures; here are the values it shows.  A
+Content-Security-Policy in the page allows nothing else: it lists the style and the script by their hashes.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from ..claims.ledger_table import passing_text
 from ..reporting.files import rendered
 from ..reporting.formulas import FormulaError, mathml
 from ..reporting.scale import FAILS, HOLDS, LOOSELY, SCALE, VACUOUS
-from .ledger import (
+from .claim_citation import (
     SIGNS,
     Origin,
     as_link,
@@ -89,7 +85,7 @@ def badge(results: Any) -> str:
     return "\n".join(parts) + "\n"
 
 
-# --- The pages of refuted statements, in print, as quoted and as read here -------------------------------------------
+# --- The pages of refuted statements ---------------------------------------------------------------------------------
 
 NAMES = {"in print": "erratum", "quoted": "quoted", "reading": "reading"}  # how anchors begin
 
@@ -98,8 +94,6 @@ TEXTS = {  # relation to the source, and how the statement and what holds instea
     "quoted": ("Quoted from", "As quoted, refuted.", "What holds"),
     "reading": ("Read from", "So read, refuted.", "Instead"),
 }
-
-PAGES = {"in print": "errata.md", "quoted": "errata-quoted.md", "reading": "errata-readings.md"}  # by text of a claim
 
 
 def refuted_claims() -> list[str]:
@@ -114,13 +108,13 @@ def refuted_claims() -> list[str]:
     ids = []
     for id in list_claims():
         claim = find_claim(id)
-        if claim.refuted in PAGES:
+        if claim.refuted in NAMES:
             ids += [other for other in (id, *claim.see) if other not in ids]
     return ids
 
 
-def errata(results: dict[str, Verification]) -> dict[str, str]:
-    """The pages, in Markdown.
+def errata(results: dict[str, Verification]) -> str:
+    """The page, in Markdown.
 
     Parameters
     ----------
@@ -129,22 +123,23 @@ def errata(results: dict[str, Verification]) -> dict[str, str]:
 
     Returns
     -------
-    dict
-        File name to text.
+    str
     """
-    functions = (checks_of, command, find_claim, plain, witness)
-    common = {function.__name__: function for function in functions} | {"anchor": _anchor, "results": results}
+    functions = (anchor, checks_of, command, find_claim, link, plain, witness)
     claims = [find_claim(id) for id in refuted_claims()]
-    pages = {}
-    for text, name in PAGES.items():
-        words = dict(zip(("origin", "refuted", "instead"), TEXTS[text], strict=True), care=CARE[text], text=text)
-        here = [claim for claim in claims if claim.refuted == text]
-        pages[name] = rendered(Path(__file__).with_name("errata_page.md"), claims=here, **words, **common)
-    return pages
+    kinds = {text: [claim for claim in claims if claim.refuted == text] for text in NAMES}
+    common = {function.__name__: function for function in functions} | {"words": TEXTS, "results": results}
+    return rendered(Path(__file__).with_name("errata_page.md"), kinds=kinds, **common)
 
 
-def _anchor(id: str) -> str:
+def anchor(id: str) -> str:
+    """The name of a statement's entry on the page."""
     return f"{NAMES[find_claim(id).refuted]}-" + re.sub(r"[^a-z0-9]+", "-", id.lower())
+
+
+def link(id: str) -> str:
+    """A link from a page of ``docs`` to the entry of a claim."""
+    return f"[`{id}`](claims/{id.split('.')[0]}.md#{re.sub(r'[^a-z0-9_-]', '', id.lower())})"
 
 
 # --- The ledger as a self-contained HTML page ------------------------------------------------------------------------

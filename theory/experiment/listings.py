@@ -1,7 +1,7 @@
 """What there is, by kind (methods, compressors, problems, ...) and by subject; and a search in all of it.
 
-Nothing is typed here.  Names come from the rooms and the registry of compressors, words and sources from docstrings,
-theorems from the formulas of `theory.bounds` that docstrings, closed forms and steps from theory name.
+Nothing is typed here.  Names come from the subpackages and the registry of compressors, words and sources from
+docstrings, theorems from the formulas of `theory.bounds` that docstrings, closed forms and steps from theory name.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class Listing(tuple):
 # --- what there is ----------------------------------------------------------------------------------------------------
 
 
-def _public(*rooms: str) -> Iterator[tuple[str, Any]]:
-    """The public names of the package, and what they are, of these rooms."""
+def _public(*subpackages: str) -> Iterator[tuple[str, Any]]:
+    """The public names of the package, and what they are, of these subpackages."""
     import theory
 
     for name in dir(theory):
         thing = getattr(theory, name)
-        if getattr(thing, "__module__", "").split(".")[1:2] in [[room] for room in rooms]:
+        if getattr(thing, "__module__", "").split(".")[1:2] in [[name] for name in subpackages]:
             yield name, thing
 
 

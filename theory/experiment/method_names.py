@@ -1,24 +1,18 @@
 """The catalogue of methods by name, and methods from a user's file.
 
-Methods of a user's Python file, for ``--methods my_file.py``.
+Methods of a user's Python file are given by ``--methods my_file.py``.  A name such as ``qsgd-4`` or ``top-100-memory``
+identifies a method completely, so that ``--methods`` spans an axis and a seed can be derived from the name.
 
-The catalogue of methods by name.
-
-A name such as ``qsgd-4`` or ``top-100-memory`` identifies a method completely, so that ``--methods`` spans an axis and
-a seed can be derived from the name.  Any other compressor, feedback rule or server is written out: see `method_names`.
-A user's own method is in a Python file: see `method_files`.
-
-Methods written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``, ``natural+momentum(0.9)``.
-
-A compressor comes first, then what is added to it by ``+``: a feedback rule, a server, local steps. Or a method stands
-alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of clients also their feedback and
-server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory, server=outerstep(2.0))``. Names are those of the
-classes, upper or lower case, ``local(8)`` stands for eight local steps a round, and ``step(0.5)`` for a constant step;
-arguments are numbers, True, False, ``inf``, the letter ``k`` (a five-hundredth of the dimension), for quantizers the
-code of their levels, ``qsgd(s=3, code=elias)``, for wrappers other compressors, ``bucketed(qsgd(s=7), 512)``, or laws
-of the workers' times, ``asyncsgd(times=pareto(2.0))``, or, for servers, others and attacks: ``topk(k=9)+attacked(nnm(2,
-median), alie, 2)``. A step, batch or average that is written stands in place of the common one: ``ef21(topk(k=9),
-step=0.5, batch=8)``.
+Any other compressor, feedback rule or server is written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``,
+``natural+momentum(0.9)``.  A compressor comes first, then what is added to it by ``+``: a feedback rule, a server,
+local steps. Or a method stands alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of
+clients also their feedback and server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory,
+server=outerstep(2.0))``. Names are those of the classes, upper or lower case, ``local(8)`` stands for eight local steps
+a round, and ``step(0.5)`` for a constant step; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
+five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, for wrappers other
+compressors, ``bucketed(qsgd(s=7), 512)``, or laws of the workers' times, ``asyncsgd(times=pareto(2.0))``, or, for
+servers, others and attacks: ``topk(k=9)+attacked(nnm(2, median), alie, 2)``. A step, batch or average that is written
+stands in place of the common one: ``ef21(topk(k=9), step=0.5, batch=8)``.
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ from ..core import require
 from ..core.settings import field_types
 from ..reporting.files import ConfigurationError, FileRefused, nearest, run_file
 
-# --- Methods of a user's Python file, for ``--methods my_file.py`` ---------------------------------------------------
+# --- Methods of a user's Python file ---------------------------------------------------------------------------------
 
 
 def is_file(name: str) -> bool:

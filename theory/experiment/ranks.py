@@ -1,14 +1,9 @@
 """Ranks of a job: how they were launched, how they are interrupted, and where a run stops.
 
-Work for several processes, each of which takes the next item when it is done.
-
-Which launcher started this process, and the communicator of its job.
-
-Ctrl-C, SIGTERM and SIGUSR1: the first one stops a run at its next evaluation, so that partial results are saved.
-
-How an experiment is stopped and goes on: a folder of checkpoints for each of its runs.
-
-Cooperation of ranks: sharing results and work, and compiling in parallel.
+A process learns from its launcher the communicator of its job.  The ranks share results and compile in parallel, or
+divide work: each takes the next item when it is done.  The first of Ctrl-C, SIGTERM and SIGUSR1 stops a run at its next
+evaluation, so that partial results are saved.  An experiment that was stopped goes on from a folder of checkpoints for
+each of its runs.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ from ..reporting.json_values import class_at, from_json, path_of, to_json
 from ..reporting.progress import Progress
 from .records import file_name
 
-# --- Work for several processes, each of which takes the next item when it is done -----------------------------------
+# --- Work for several processes --------------------------------------------------------------------------------------
 
 
 def _leave_interrupts() -> None:
@@ -78,7 +73,7 @@ def each(function: Callable, items: Sequence, processes: int) -> Iterator[tuple[
         pool.shutdown(cancel_futures=True)
 
 
-# --- Which launcher started this process, and the communicator of its job --------------------------------------------
+# --- Which launcher started this process -----------------------------------------------------------------------------
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 # An MPI launcher sets one of these in every process.
@@ -229,7 +224,7 @@ class Stopping(NamedTuple):
     def checked(self) -> Stopping:
         """The same, after all that is wrong with it was refused."""
         from ..cluster.checkpoints import interval, stored
-        from ..cluster.watch import Watch
+        from ..cluster.failures import Watch
 
         def known(folder: str | None) -> bool:
             return folder is not None and any(stored(path) for path in Path(folder).glob("*") if path.is_dir())

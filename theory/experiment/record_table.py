@@ -1,10 +1,7 @@
-"""The tables of a record, with the exchange times that a network model predicts.
+"""The tables and the figure of a record, with the exchange times that a network model predicts.
 
-The network model of a job, and its predicted exchange times beside those of a record.
-
-The tables of a record, as a string.
-
-The table of gradients and messages: variance and diversity at both ends of a run, and what its compressor added.
+The exchange times of the network model are beside those of the record.  The table of gradients and messages has
+variance and diversity at both ends of a run, and what its compressor added.
 """
 
 from __future__ import annotations
@@ -12,6 +9,9 @@ from __future__ import annotations
 import math
 import os
 import textwrap
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +19,12 @@ from numpy.typing import ArrayLike
 
 from ..measure.slopes import common_goal, reached
 from ..methods.theorems import Constants, Theorem, Verdict, judge
-from ..plots.style import bits, factor, mean_text, number, seconds, text_table
+from ..plots.appearance import bits, factor, mean_text, number, seconds, text_table
 from ..reporting.files import ConfigurationError
 from ..reporting.progress import line_width
-from .figures import describe, shared_cores
 from .records import AXES, Cell, Configuration, Record, repetitions
 
-# --- The network model of a job, and its predicted exchange times beside those of a record ---------------------------
+# --- The network model of a job --------------------------------------------------------------------------------------
 
 UNITS = {"alpha": ("us a message", 1e6), "beta": ("ns a byte sent", 1e9), "gamma": ("ns a byte added", 1e9)}
 
@@ -83,8 +82,10 @@ def _timed(row: Any, model: float) -> tuple[str, ...]:
     return row.kind, f"{row.size:,}", *times
 
 
-def compare_exchange(record: Record, network: Any) -> list[Exchange]:
+def compare_exchange(record: Record, network: Any, make_jobs: Callable[..., list[Any]]) -> list[Exchange]:
     """The exchange of a round for every run of a record, measured on rank 0 and by the model.
+
+    ``make_jobs`` makes methods of its cells, as :func:`theory.experiment.flagship.make_jobs` does.
 
     Raises
     ------
@@ -93,7 +94,6 @@ def compare_exchange(record: Record, network: Any) -> list[Exchange]:
     """
     from ..cluster import round_seconds
     from ..methods.topology import reduced
-    from .flagship import make_jobs
 
     ranks = record.experiment["ranks"]
     if ranks < 2:
@@ -336,3 +336,85 @@ def variance_text(record: Any) -> str:
     for text in foot:
         lines += textwrap.wrap(text, line_width(), subsequent_indent="    ")
     return "\n".join(lines)
+
+
+# --- The figure of a record ------------------------------------------------------------------------------------------
+
+LARGE = 3.4  # inches: the height of a panel
+
+
+def describe(record: Record) -> str:
+    """The line above tables and figures: data, problem and number of workers."""
+    e = record.experiment
+    data, c = e["data"], Constants(**e["constants"])
+    workers = sorted({r["workers"] for r in record.results.values()})
+    batch = sorted({r["batch"] for r in record.results.values()})
+    return (
+        f"{data['name']}: n = {data['n']:,}, d = {data['d']:,}, {e['problem'].lower()}, l2 = {c.l2:.3g}; "
+        f"{' or '.join(map(str, workers))} workers on {e['ranks']} rank{'s' if e['ranks'] > 1 else ''}, "
+        f"batch {' or '.join(map(str, batch))}"
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
+def _setting(record: Record) -> str:
+    """What a figure shows, for a sentence."""
+    e, workers = record.experiment, {run["workers"] for run in record.results.values()}
+    by = f" with {_counted(max(workers), 'worker')}" if len(workers) == 1 else ""
+    return f"{e['problem'].lower()} loss on {e['data']['name']}{by}"
+
+
+def shared_cores(record: Record) -> str:
+    """What is said of the times of a record whose ranks had to share processors, or nothing."""
+    e = record.experiment
+    if not e.get("oversubscribed"):
+        return ""
+    return (
+        f"; {e['ranks']} ranks share the {e['cores']} cores of rank 0's machine, so that exch is mostly waiting for "
+        "ranks that do not run"
+    )
+
+
+def figure_of(record: Record) -> Any:
+    """The figure of a record."""
+    from ..plots import Curve, draw_panels
+
+    constants = Constants(**record.experiment["constants"])
+    curves: list[Curve] = []
+    without: dict[str, list[str]] = {}
+    for first, *others in repetitions(record).values():
+        result, theorem = record.results[first], Theorem(**record.results[first]["theorem"])
+        covered = theorem.function and result["verdict"] != "not covered"
+        if not covered:
+            without.setdefault(result["sentence"], []).append(result["title"])
+        repeated = tuple(record.histories[other] for other in others)
+        bound = cache(theorem.__call__) if covered else None
+        curves.append(Curve(result["title"], record.histories[first], bound, repeated))
+    runs = "curves are means" if any(curve.others for curve in curves) else "curves are one run each"
+    bounds = " and, dotted, bounds" * any(curve.bound is not None for curve in curves)
+    return draw_panels(
+        curves,
+        constants.lower,
+        title=f"Measured curves{bounds}: {_setting(record)}",
+        start=constants.trivial,
+        notes=[
+            f"{describe(record)}; time is that of rank 0{shared_cores(record)}",
+            *(f"no bound for {'; '.join(titles)}: {why}" for why, titles in without.items()),
+            f"f* is at least {constants.lower:.12g} (certificate {constants.certificate:.1e}); bounds are on means, "
+            f"{runs}",
+        ],
+        panels=("bits", "seconds"),
+        height=LARGE,
+    )
+
+
+def draw_record(
+    record: Record, folder: str | Path | None = None, formats: Sequence[str] = ("png", "pdf")
+) -> list[Path]:
+    """Write the figure of a record into its folder, or another one, once for each format."""
+    from ..plots import save_figure
+
+    return save_figure(figure_of(record), Path(folder or record.folder) / "figure", formats)

@@ -312,7 +312,7 @@ def _number(value: Any) -> float:
 
 def _show(value: Any, form: str, whole: str) -> str:
     """A value as a reader sees it: ``n`` is the usual form of a study's tables, ``s`` the text itself."""
-    from ..plots.style import number
+    from ..plots.appearance import number
 
     if form == "s":
         return str(value)

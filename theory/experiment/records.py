@@ -1,14 +1,12 @@
 """Records of an experiment, and its configuration: flat, checked, and representable in TOML and JSON.
 
-Configuration of an experiment: flat, checked, immutable, and representable in TOML and JSON.
-
-Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid, one *cell* for each combination.
-All cells see the same number of samples.  The stream of a cell comes from the seed and the cell's own full name, so
-that adding a method, or a value to an axis, never changes what another cell draws.
+A configuration is immutable.  Two fields may be lists, ``workers`` and ``batch``: with the methods they span a grid,
+one *cell* for each combination. All cells see the same number of samples.  The stream of a cell comes from the seed and
+the cell's own full name, so that adding a method, or a value to an axis, never changes what another cell draws.
 
 A TOML file with the key ``study`` is another kind of experiment: see ``studies/configuration.py``.
 
-The record of an experiment: a folder with JSON lines and arrays that any tool can read, complete or interrupted.
+A record is a folder with JSON lines and arrays that any tool can read, complete or interrupted.
 
 ``record.jsonl``       one JSON object a line; its ``kind`` is ``experiment`` (configuration, versions, command, data,
                        constants: the first line), ``history`` (one evaluation of one run), ``result`` (one run is

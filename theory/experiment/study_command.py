@@ -1,10 +1,7 @@
-"""The commands ``study`` and ``shard`` and their arguments.
+"""The commands ``study``, ``figures`` and ``shard``, and their arguments.
 
-The commands ``study`` and ``figures``.
-
-The command ``study``: experiments that are studies, one after the other or shared by ranks.
-
-The command ``shard``: a file, or synthetic data of full size, to a folder that ranks map.
+``study`` runs experiments that are studies, one after the other or shared by ranks.  ``shard`` makes a folder that
+ranks map of a file, or of synthetic data of full size.
 """
 
 from __future__ import annotations
@@ -78,7 +75,7 @@ def _study_flags(parser: Any) -> None:
     add("--data", metavar="NAME", help="data in place of RCV1 in two classes: a name or a LIBSVM file")
     add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
     add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
-    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks, and draw figures")
+    add("--markdown", metavar="FOLDER", help="write a page of each study into this folder, NAME.md, and draw figures")
 
 
 def _run_studies(parser: Parser, options: Any, experiments: Any, comm: Any) -> int:
@@ -138,7 +135,7 @@ def figures(argv: list[str], comm: Any) -> int:
     )
     add("--record", metavar="PATH", help="draw one figure from this record; for `flagship` also a folder in runs/")
     add("--tables", action="store_true", help="show the tables and statements of studies, too")
-    add("--markdown", metavar="FILE", help="write the studies into this page, each between its marks")
+    add("--markdown", metavar="FOLDER", help="write a page of each study into this folder, NAME.md")
     options = parser.parse_args(argv)
     from ..cluster import abort_on_error
     from ..reporting.json_values import read_record as read_figure

@@ -5,6 +5,7 @@ from .compressor_audit import audit
 from .damaged_messages import Damage, fuzz
 from .data_diversity import ClientDiversity, DiversityFloor, client_diversity, conflict_degree, diversity_floor
 from .diversity_estimates import Diversity, DiversityAlong, DiversityIntervals, diversity, diversity_along
+from .inputs import INPUTS, input_vectors, known_worst, worst_vectors
 from .intervals import (
     LEVEL,
     Interval,
@@ -19,5 +20,4 @@ from .intervals import (
 )
 from .monte_carlo import Moments, moments
 from .privacy import sampled_privacy
-from .search import INPUTS, input_vectors, known_worst, worst_vectors
 from .slopes import loglog_slope

@@ -1,10 +1,6 @@
 """The messages of an audit: bits, entropy, lossless baselines and seconds, and what an audit returns.
 
-What an audit of a compressor returns.
-
-Baselines: a general lossless compressor, and the entropy, a lower bound for codes of single symbols.
-
-The messages of an audit: their bits, their entropy, and the seconds that they take.
+The lossless baselines are a general compressor, and the entropy, a lower bound for codes of single symbols.
 """
 
 from __future__ import annotations

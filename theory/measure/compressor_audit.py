@@ -33,9 +33,9 @@ from .audit_messages import (
     differs,
     seed_of,
 )
+from .inputs import as_inputs, worst_vectors
 from .intervals import mean_interval
 from .monte_carlo import moments
-from .search import as_inputs, worst_vectors
 
 CONFIRM = 4  # factor of the number of samples to confirm a fault
 LEAST, MOST = 128, 4096  # default samples for an input

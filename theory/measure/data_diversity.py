@@ -1,8 +1,6 @@
 """Gradient diversity from the data alone, and how much the functions of clients differ at a point.
 
-Gradient diversity from the data alone: lower bounds of B_D that hold at every point.
-
-How much the functions of clients differ at a point, for the shards of a method.
+The lower bounds of B_D hold at every point.  The functions of clients are those of the shards of a method.
 """
 
 from __future__ import annotations
@@ -171,7 +169,7 @@ def diversity_floor(problem: Any) -> DiversityFloor:
     return DiversityFloor(max(1.0, glm, conflicts), glm, conflicts, smallest, spectral, degree)
 
 
-# --- How much the functions of clients differ at a point, for the shards of a method ---------------------------------
+# --- How much the functions of clients differ at a point -------------------------------------------------------------
 
 
 class ClientDiversity(NamedTuple):

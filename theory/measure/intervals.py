@@ -1,14 +1,10 @@
 """Confidence intervals, and intervals from bets.
 
-Intervals from bets, for samples in a known range: narrow where they vary little, at every number of samples.
-
-Confidence intervals.
-
 The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
-sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (`.betting`) for
-a known range, and `median_interval` for medians, hold for every number of samples; `mean_interval`, for everything
-else, is as wide as skewed samples need it, and states a lower level where there are too few of them.
-`student_interval` is the textbook's, for samples that are nearly normal.
+sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (from bets,
+narrow where samples vary little) for a known range, and `median_interval` for medians, hold for every number of
+samples; `mean_interval`, for everything else, is as wide as skewed samples need it, and states a lower level where
+there are too few of them. `student_interval` is the textbook's, for samples that are nearly normal.
 `tests/measure/test_coverage.py` measures how often each of them misses.
 """
 

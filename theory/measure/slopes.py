@@ -1,8 +1,6 @@
 """Rates: the slope of log y against log x, and where a curve first reaches a level.
 
-Where a curve that falls first reaches a level.
-
-Rates: the slope of log y against log x over a stated window, with an interval.
+The slope is over a stated window, with an interval.
 """
 
 from __future__ import annotations

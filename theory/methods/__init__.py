@@ -18,7 +18,8 @@ from .graphs.compressed import DCDPSGD, ECDPSGD, ChocoSGD
 from .graphs.gossip import DPSGD, ChocoGossip, Gossip, GradientTracking
 from .graphs.weights import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ring, Star, Torus, mixing
 from .local.clients import SCAFFOLD, FedAvg, FedProx, split
-from .local.local_sgd import LocalSGD, ProxSkip
+from .local.local_sgd import LocalSGD
+from .local.prox_skip import ProxSkip
 from .memory.contractive import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, LinearSketchFeedback
 from .memory.error_feedback import ErrorFeedback, NoFeedback, PartialErrorFeedback
 from .memory.mem_sgd import mem_sgd

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ..compressors.closed_forms import for_workers
-from ..compressors.sparsifiers.random_k import of_length
+from ..compressors.sparsifiers.random_and_top_k import of_length
 from ..core import require, setting
-from .rates import Rate
+from .schedule_values import Rate
 from .server import Mean
 from .sgd import ParallelSGD, check_parts, choose_feedback
 from .topology import AllGather

@@ -1,8 +1,6 @@
 """Which rows a worker draws, and the row kernels that depend on a problem: batch gradients and values.
 
-Which row a worker draws next: i.i.d. with replacement or freshly shuffled passes, from all rows or from a shard.
-
-Row draws, and the row kernels that depend on a problem: batch gradients and values.
+Rows are drawn i.i.d. with replacement or in freshly shuffled passes, from all rows or from a shard.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from ..core.random import derive, integer, shuffle
 from ..problems.base import PER_DRAW, PER_STEP, add_loss_gradient, gradient_noise, value
 from ..problems.numpy_function import FunctionProblem
 from .messages import ABSENT
-from .rates import Column, number_at, rate_at
 from .rows import row_of
+from .schedule_values import Column, number_at, rate_at
 
 # --- Which row a worker draws next -----------------------------------------------------------------------------------
 
@@ -255,7 +253,7 @@ def draw_row(shards: Any, order: np.ndarray, local: int, worker: int, stream: np
     return row[0]
 
 
-# --- Row draws, and the row kernels that depend on a problem ---------------------------------------------------------
+# --- Row kernels of a problem ----------------------------------------------------------------------------------------
 
 
 @kernel

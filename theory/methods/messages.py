@@ -1,8 +1,6 @@
 """Messages: made, counted, packed and summed by kernels for a compressor, and as bytes for ranks.
 
-The row kernels that depend on a compressor: messages, one per sender, are made, counted, packed and summed.
-
-Messages as bytes: packing, sealing, checking and unpacking, for ranks.
+Each sender has one message.  For ranks it is packed, sealed with a checksum, checked and unpacked.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ from ..core import force_inline, kernel
 from ..core.bound_calls import CODING, EXCHANGE, Owners, at, in_python, operation
 from ..core.random import derive
 from ..wire.frame import check_frame, write_frame
-from .rates import Column, rate_at
 from .rows import row_of
+from .schedule_values import Column, rate_at
 
 # --- The row kernels that depend on a compressor ---------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import generic, kernel
 from ..core.bound_calls import GRADIENT, at, operation
-from .rates import Column, rate_at
+from .schedule_values import Column, rate_at
 
 
 def _row_of(rows, r, w):

@@ -285,7 +285,7 @@ class Suffix(NamedTuple):
         return 1.0 if t >= average.start else 0.0
 
 
-# --- batch sizes: few numbers, needed before a run begins, so they are Python's business ------------------------------
+# --- batch sizes -----------------------------------------------------------------------------------------------------
 
 
 @python_generic

@@ -62,7 +62,7 @@ class Momentum(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of the vectors that are kept from step to step."""
+        """The names of the vectors that are stored from step to step."""
         return ("velocity",)
 
     def domain(self) -> None:
@@ -229,7 +229,7 @@ def server_bytes(method: Any, d: int, own_bits: int, workers: int) -> int:
     If the rule divides its state, those of the worker with the longest slice.
     """
     length = -(-d // workers) if divides_state(method.server) else d
-    return len(_kept(method)) * length * own_bits // 8
+    return len(_stored(method)) * length * own_bits // 8
 
 
 def server_state(method: Any, run: Run) -> dict:
@@ -237,7 +237,7 @@ def server_state(method: Any, run: Run) -> dict:
     if run.sparse:
         return {}
     where = run.shard() if divides_state(method.server) else run
-    return {name: where.vector(name).copy() for name in _kept(method)}
+    return {name: where.vector(name).copy() for name in _stored(method)}
 
 
 def divides_state(rule: Any) -> bool:
@@ -245,5 +245,5 @@ def divides_state(rule: Any) -> bool:
     return bool(getattr(rule, "divided", False))
 
 
-def _kept(method: Any) -> list[str]:
+def _stored(method: Any) -> list[str]:
     return [name for part in (method, method.server) for name in getattr(part, "state", ())]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..compressors.base import quantize
 from ..compressors.full_precision import Identity
-from ..compressors.sparsifiers.random_k import Share
+from ..compressors.sparsifiers.random_and_top_k import Share
 from ..core import require, setting, traits
 from ..core.arguments import LARGEST_BATCH, is_whole
 from ..problems.base import dimension
@@ -15,7 +15,7 @@ from ..problems.matrix import CSR
 from .adaptive.adam import Sharded
 from .gradients import SAMPLING, SHARDS, Split, known_shards
 from .memory.error_feedback import NoFeedback, has_memory, step_factors
-from .rates import Rate
+from .schedule_values import Rate
 from .schedules import THEORY, Function, Last, Polynomial, Uniform, as_step, averaging_weight, batch_size, step_size
 from .server import choose_server, takes_the_step
 from .topology import ReduceScatter, choose_topology

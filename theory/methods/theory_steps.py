@@ -1,10 +1,7 @@
 """Step sizes from theory, and warnings about steps that are too long or touch every coordinate of sparse rows.
 
-Warning for steps that touch every coordinate on sparse rows, with an alternative.
-
-A warning before the run where the step size is too long for the curvature of the problem.
-
-Step sizes from theory: for a method, on a problem, the step of the theorem that covers it.
+The step is that of the theorem that covers a method on a problem.  Before the run a warning says that a step is too
+long for the curvature of the problem; for steps that touch every coordinate of sparse rows it names an alternative.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from .schedules import Constant, InverseTime, Last, as_step, step_size
 from .server import Mean, Momentum, Projected, takes_the_step
 from .sgd import ParallelSGD, averaging
 
-# --- Warning for steps that touch every coordinate on sparse rows, with an alternative -------------------------------
+# --- Warning for steps that touch every coordinate on sparse rows ----------------------------------------------------
 
 UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about as much as a sparse one
 
@@ -72,7 +69,7 @@ def _because(method: Any) -> str:
     return f"{name} needs them; TopK, RandK or RandomBlock with ErrorFeedback do not"
 
 
-# --- A warning before the run where the step size is too long for the curvature of the problem -----------------------
+# --- Warning for steps that are too long ------------------------------------------------------------------------------
 
 GROWTH = 1e3  # a bound of the growth of E||x - x*||^2, up to which a decreasing step size may begin too long
 

@@ -1,9 +1,4 @@
-"""Topologies: who receives which messages and how they are combined, also while the round computes.
-
-Topologies: who receives which messages, and how they are combined.
-
-An exchange that goes on while the round computes.
-"""
+"""Topologies: who receives which messages and how they are combined, also while the round computes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .rates import Rate
+from .schedule_values import Rate
 
 if TYPE_CHECKING:
     from ..cluster.context import Run

@@ -27,8 +27,8 @@ from ..measure.slopes import common_goal, reached
 from ..methods.schedules import Constant
 from ..methods.theory_steps import LongStepWarning, with_theory_step
 from ..reporting.files import write_whole
+from .appearance import LOOKS, bits, differences, looks, number, short, style, text_table
 from .curves import Curve, check_axis, draw_curves, draw_panels
-from .style import LOOKS, bits, differences, looks, number, short, style, text_table
 from .sweep import cells_of, choose_steps, measure, warm_up
 
 COLUMNS = ("step", "samples", "rounds", "bits_up", "bits_down", "seconds", "gradient_norm", "f")
@@ -518,7 +518,7 @@ def compare(
         of the method, or an argument of `run`, such as ``workers``.  The result is a `Sweep`, whose ``to_pandas()`` is
         a long table with a row for each cell, seed and record.
     out : path, optional
-        A folder in which each run is kept as soon as it is done; what is there is not measured again.
+        A folder in which each run is saved as soon as it is done; what is there is not measured again.
     jobs : int
         Processes that run side by side, with joblib.
     baseline : str, optional

@@ -1,8 +1,6 @@
 """Suboptimality against samples, rounds, bits and seconds, with bounds; and two data sets side by side.
 
-Two sparse data sets side by side: the number of entries per row, and the column frequencies.
-
-Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds.
+The two data sets are sparse; compared are the number of entries per row, and the column frequencies.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 from ..core import require
 from ..core.result import SHOWN_LEVEL, spread
-from .style import COLUMN, PAGE, colours, new_figure, style
+from .appearance import COLUMN, PAGE, colours, new_figure, plain_ticks, style
 
 # --- Two sparse data sets side by side -------------------------------------------------------------------------------
 
@@ -56,7 +54,7 @@ def draw_rows(edges: Any, shares: dict, ranks: Any, frequencies: dict) -> Any:
     return figure
 
 
-# --- Suboptimality of runs against samples, rounds, bits and seconds, with theoretical bounds ------------------------
+# --- Suboptimality of runs -------------------------------------------------------------------------------------------
 
 X_AXES = {
     "samples": ("samples", "samples, all workers"),
@@ -141,8 +139,6 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
     list of str
         Labels of the curves whose bound is outside the axes and was not drawn.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     check_axis(x)
     field, name = X_AXES[x]
     unseen = []
@@ -173,16 +169,8 @@ def draw_curves(axes: Any, curves: Any, x: str, lower: float, start: float | Non
         axes.axhline(start, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), marker="", label=START)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1  # of ten, on the axis
-        if powers >= 2:  # labels between the powers of ten only if the axis has fewer than two of them
-            axis.set_minor_formatter(NullFormatter())
-        else:
-            between = [2.0, 5.0] if high > 4 * low else [float(k) for k in range(2, 10)]
-            axis.set_minor_locator(LogLocator(subs=between))
-            axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))  # 0.6, and not 6 x 10^-1
-        if 1e-3 <= low and high <= 1e3:
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
     axes.set_xlabel(name)
     axes.set_ylabel(r"$f(x) - f^*$")
     return unseen

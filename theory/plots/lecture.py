@@ -22,6 +22,7 @@ import numpy as np
 
 from ..core import require
 from . import notebook as interactive
+from .appearance import COLUMN, new_figure, plain_ticks, style
 from .lecture_curves import (
     bars,
     bound,
@@ -39,7 +40,6 @@ from .lecture_curves import (
     vline,
 )
 from .notebook import ExplainAsserts
-from .style import COLUMN, new_figure, style
 
 __all__ = [
     "Panel",
@@ -60,7 +60,6 @@ __all__ = [
     "measured",
     "paint",
     "panel",
-    "plain_ticks",
     "rounded",
     "show",
     "single",
@@ -192,7 +191,7 @@ def paint(axes: Any, said: Panel) -> None:
         thing(axes)
     axes.set(**said.settings)
     for name in said.log:
-        plain_ticks(getattr(axes, f"{name}axis"), said.base2 and name == "x")
+        plain_ticks(getattr(axes, f"{name}axis"))
     for name, values in said.ticks.items():
         axis = getattr(axes, f"{name}axis")
         labels = values.values() if isinstance(values, dict) else [f"{value:,g}" for value in values]
@@ -220,29 +219,6 @@ def _from_top(axes: Any) -> list[tuple[Any, str]]:
     if any(not hasattr(h[0] if isinstance(h, tuple) else h, "get_data") for h, _ in found):
         return found
     return sorted(found, key=lambda item: depth(item[0]))
-
-
-def plain_ticks(axis: Any, always: bool = False) -> None:
-    """Labels 0.6 and 20 in place of powers of ten on a logarithmic axis, where no number gets long.
-
-    Parameters
-    ----------
-    axis : matplotlib.axis.Axis
-    always : bool
-    """
-    from matplotlib.ticker import LogFormatter
-
-    low, high = axis.get_view_interval()
-    if not always and not 1e-3 < low < high < 2e4:
-        return
-
-    class Plain(LogFormatter):
-        def __call__(self, x, pos=None):
-            return f"{x:,g}" if super().__call__(x, pos) else ""
-
-    axis.set_major_formatter(Plain(base=2 if always else 10, labelOnlyBase=True))
-    if not always:
-        axis.set_minor_formatter(Plain(labelOnlyBase=False, minor_thresholds=(1.2, 0.5)))
 
 
 def figure(*panels: Panel, title: str = "", width: Any = None, height: Any = None, sharey: bool = False) -> Any:

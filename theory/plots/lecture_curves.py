@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..measure import student_interval
-from .style import colours
+from .appearance import colours
 
 ORDER = (4, 5, 3, 6, 2, 1)  # of the style's colours
 MARKS = ("o", "s", "^", "D", "v", "P")

@@ -1,8 +1,7 @@
 """In a notebook: what a failed check says, and a picture with sliders.
 
-What a check of a lecture says when it fails: what was expected, and what came.
-
-A picture with sliders in an interactive notebook; elsewhere only the picture.
+A failed check of a lecture says what was expected, and what came.  Only an interactive notebook has the sliders;
+elsewhere there is the picture.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import new_figure, style
+from .appearance import new_figure, style
 
 # --- What a check of a lecture says when it fails --------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """Sweeps: a method in all combinations of some settings, and the best constant step of each.
 
-The best constant step of each method: a small search over powers of two, divided by L.
-
-A sweep: a method in all combinations of some settings and seeds, on disk and side by side if asked for.
+A sweep may have several seeds, on disk and side by side if asked for.  The best constant step is found by a small
+search over powers of two, divided by L.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ..methods.schedules import Constant
 from ..methods.theory_steps import LongStepWarning
 from ..problems import lipschitz
 from ..reporting.progress import Progress
-from .style import short
+from .appearance import short
 
 # --- The best constant step of each method ---------------------------------------------------------------------------
 
@@ -126,7 +125,7 @@ def choose_steps(methods: Any, problem: Any, **options: Any) -> list[Choice]:
 
 # --- A sweep ---------------------------------------------------------------------------------------------------------
 
-KEPT = ("x", "fun", "history", "nit", "success", "status", "message")  # of a result: without the state to go on from
+SAVED = ("x", "fun", "history", "nit", "success", "status", "message")  # of a result: without the state to go on from
 
 
 def cells_of(methods: Any, labels: Any, grid: Any, known: Any) -> tuple[list, list[dict], list[str], list[dict]]:
@@ -218,10 +217,10 @@ def _measured(task: tuple[int, int], label: str, method: Any, problem: Any, opti
             result = run(method, problem, seed=task[1], **options)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{label}: {error}") from None
-    kept = Result({name: result[name] for name in KEPT})
+    saved = Result({name: result[name] for name in SAVED})
     if path is not None:
-        kept.save(path)
-    return task, kept
+        saved.save(path)
+    return task, saved
 
 
 def _paths(tasks: list, methods: list, problem: Any, each: list[dict], options: dict, out: Path) -> list[Path]:

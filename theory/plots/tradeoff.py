@@ -7,9 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .style import PAGE, colours, new_figure, style
+from .appearance import PAGE, colours, new_figure, plain_ticks, style
 
-MARKERS = "osD^vP<>X*phd8"
+# what compressors are, by their family; all others are compositions, or of the user
+PANELS = {
+    "quantizers": ("half", "lloyd max", "multilevel", "natural", "nuqsgd", "qsgd", "sign", "ternary"),
+    "sparsifiers, low rank and sketches": (
+        "bernoulli", "low rank", "optimal", "random block", "sketch", "sparsifiers", "spectral", "threshold",
+    ),
+    "compositions and others": (),
+}  # fmt: skip
 EXACT = 1e-6  # smaller relative errors are rounding errors and are drawn at the bottom
 LABEL = 6.0  # points: size of a label at a point
 
@@ -35,27 +42,37 @@ def _least_curves(v: Any, floats: int) -> Any:
     share = kept / d
     entropy = -(share * np.log2(share) + (1.0 - share) * np.log2(1.0 - share))
     return (
-        (share * (floats + math.ceil(math.log2(d))), variance, "a float and its position"),
-        (entropy + share, variance, "a sign, and its share of the positions' entropy"),
+        (
+            share * (floats + math.ceil(math.log2(d))),
+            variance,
+            "least of unbiased ones, if a non-zero costs a float and its position",
+        ),
+        (
+            entropy + share,
+            variance,
+            "least of unbiased ones, if it costs a sign and its share of the positions' entropy",
+        ),
     )
 
 
-def _place(axes: Any, points: Any, places: Any, others: Any) -> None:
+def _place(axes: Any, points: Any, places: Any) -> None:
     """Place each label as near to its point as possible without hiding a point or another label."""
+    from matplotlib.patheffects import withStroke
+
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
     at = axes.transData.transform(places)
     unit = figure.dpi / 72.0
     taken = [(x - 2.6 * unit, y - 2.6 * unit, x + 2.6 * unit, y + 2.6 * unit) for x, y in at]
-    taken += [tuple(other.get_window_extent(renderer).extents) for other in others]
     frame = axes.get_window_extent(renderer)
+    label = {"fontsize": LABEL, "path_effects": [withStroke(linewidth=1.5, foreground="white")]}
     groups: dict[int, list[str]] = {}  # coincident points share a label of several lines
     for i in sorted(range(len(points)), key=lambda i: tuple(at[i])):
         there = next((j for j in groups if np.hypot(*(at[i] - at[j])) < 2.5 * unit), i)
         groups.setdefault(there, []).append(points[i].label.replace("=True", ""))
     for i, labels in groups.items():
         x, y = at[i]
-        text = axes.annotate("\n".join(labels), places[i], xytext=(0, 0), textcoords="offset points", fontsize=LABEL)
+        text = axes.annotate("\n".join(labels), places[i], xytext=(0, 0), textcoords="offset points", **label)
         box = text.get_window_extent(renderer)
         w, h = box.width, box.height
         best = None
@@ -87,7 +104,7 @@ def _place(axes: Any, points: Any, places: Any, others: Any) -> None:
 
 
 def draw_tradeoff(points: Any, v: np.ndarray, *, title: str = "", floats: int = 32) -> Any:
-    """Relative squared error against bits per coordinate, both logarithmic.
+    """Relative squared error against bits per coordinate, both logarithmic: a panel for each kind of compressor.
 
     Parameters
     ----------
@@ -105,63 +122,44 @@ def draw_tradeoff(points: Any, v: np.ndarray, *, title: str = "", floats: int = 
     """
     from matplotlib.lines import Line2D
 
-    points = list(points)
-    families, cycle = list(dict.fromkeys(point.family for point in points)), colours()
+    foot = min([point.error for point in points if point.error > EXACT], default=1.0) / 2.0
+    places = [(point.bits, max(point.error, foot)) for point in points]
+    low, high = min(p[0] for p in places), max(p[0] for p in places)
+    parts: dict[str, list[int]] = {title: [] for title in PANELS}
+    for i, point in enumerate(points):
+        parts[next((title for title, known in PANELS.items() if point.family in known), [*PANELS][-1])].append(i)
+    parts = {title: those for title, those in parts.items() if those}
     with style():
-        figure, grid = new_figure(1, 1, width=PAGE, height=0.95 * PAGE)
-        axes = grid[0, 0]
-        foot = min([point.error for point in points if point.error > EXACT], default=1.0) / 2.0
-        places = [(point.bits, max(point.error, foot)) for point in points]
-        for point, place in zip(points, places, strict=True):
-            n = families.index(point.family)
-            colour = cycle[n % len(cycle)]
-            axes.plot(
-                *place,
-                marker=MARKERS[n % len(MARKERS)],
-                color=colour,
-                linestyle="",
-                markersize=4.5,
-                markerfacecolor=colour if point.unbiased else "white",
-                markeredgewidth=0.9,
-                zorder=3,
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        low, high = min(p[0] for p in places), max(p[0] for p in places)
-        axes.set_xlim(low / 2.0, high * 2.5)
-        axes.set_ylim(min(p[1] for p in places) / 2.0, max(p[1] for p in places) * 3.0)
-        lines = []
-        for (x, y, what), dashes in zip(_least_curves(v, floats), ((0, (5, 2)), (0, (1, 1.2))), strict=True):
-            lines += axes.plot(x, y, color="0.35", linestyle=dashes, marker="", linewidth=1.1, label=what, zorder=2)
-        axes.set_xlabel("payload, bits a coordinate")
-        axes.set_ylabel(r"$\mathrm{E}\|C(v)-v\|^2 / \|v\|^2$")
-        if any(point.error <= EXACT for point in points):
-            axes.axhline(foot, color="0.6", linewidth=0.5, marker="", linestyle="-")
-            axes.text(low / 1.9, foot * 0.97, "no error but that of rounding", fontsize=LABEL, color="0.4", va="top")
-        if title:
-            axes.set_title(title)
+        figure, grid = new_figure(len(parts), 1, width=PAGE, height=0.6 + 2.6 * len(parts))
+        for axes, (name, those), colour in zip(
+            grid[:, 0], parts.items(), (colours()[k] for k in (4, 5, 3)), strict=False
+        ):
+            for i in those:
+                look = {"color": colour, "markerfacecolor": colour if points[i].unbiased else "white"}
+                axes.plot(*places[i], "o", markersize=4.5, markeredgewidth=0.9, zorder=3, **look)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlim(low / 2.0, high * 2.5)
+            axes.set_ylim(min(p[1] for p in places) / 2.0, max(p[1] for p in places) * 3.0)
+            for (x, y, what), dashes in zip(_least_curves(v, floats), ((0, (5, 2)), (0, (1, 1.2))), strict=True):
+                axes.plot(x, y, color="0.35", linestyle=dashes, marker="", linewidth=1.1, label=what, zorder=2)
+            axes.set(xlabel="payload, bits a coordinate", ylabel=r"$\mathrm{E}\|C(v)-v\|^2 / \|v\|^2$")
+            axes.set_title(f"{name}{': ' * bool(title)}{title}")
+            if any(points[i].error <= EXACT for i in those):
+                axes.axhline(foot, color="0.6", linewidth=0.5, marker="", linestyle="-")
+                said = {"fontsize": LABEL, "color": "0.4", "va": "top"}
+                axes.text(low / 1.9, foot * 0.97, "no error but that of rounding", **said)
         handles = [
-            Line2D(
-                [],
-                [],
-                marker=MARKERS[n % len(MARKERS)],
-                color=cycle[n % len(cycle)],
-                linestyle="",
-                markersize=4.5,
-                label=family,
-            )
-            for n, family in enumerate(families)
+            Line2D([], [], marker="o", color="0.3", linestyle="", markerfacecolor=face, label=label)
+            for face, label in (("0.3", "filled: unbiased"), ("white", "open: biased"))
         ]
-        handles.append(Line2D([], [], marker="o", color="0.3", linestyle="", label="filled: unbiased"))
-        handles.append(
-            Line2D([], [], marker="o", color="0.3", linestyle="", markerfacecolor="white", label="open: biased")
+        figure.legend(
+            handles=[*handles, *grid[0, 0].get_legend_handles_labels()[0]], loc="outside lower center", ncols=2
         )
-        first = figure.legend(handles=handles, loc="outside lower center", ncols=6, handlelength=1.2, columnspacing=1.2)
-        price = r"least for unbiased ones, $\|v\|_1^2/(k\|v\|^2)-1$, if a non-zero costs"
-        legend = axes.legend(
-            handles=lines, loc="center left", handlelength=2.5, fontsize=6, title=price, title_fontsize=6
-        )
-        figure.add_artist(first)
+        for axes in grid[:, 0]:
+            plain_ticks(axes.xaxis)
+            plain_ticks(axes.yaxis)
         figure.canvas.draw()
-        _place(axes, points, places, [legend])
+        for axes, those in zip(grid[:, 0], parts.values(), strict=True):
+            _place(axes, [points[i] for i in those], [places[i] for i in those])
     return figure

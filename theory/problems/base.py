@@ -1,11 +1,8 @@
 """The interface of a problem, and the arguments of the functions that make problems.
 
-Arguments of the functions that make problems: checked data, and its name.
-
-The interface of a problem, a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.
-
-Compiled generics (kernels and methods call them); each problem class registers its own.  ``x`` is an array or any
-vector of :mod:`theory.core.vectors`.
+A problem is a NamedTuple of arrays and numbers: f(x) = mean_i loss_i(x) + l2/2 ||x||^2.  Compiled generics (kernels and
+methods call them); each problem class registers its own.  ``x`` is an array or any vector of
+:mod:`theory.core.vectors`.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ def dataset(data: Any, classes: bool = False, texts: int = 2) -> Dataset:
     return data
 
 
-# --- The interface of a problem, a NamedTuple of arrays and numbers --------------------------------------------------
+# --- The interface of a problem --------------------------------------------------------------------------------------
 
 NO_NOISE, PER_DRAW, PER_STEP = range(3)
 

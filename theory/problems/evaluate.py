@@ -1,10 +1,8 @@
 """Evaluation of problems: means over all rows in blocks, from Python at checked points, and checks of gradients.
 
-Means over all rows, computed in blocks that are added in a fixed order: the same bits alone and on any ranks.
-
-Evaluation of problems from Python, at checked points: kernels check neither length nor type.
-
-Whether a gradient is that of its function: by differences, at a point or along one random direction.
+Means are computed in blocks that are added in a fixed order: bit-identical results alone and on any ranks.  Points are
+checked, since kernels check neither length nor type.  A gradient is compared with differences of its function, at a
+point or along one random direction.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from .base import check_problem, dimension, rows
 from .matrix import CSR, some_rows
 from .numpy_function import FunctionProblem
 
-# --- Means over all rows, computed in blocks that are added in a fixed order -----------------------------------------
+# --- Means over all rows ---------------------------------------------------------------------------------------------
 
 BLOCK = 1024  # rows; more where there would be too many blocks
 
@@ -195,7 +193,7 @@ def _sample(value):
     return getattr(value, "__qualname__", value)  # of a function, its name
 
 
-# --- Evaluation of problems from Python, at checked points -----------------------------------------------------------
+# --- Evaluation of problems from Python ------------------------------------------------------------------------------
 
 
 def point(problem: Any, x: ArrayLike) -> np.ndarray:

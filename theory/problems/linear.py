@@ -1,8 +1,6 @@
 """Logistic and ridge regression: sums of losses of margins a_i'x, and an L2 term.
 
-Sums of losses of margins a_i'x: every kernel follows from a loss, its slope and its curvature.
-
-Logistic and ridge regression without intercept: losses of the margins a_i'x, and an L2 term.
+Every kernel follows from a loss, its slope and its curvature.  Neither has an intercept:
 
 * :class:`Logistic`: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2, with labels b_i = -1 or +1;
 * :class:`Ridge`: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.

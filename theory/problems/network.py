@@ -1,12 +1,10 @@
 """A network with one hidden layer and a softmax output, and the layers of x.
 
-Layers of x: the slices that a server rule or a compressor treats apart, the matrices in them, and where runs start.
+Layers are the slices that a server rule or a compressor treats apart, the matrices in them, and where runs start.  The
+variable of most problems is one layer.  A network's has one for each matrix of weights.
 
-The variable of most problems is one layer.  A network's has one for each matrix of weights.
-
-A network with one hidden layer and a softmax output: a problem that is not convex, and has layers.
-
-f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2) (||W||^2 + ||V||^2),   z_i = V' phi(W' a_i),
+The network is a problem that is not convex, and has layers.  f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] +
+(l2/2) (||W||^2 + ||V||^2),   z_i = V' phi(W' a_i),
 
 with the d x m matrix W, the m x K matrix V, and a function phi of each entry.  x has W first, then V, both row by row:
 a sparse row touches m neighbouring numbers for each of its entries, and all of V.  With r the loss's gradient in the

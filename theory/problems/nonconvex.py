@@ -1,13 +1,12 @@
 """Problems that are not convex: a nonconvex regulariser, and a quadratic that saturates.
 
-Logistic regression with a smooth nonconvex regulariser: it shrinks small entries and hardly affects large ones.
-
-f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).
+Logistic regression has a smooth nonconvex regulariser, which shrinks small entries and hardly affects large ones.  f(x)
+= (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).
 
 The regulariser touches every coordinate in every step, so steps cost O(d) even where the rows are sparse.  The losses
 are those of a :class:`~theory.problems.linear.Logistic` without an l2 term, which the problem contains.
 
-A non-convex problem whose constants are known: a quadratic that saturates, with Gaussian gradient noise.
+The quadratic that saturates has known constants, and Gaussian gradient noise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A quadratic with Gaussian gradient noise, and a proximal problem: f plus a quadratic.
 
-A quadratic with Gaussian gradient noise, for which everything has a closed form.
-
-A proximal problem: f plus a quadratic around a centre, which can make it strongly convex.
+The quadratic has a closed form for everything.  The quadratic of the proximal problem is around a centre, and can make
+it strongly convex.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .evaluate import rows_between
 from .linear import astype
 from .matrix import frozen
 
-# --- A quadratic with Gaussian gradient noise, for which everything has a closed form --------------------------------
+# --- A quadratic with Gaussian gradient noise ------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -161,7 +160,7 @@ class Quadratic(DrawnFields):
         add_noise(problem, stream, weight, out)
 
 
-# --- stochastic gradients: of a key, or of normal numbers that were drawn from it for many steps at once --------------
+# --- stochastic gradients --------------------------------------------------------------------------------------------
 
 add_mean_gradient = generic(
     "add_mean_gradient",

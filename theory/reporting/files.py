@@ -1,8 +1,7 @@
 """Files: reading TOML and Python, writing text atomically, arrays of a record, versions, and suggestions.
 
-Files: reading TOML and Python, writing text atomically, versions, and suggestions for misspelled names.
-
-Arrays of a record, whoever wrote it: no pickle, nothing compressed, no room for what is not there.
+Suggestions are for misspelled names.  Arrays are read whoever wrote them: no pickle, nothing compressed, no memory for
+what is not there.
 """
 
 from __future__ import annotations

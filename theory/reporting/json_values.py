@@ -1,8 +1,7 @@
 """Values to JSON and back, and the records of figures.
 
-Values to JSON and back: numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.
-
-A JSON object that represents anything but a dict with string keys is marked by a first key that begins with "!"::
+Values are numbers, strings, lists, tuples, dicts, arrays and NamedTuples of this package; no pickle.  A JSON object
+that represents anything but a dict with string keys is marked by a first key that begins with "!"::
 
     {"!type": "interval@1", "estimate": 0.5, ...}   a NamedTuple: its name, and its fields
     {"!tuple": [...]}   {"!dict": [[key, value], ...]}   {"!float": "nan"}   {"!array": "float64", "shape": [2], ...}
@@ -12,10 +11,9 @@ In a record a NamedTuple has the name of a schema (``schemas.toml``), which does
 Between the ranks of a job, which all run the same files, it has the path of its class.
 Floats are written with all digits, so that what is read equals what was written, and gives the same figure.
 
-Figure records: a small JSON file with the values of a figure, ``records/<figure>.json``.
-
-Drawing a figure for the first time writes such a record; from it the figure, and for a study also its tables and
-statements, can be redrawn without measuring.  Its keys, one line each::
+A figure record is a small JSON file with the values of a figure, ``records/<figure>.json``.  Drawing a figure for the
+first time writes such a record; from it the figure, and for a study also its tables and statements, can be redrawn
+without measuring.  Its keys, one line each::
 
     format, figure   1, and the figure's name
     how              what was run: the study, its seed, ...

@@ -1,8 +1,7 @@
 """Progress on a terminal or in a pipe, and how wide a line may be.
 
-How wide a line may be: as the terminal, at most 120 columns; and which columns of a table fit beside each other.
-
-Progress: a bar with samples seen and time left on a terminal, a line every few seconds in a pipe or a file.
+A line is as wide as the terminal, at most 120 columns, which decides which columns of a table fit beside each other.
+Progress is a bar with samples seen and time left on a terminal, a line every few seconds in a pipe or a file.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ from pathlib import Path
 from ..reporting.files import ConfigurationError, write_whole
 from ..reporting.json_values import to_json
 from .shared.configuration import STUDIES, StudyConfiguration, make_options, module_of, takes
-from .shared.report import Study, as_markdown, as_text, checked, drawn, put_between_marks
+from .shared.report import Study, as_markdown, as_text, checked, drawn, put_below_mark
 
-FIRST = "# Studies\n"  # a page that does not exist yet
 RESCUED = "figures"  # where the record goes if there is no folder and no report
 
 
@@ -91,17 +90,14 @@ def run_study(study: str, *args, **options) -> Study:
     return report(study, collect(study, *args, **options))
 
 
-def write_into(page: Path, study: Study, figures) -> None:
-    """Put a study between its marks on a page, with a link to its figure in the folder ``figures``."""
-    text = page.read_text(encoding="utf-8") if page.exists() else FIRST
+def write_page(folder: str | Path, study: Study, figures) -> Path:
+    """Write the page of a study into a folder, with a link to its figure in the folder ``figures``; return its path."""
+    page = Path(folder) / f"{study.name}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
     link = Path(os.path.relpath(Path(figures).resolve(), page.resolve().parent)) / f"study-{study.name}.png"
-    write_whole(page, put_between_marks(text, study.name, study.title, as_markdown(study, link.as_posix())))
-
-
-def page_of(study: str, markdown: str) -> Path:
-    """The page of a study: its own, beside ``markdown``, if it has one, else ``markdown``."""
-    page = Path(markdown)
-    return page.with_name(getattr(module_of(study), "PAGE", page.name))
+    write_whole(page, put_below_mark(text, study, as_markdown(study, link.as_posix())))
+    return page
 
 
 def measure(e: StudyConfiguration, quick: bool = False, comm=None) -> tuple[dict, float]:
@@ -132,8 +128,8 @@ def show_studies(measured, quick=False, figures=None, markdown=None, say=print) 
     figures : str, optional
         Folder for the figures, ``study-<name>`` as PNG and PDF, and for their records.
     markdown : str, optional
-        A page that gets each study between its marks (a study with its own page goes there, beside this one); figures
-        then go to ``figures`` beside the page's folder by default.
+        A folder that gets a page of each study, ``<name>.md``; figures then go to ``figures`` in the folder from which
+        the command is called, by default.
     say : callable
         Called with the lines of output.
 
@@ -146,7 +142,7 @@ def show_studies(measured, quick=False, figures=None, markdown=None, say=print) 
 
     code = 0
     if markdown and figures is None:
-        figures = str(Path(markdown).resolve().parent.parent / "figures")
+        figures = "figures"
     for e, get in measured:
         say(f"{e.name}: {e.about}")
         found, seconds = get()
@@ -176,7 +172,5 @@ def show_studies(measured, quick=False, figures=None, markdown=None, say=print) 
             for path in save_figure(drawn(study), Path(figures) / f"study-{e.name}"):
                 say(f"figure: {path}")
         if markdown:
-            page = page_of(e.study, markdown)
-            write_into(page, study, figures)
-            say(f"page: {page}")
+            say(f"page: {write_page(markdown, study, figures)}")
     return code

@@ -1,11 +1,10 @@
 """Entropy coding of signed integers: rANS, and the shortest of a few codes.
 
-rANS, an entropy coder: symbols of probability p take log2(1/p) bits each, fractions of a bit included.
-
-A state x in [2^16, 2^32) encodes the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it
-into (x // f) 2^14 + c + x % f, which is about x / p; overflow is written as words of 16 bits.  The receiver starts from
-the last state and decodes the symbols from the last to the first, reading the words in reverse.  In the end its states
-must equal the sender's initial ones: few damaged messages pass this test.
+rANS is an entropy coder: symbols of probability p take log2(1/p) bits each, fractions of a bit included.  A state x in
+[2^16, 2^32) encodes the message so far.  A symbol of frequency f out of 2^14 that begins at c turns it into (x // f)
+2^14 + c + x % f, which is about x / p; overflow is written as words of 16 bits.  The receiver starts from the last
+state and decodes the symbols from the last to the first, reading the words in reverse.  In the end its states must
+equal the sender's initial ones: few damaged messages pass this test.
 
 Four interleaved states let the processor work on four symbols at once; short messages use one.
 
@@ -17,11 +16,10 @@ Notes
 J. Duda, "Asymmetric numeral systems: entropy coding combining speed of Huffman coding with compression rate of
 arithmetic coding", arXiv:1311.2540; F. Giesen, "Interleaved entropy coders", arXiv:1402.3392.
 
-Entropy coding of signed integers: the shortest of a few codes, selected by leading flags.
-
-Either all levels are sent; or the number of non-zeros, their positions (Golomb-Rice) and only their levels.  Levels are
-sent by rANS, preceded by the frequencies; or, if there are few, each in a gamma code or all in the width of the
-largest.  The sender chooses by estimates; the length that it states is exact.
+The shortest of a few codes is selected by leading flags.  Either all levels are sent; or the number of non-zeros, their
+positions (Golomb-Rice) and only their levels.  Levels are sent by rANS, preceded by the frequencies; or, if there are
+few, each in a gamma code or all in the width of the largest.  The sender chooses by estimates; the length that it
+states is exact.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The frame of a message, and descriptors: a compressor as bytes and back.
 
-Descriptors: a compressor as bytes, its code and then its fields, and back.
-
-The frame of a message: what a receiver needs besides the payload, including a checksum.
+A descriptor is a compressor as bytes: its code and then its fields.  The frame has what a receiver needs besides the
+payload, including a checksum:
 
 ===============  =======================================================================================
 bytes            content

@@ -1,21 +1,17 @@
 """Codes of integers: unary, Elias and Golomb-Rice.
 
-Unary codes of the integers 0, 1, 2, ...: n zeros and a one, so n + 1 bits.
-
-Elias codes of the integers 1, 2, 3, ...: omega (recursive), gamma and delta.
-
-The lengths are standard; within a group of binary digits the leading 1 comes first and the others follow lowest first,
-as everywhere in this format.  Omega: start from "0"; while n > 1 prepend the binary digits of n and let n = their
-number - 1.  So |omega(1)| = 1, 3 for 2 and 3, 6 for 4 to 7, 7 for 8 to 15, 11 for 16 to 31.
+Unary codes are of 0, 1, 2, ...: n zeros and a one, so n + 1 bits.  Elias codes are of 1, 2, 3, ...: omega (recursive),
+gamma and delta.  The lengths are standard; within a group of binary digits the leading 1 comes first and the others
+follow lowest first, as everywhere in this format.  Omega: start from "0"; while n > 1 prepend the binary digits of n
+and let n = their number - 1.  So |omega(1)| = 1, 3 for 2 and 3, 6 for 4 to 7, 7 for 8 to 15, 11 for 16 to 31.
 
 Notes
 -----
 P. Elias, "Universal codeword sets and representations of the integers", IEEE Trans. Inf. Theory 21 (1975).
 
-Positions as Golomb-Rice codes of the gaps between them.
-
-A gap g >= 1 is sent as (g - 1) >> b in unary and the b lowest bits of g - 1 verbatim.  For k of d random positions,
-gaps are nearly geometric with success probability k/d, and the best b follows from k and d, which both sides know.
+Positions have Golomb-Rice codes of the gaps between them.  A gap g >= 1 is sent as (g - 1) >> b in unary and the b
+lowest bits of g - 1 verbatim.  For k of d random positions, gaps are nearly geometric with success probability k/d, and
+the best b follows from k and d, which both sides know.
 
 Notes
 -----

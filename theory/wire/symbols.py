@@ -1,10 +1,8 @@
 """Codes of small symbols: signs, numbers -1, 0, 1, and sparse signed integers.
 
-Signs of a vector, 32 per word: bit j & 31 of word j >> 5 is 1 where coordinate j is negative.
-
-Numbers -1, 0, 1: five per byte (3**5 = 243), so 1.6 bits each; log2(3) = 1.585 is the minimum.
-
-Sparse signed integers in Elias omega codes: number of non-zeros, then distance, sign and size of each.
+Signs of a vector are stored 32 per word: bit j & 31 of word j >> 5 is 1 where coordinate j is negative.  The numbers
+-1, 0, 1 are stored five per byte (3**5 = 243), so 1.6 bits each; log2(3) = 1.585 is the minimum.  Sparse signed
+integers have Elias omega codes: number of non-zeros, then distance, sign and size of each.
 """
 
 from __future__ import annotations
@@ -187,7 +185,7 @@ def write_levels(buffer, cursor, level):
     code, length = np.empty(SHORT, np.uint64), np.empty(SHORT, np.int64)
     for n in range(1, SHORT):
         code[n], length[n] = omega_code(n)
-    # bits not yet in the buffer are kept in a word, of which ``full`` < 32 bits are in use
+    # bits not yet in the buffer are held in a word, of which ``full`` < 32 bits are in use
     byte, full = cursor >> 3, cursor & 7
     word = u64(buffer[byte]) if full else u64(0)
     for j in range(level.size):

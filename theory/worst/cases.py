@@ -1,11 +1,7 @@
 """Cases: a method, a class of functions and parameters; those whose solutions come with the package.
 
-Cases: a method, a class of functions and parameters; what is stated of them, and what a solver found.
-
 Everything that a case says is computed from its fields: the formulas of `theory.bounds` that are stated for it are
-called with its own parameters.
-
-The cases whose solutions come with the package.
+called with its own parameters.  Beside it is what a solver found.
 """
 
 from __future__ import annotations
@@ -134,7 +130,7 @@ class Solution(NamedTuple):
     value : float
         The worst case, from the dual: from above, up to the solver's tolerance.
     attained : float
-        The worst case of the functions and compressors a little inside the class, whose solution is kept.
+        The worst case of the functions and compressors a little inside the class, whose solution is stored.
     gram : tuple of float
         Inner products of the vectors of the solution, the lower triangle; empty where nothing is run.
     values : tuple of float
@@ -155,23 +151,23 @@ class Solution(NamedTuple):
 
 
 @functools.cache
-def kept_solutions() -> dict[str, Solution]:
+def stored_solutions() -> dict[str, Solution]:
     """The solutions that come with the package, by case."""
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
     return {one["case"]: Solution(**one) for one in map(json.loads, lines)}
 
 
 def solution_of(case: Case) -> Solution:
-    """The kept solution of a case.
+    """The stored solution of a case.
 
     Raises
     ------
     ValueError
         If there is none, or it is that of another version of the case.
     """
-    found = kept_solutions().get(case.id)
+    found = stored_solutions().get(case.id)
     if found is None or found.digest != case.digest:
-        state = "no solution is kept" if found is None else "the solution that is kept is of another version"
+        state = "no solution is stored" if found is None else "the stored solution is of another version"
         raise ValueError(f"{case.id}: {state}; python -m theory.experiment atlas --solve {case.id} (extra pepit)")
     return found
 

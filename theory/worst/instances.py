@@ -28,7 +28,7 @@ NOTHING = 1e-6  # of the start: below it values are compared as such, which the 
 NO_VECTOR = 1e-14  # eigenvalues of a Gram matrix that are 0, relative to the largest
 
 
-class Kept(World):
+class Solved(World):
     """A world of the vectors of a solution, which it gives out in the order in which they were asked for.
 
     Parameters
@@ -312,7 +312,7 @@ def instance(case: Case, solution: Solution, workers: int | None = None, unit: f
     each = len(case.constants)
     given = each if workers is None else workers
     require(given >= 1 and given % each == 0, "workers", workers, f"a multiple of {each}")
-    w, measure = Kept(case, solution), MEASURES[case.measure][1]
+    w, measure = Solved(case, solution), MEASURES[case.measure][1]
     measure(w, State(w.start))
     measure(w, PROGRAMS[case.program](w, **case.options))
     factors = unit if case.program in ("compressed", "ef21") else 1.0  # messages are gradients there, else steps

@@ -1,16 +1,14 @@
 """Functions through given points and gradients, and one step from any state.
 
-A smooth strongly convex function through given points, gradients and values; and the messages of a case.
-
+A smooth strongly convex function goes through given points, gradients and values; here are also the messages of a case.
 Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it
 is convex, so that the convex envelope of the least of these parabolas is the largest function of the class: L - mu
-times half the squared distance to a point of a hull, plus that point's height: a quadratic program over a simplex.
-That it goes through all points, if any function of the class does: [taylor2017smooth].
+times half the squared distance to a point of a hull, plus that point's height: a quadratic program over a simplex. That
+it goes through all points, if any function of the class does: [taylor2017smooth].
 
-One step from any state, and inequalities: what is stated of a step is compared with the worst there is.
-
-A lemma gets a world of unknowns (`solver.Unknowns`), says what is assumed, and returns what is to be as large as
-possible.  Expectations are over two draws, g + noise and g - noise.
+One step from any state is an inequality: what is stated of a step is compared with the worst there is.  A lemma gets a
+world of unknowns (`solver.Unknowns`), says what is assumed, and returns what is to be as large as possible.
+Expectations are over two draws, g + noise and g - noise.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import numpy as np
 
 from ..core import require
 
-# --- A smooth strongly convex function through given points, gradients and values ------------------------------------
+# --- A smooth strongly convex function through given points ----------------------------------------------------------
 
 SETTLED = 1e-13  # of a slope on the simplex, relative to the numbers that it is made of
 

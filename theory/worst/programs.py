@@ -1,8 +1,8 @@
 """Methods as programs over a *world*: on unknown vectors they make a semidefinite program, on numbers an instance.
 
 A world has ``workers`` functions whose mean has its minimum at 0, a ``start``, and messages.  ``solver.Unknowns``
-answers with unknown vectors, ``instances.Kept`` with those of a solution, in the same order; what a program returns is
-measured by `MEASURES`.  Programs are compared with `theory.run`: if one were not the method, no run would reach its
+answers with unknown vectors, ``instances.Solved`` with those of a solution, in the same order; what a program returns
+is measured by `MEASURES`.  Programs are compared with `theory.run`: if one were not the method, no run would reach its
 value.
 """
 

@@ -1,8 +1,7 @@
 """Worst cases by semidefinite programs, and a formula beside the worst case.
 
-Worst cases by semidefinite programs: PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.
-
-A formula beside the worst case: the gap between them, and the verdict.
+The programs are solved by PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.  Compared with a formula, a
+worst case has a gap and a verdict.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Gradient diversity: what it means for mini-batches, lower bounds from the data, and mechanisms that raise it.
 
-Mini-batches and gradient diversity.
+The lower bounds of the batch-size bound B_D hold at every point.
 
-Lower bounds of the batch-size bound B_D that hold at every point, from the data alone.
-
-Mechanisms that raise gradient diversity: DropConnect, Langevin noise, one-level quantization.
-
-A mechanism replaces grad f_i by a random g_i with E g_i = m grad f_i.  Its ``factor`` r = mean E||g_i||^2/(m^2 M^2), at
-least 1, is the factor by which it raises the second moment of a gradient; the rest follows from it and from B_D.  ``n``
-is given if repeats of a row in a batch share their noise (the source's setting), and None if every draw has its own.
+The mechanisms are DropConnect, Langevin noise and one-level quantization.  A mechanism replaces grad f_i by a random
+g_i with E g_i = m grad f_i.  Its ``factor`` r = mean E||g_i||^2/(m^2 M^2), at least 1, is the factor by which it raises
+the second moment of a gradient; the rest follows from it and from B_D.  ``n`` is given if repeats of a row in a batch
+share their noise (the source's setting), and None if every draw has its own.
 """
 
 from __future__ import annotations
@@ -175,7 +172,7 @@ def minibatch_step(
     return distance - 2.0 * factor * alignment + step**2 * noise
 
 
-# --- Lower bounds of the batch-size bound B_D that hold at every point, from the data alone --------------------------
+# --- Lower bounds of the batch-size bound B_D that hold at every point -----------------------------------------------
 
 
 @formula("n >= 1", "spectral > 0", "0 <= smallest_row <= spectral * (1 + 1e-9)")

@@ -1,15 +1,14 @@
 """Growing batches: CR-PSGD under the Polyak-Lojasiewicz condition, and CR-PSGD-Catalyst without it.
 
-CR-PSGD: parallel SGD whose batches grow geometrically, under the Polyak-Lojasiewicz (PL) condition.
+CR-PSGD is parallel SGD whose batches grow geometrically.  The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for
+all x.  N workers, each with a batch of B_s gradients in the round s = 1, 2, ..., which are *averaged*, over the batch
+and over the workers.  q = 1 - nu, nu = gamma mu (2 - L gamma), is the factor of f - f* in a round without noise.
 
-The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for all x.  N workers, each with a batch of B_s gradients in the
-round s = 1, 2, ..., which are *averaged*, over the batch and over the workers.  ``samples`` is T, the budget of
-gradients of *one* worker; q = 1 - nu, nu = gamma mu (2 - L gamma), is the factor of f - f* in a round without noise.
+CR-PSGD-Catalyst minimises smooth nonconvex functions by proximal problems.  The outer step k minimises h(x) = f(x) +
+(theta/2)||x - y_{k-1}||^2 by CR-PSGD from y_{k-1}.  With theta > L, h is (theta + L)-smooth and (theta - L)-strongly
+convex.
 
-CR-PSGD-Catalyst: growing batches for smooth nonconvex functions, by proximal problems.
-
-The outer step k minimises h(x) = f(x) + (theta/2)||x - y_{k-1}||^2 by CR-PSGD from y_{k-1}.  With theta > L, h is
-(theta + L)-smooth and (theta - L)-strongly convex.  ``samples`` is T, the budget of gradients of *one* worker.
+``samples`` is T, the budget of gradients of *one* worker.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""How large a batch can be: the loss beyond the batch-size bound, and the stability of mini-batch SGD.
+"""How large a batch can be: the loss beyond the batch-size bound, problems where it is exact, and stability.
 
-How large a batch can be: the certain loss beyond the batch-size bound, and problems where it is exact.
-
-As in ``batch_rates``, the source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), and ``step`` is its
-gamma.  The methods of this package average: their step size is B gamma.
-
-Stability and generalization of mini-batch SGD.
-
-The source *sums* the gradients of a batch; the methods of this package *average* them: ``step`` is gamma, the step for
-a single gradient, and ``Constant(gamma B)`` is the same run.  ``gradients`` is T, the number of gradients, T/B rounds.
+The sources *sum* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B); the methods of this package *average*
+them.  ``step`` is gamma, the step for a single gradient, and ``Constant(gamma B)`` is the same run.  ``gradients`` is
+T, the number of gradients, in T/B rounds.
 """
 
 from __future__ import annotations

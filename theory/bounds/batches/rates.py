@@ -1,17 +1,13 @@
 """Mini-batch SGD compared with serial SGD after equally many gradients: rates, steps and numbers of gradients.
 
-Mini-batch SGD compared with serial SGD: the steps and numbers of gradients that Theorems 2 to 5 of Yin et al. print.
+The theorems are 2 to 5 of Yin et al., for any step, and with the steps and numbers of gradients that they print for an
+accuracy.  The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that a gradient moves w as
+far in a batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma
+here.
 
-As in ``batch_rates``, the gradients of a batch are *summed*, and the promise is (1 + delta/2) eps, delta = (B - 1)/B_D.
-
-Mini-batch SGD compared with serial SGD after equally many gradients: Theorems 2 to 5 of Yin et al.
-
-The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that a gradient moves w as far in a
-batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma here.
-
-A batch of size B costs 1 + (B - 1)/B_D times the second moment of B single steps.  So every theorem has the factor
-1 + delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all reachable points.
-The theorems are *raw*, for any step; ``batch_schedules`` has the steps that are printed for an accuracy.
+A batch of size B costs 1 + (B - 1)/B_D times the second moment of B single steps.  So every theorem has the factor 1 +
+delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all reachable points, and the promise
+for an accuracy is (1 + delta/2) eps.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from typing import NamedTuple
 
 from ..closed_form import formula
 
-# --- Mini-batch SGD compared with serial SGD -------------------------------------------------------------------------
+# --- Steps and numbers of gradients as printed -----------------------------------------------------------------------
 
 
 class BatchSchedule(NamedTuple):
@@ -162,7 +158,7 @@ def minibatch_strongly_convex_schedule(
     return _limited(step, needed, mu, batch, _promise(accuracy, batch, batch_bound))
 
 
-# --- Mini-batch SGD compared with serial SGD after equally many gradients --------------------------------------------
+# --- Rates for any step ----------------------------------------------------------------------------------------------
 
 
 @formula

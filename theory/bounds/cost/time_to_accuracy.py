@@ -1,11 +1,8 @@
 """Time to accuracy, and the number of rounds in which each method keeps the rate of parallel SGD.
 
-Number of rounds in which each method keeps the rate of parallel SGD with batches of one.
-
-Time to accuracy = (time of a step) x (steps to the accuracy), or (time of a pass) x (passes).
-
-Gradients are averaged over the batch of a worker and over the workers.  ``batch`` is B, the rows of *one* worker in a
-step; all N workers together see N B rows.
+Time to accuracy is (time of a step) x (steps to the accuracy), or (time of a pass) x (passes).  Gradients are averaged
+over the batch of a worker and over the workers.  ``batch`` is B, the rows of *one* worker in a step; all N workers
+together see N B rows.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import NamedTuple
 from ..closed_form import formula
 from ..sgd.averages import averaged_variance
 
-# --- Number of rounds in which each method keeps the rate of parallel SGD with batches of one ------------------------
+# --- Number of rounds that keep the rate of parallel SGD with batches of one ------------------------------------------
 
 ROUNDS = {
     "parallel SGD": ("T", "every gradient is averaged at once"),
@@ -57,7 +54,7 @@ def rounds_order(method: str, samples: int, workers: int) -> float:
     }[method]
 
 
-# --- Time to accuracy = (time of a step) x (steps to the accuracy), or (time of a pass) x (passes) -------------------
+# --- Time to accuracy ------------------------------------------------------------------------------------------------
 
 
 class FewestIterations(NamedTuple):

@@ -1,14 +1,11 @@
 """Unbiased differences: DCGD, DIANA, MARINA, DASHA, ProxSkip, and QSVRG.
 
-Steps and rates of methods that send unbiased compressed differences: DCGD, DIANA, MARINA, DASHA, ProxSkip.
+The methods have N workers with f = mean f_i, all with exact gradients; f is L-smooth, f_i is L_i-smooth, and L~^2 is
+the mean of the L_i^2.  Their compressors draw independently: E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2.
 
-N workers have f = mean f_i, all with exact gradients; f is L-smooth, f_i is L_i-smooth, and L~^2 is the mean of the
-L_i^2.  Their compressors draw independently: E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2.
-
-QSVRG: quantized SGD with variance reduction, of Alistarh et al., "QSGD", NIPS 2017, section 3.2.
-
-In an epoch from y every worker sends, in each of T steps, Q(grad f_j(x) - grad f_j(y) + grad f(y)) for a row j; the
-next y is the mean of the T iterates.  f is the mean of convex, L-smooth f_j, and mu-strongly convex.
+QSVRG is quantized SGD with variance reduction, of Alistarh et al., "QSGD", NIPS 2017, section 3.2.  In an epoch from y
+every worker sends, in each of T steps, Q(grad f_j(x) - grad f_j(y) + grad f(y)) for a row j; the next y is the mean of
+the T iterates.  f is the mean of convex, L-smooth f_j, and mu-strongly convex.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import math
 from ...core import require
 from ..closed_form import formula
 
-# --- Steps and rates of methods that send unbiased compressed differences --------------------------------------------
+# --- Steps and rates -------------------------------------------------------------------------------------------------
 
 
 @formula("largest > 0", "workers > 0")

@@ -1,4 +1,4 @@
-"""Steps and rates of methods with compressed differences and contractions: EF21 and its kin.
+"""Steps and rates of methods with compressed differences and contractions: EF21 and related methods.
 
 f = mean f_i is L-smooth, f_i is L_i-smooth, and R = ||x_{t+1} - x_t||^2.  L~ is the mean of the L_i or, as in the first
 papers, the root of the mean of their squares.  G_t = mean ||g_i - grad f_i(x_t)||^2 is the error of what is known of
@@ -162,7 +162,7 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
 def difference_step(
     ratio: float, *, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, decay: float = 1.0
 ) -> float:
-    r"""Longest step size of the theorems about EF21 and its kin, with exact gradients.
+    r"""Longest step size of the theorems about EF21 and related methods, with exact gradients.
 
     Setting: a method with G_{t+1} <= (1 - A) G_t + B L~^2 R, r = sqrt(B/A), whose steps err by at most G_t: EF21, CLAG
     (:func:`clag_ratio`), EF-BV (:func:`ef_bv_ratio`), EF21-BC (:func:`ef21_bc_ratio`), EF21-P with L~ = L.
@@ -189,7 +189,7 @@ def difference_step(
 
 @formula("0 < decay <= 1", "error >= 0")
 def difference_gradient(steps: int, *, step: float, gap: float, error: float, decay: float) -> float:
-    r"""Mean squared gradient of EF21 and its kin on smooth functions.
+    r"""Mean squared gradient of EF21 and related methods on smooth functions.
 
     Setting: as for :func:`difference_step`, but for EF21-BC, any step size up to that with mu = 0.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + G_0/(A T).
@@ -209,7 +209,7 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
 
 @formula("0 < decay <= 1", "error >= 0", "0 < step <= decay / (2 * mu)")
 def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: float, decay: float) -> float:
-    r"""Gap of EF21 and its kin under the Polyak-Lojasiewicz inequality.
+    r"""Gap of EF21 and related methods under the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`difference_step`, but for EF21-BC, ||grad f||^2 >= 2 mu (f - f*), any step size up to that
     with this mu.

@@ -1,8 +1,7 @@
 """Compressed gossip: CHOCO, DCD-PSGD and ECD-PSGD.
 
-CHOCO-Gossip and CHOCO-SGD: gossip with compressed differences.
-
-DCD-PSGD and ECD-PSGD: which compression errors they bear, exactly.
+CHOCO-Gossip and CHOCO-SGD send compressed differences.  For DCD-PSGD and ECD-PSGD the formulas say which compression
+errors they tolerate, exactly.
 """
 
 from __future__ import annotations
@@ -256,7 +255,7 @@ ENOUGH = 1e200  # squares of what is larger would exceed the largest float
 
 @formula
 def dcd_threshold(eigenvalues: ArrayLike) -> float:
-    r"""Largest relative compression error that DCD-PSGD bears, without gradients.
+    r"""Largest relative compression error that DCD-PSGD tolerates, without gradients.
 
     Title: The compression error that DCD-PSGD bears, exactly.
     Setting: x_i = x_i + C(z_i), z_i = sum_j W_ij x_j - x_i, E C(z) = z, errors independent, E||C(z) - z||^2 = alpha^2

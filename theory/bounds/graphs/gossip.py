@@ -1,8 +1,7 @@
 """Gossip on a graph: averaging with neighbours, D-PSGD and gradient tracking.
 
-Decentralized averaging: workers communicate only with their neighbours.
-
-D-PSGD and gradient tracking on quadratics, exactly: how far the models are apart, their floor and their bias.
+D-PSGD and gradient tracking are solved on quadratics, exactly: how far the models are apart, their floor and their
+bias.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Local SGD: the cost of H steps between exchanges, and outer steps on quadratics.
 
-Local SGD: the cost of H steps between exchanges.
-
 N workers (Stich writes K), steps t = 0, ..., T - 1, and every H steps the workers average their iterates.  Step sizes
 eta_t = 4/(mu (a + t)), weights w_t = (a + t)^2, S_T their sum (`mem_sgd_weight_sum`).
 
-Outer steps of local SGD on quadratics, exactly.
-
-In every round all workers take H local gradient steps of size eta from x, and x moves by gamma times the mean of their
-differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic that all share, Delta = q(A) (x - x*).
+Outer steps on quadratics are exact.  In every round all workers take H local gradient steps of size eta from x, and x
+moves by gamma times the mean of their differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic that all
+share, Delta = q(A) (x - x*).
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """Contractive error feedback (ConEF): the size of a compressed memory, and rates of SGD with it.
 
-Contractive error feedback (ConEF): the size of a memory that is itself compressed.
-
-Throughout, p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is kept, e_0 = 0, where
+Throughout, p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is stored, e_0 = 0, where
 E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with independent random
 numbers.  So ``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error
 compressor.  ``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
 
-Contractive error feedback: convergence rates of SGD with a compressed memory.
-
-Steps are counted as in the package, t = 0, ..., T - 1.  All workers' gradients have the mean grad f(x_t).
+In the rates, steps are counted as in the package, t = 0, ..., T - 1, and all workers' gradients have the mean grad
+f(x_t).
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from numpy.typing import ArrayLike
 from ...core import require
 from ..closed_form import formula
 
-# --- Contractive error feedback (ConEF) ------------------------------------------------------------------------------
+# --- The size of the memory ------------------------------------------------------------------------------------------
 
 
 def below_frontier(theta: float, factor: float, frontier: str) -> None:
@@ -249,7 +246,7 @@ def conef_memory_exact(
     return step**2 * second_moment * kappa * moment
 
 
-# --- Contractive error feedback --------------------------------------------------------------------------------------
+# --- Rates -----------------------------------------------------------------------------------------------------------
 
 
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:

@@ -1,13 +1,10 @@
 """Error feedback: the size of the memory, and the rates of SGD with it.
 
-Error feedback: the size of the memory.
-
 Throughout, e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
 
-Error feedback: convergence rates of SGD with a memory, and the inequalities behind them.
-
-f is bounded from below by f*; ``gap`` is f(x_0) - f*, ``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted
-as in the package, t = 0, ..., T - 1.  All workers' gradients have the mean grad f(x_t), and each worker has a memory.
+The rates come with the inequalities behind them.  f is bounded from below by f*; ``gap`` is f(x_0) - f*, ``distance``
+the squared norm ||x_0 - x*||^2.  Steps are counted as in the package, t = 0, ..., T - 1.  All workers' gradients have
+the mean grad f(x_t), and each worker has a memory.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from numpy.typing import ArrayLike
 from ...core import require
 from ..closed_form import formula
 
-# --- Error feedback --------------------------------------------------------------------------------------------------
+# --- The size of the memory ------------------------------------------------------------------------------------------
 
 
 @formula("form in ('sharp', 'paper')", "steps >= 0")
@@ -88,7 +85,7 @@ def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) 
     return second_moment * np.square(roots)
 
 
-# --- Error feedback --------------------------------------------------------------------------------------------------
+# --- Rates -----------------------------------------------------------------------------------------------------------
 
 
 @formula(

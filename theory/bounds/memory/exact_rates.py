@@ -1,14 +1,12 @@
 """Exact rates of error feedback, of EF21 and without memory, and the longest stable steps.
 
-Exact rates on smooth strongly convex functions, without noise: error feedback, EF21, and no memory at all.
+The exact rates are on smooth strongly convex functions, without noise.  ``s`` is sqrt(1 - delta) and kappa = L/mu.  The
+compressor is any map with ||C(v) - v|| <= s ||v||, a worst one.
 
-``s`` is sqrt(1 - delta) and kappa = L/mu.  The compressor is any map with ||C(v) - v|| <= s ||v||, a worst one.
-
-Longest stable steps: exact mean-square frontiers of compressed methods on scalar quadratics.
-
-Everywhere all N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s =
-gamma lambda. "Stable" means that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s <
-s*.  A Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does to a
+The longest stable steps are exact mean-square frontiers of compressed methods on scalar quadratics.  Everywhere all N
+workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s = gamma lambda.
+"Stable" means that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s < s*.  A
+Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does to a
 coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
 """
 
@@ -21,7 +19,7 @@ import numpy as np
 from ...core import require
 from ..closed_form import formula
 
-# --- Exact rates on smooth strongly convex functions, without noise --------------------------------------------------
+# --- Exact rates on smooth strongly convex functions -----------------------------------------------------------------
 
 
 def _missing(delta: float) -> float:

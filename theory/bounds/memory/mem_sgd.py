@@ -1,10 +1,9 @@
 """Mem-SGD: the memory lemma, the theorem, and the bits that its authors count.
 
-Mem-SGD: the memory lemma and the theorem of Stich, Cordonnier and Jaggi.
+The lemma and the theorem are those of Stich, Cordonnier and Jaggi.  Step sizes are 8/(mu (a + t)); a is called the
+shift, and alpha > 4 is a parameter of the proof.
 
-Step sizes are 8/(mu (a + t)); a is called the shift, and alpha > 4 is a parameter of the proof.
-
-The bits of a message as counted in the figures of Mem-SGD's authors, which differ from the bits sent.
+The bits of a message, as counted in their figures, differ from the bits sent.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import math
 from ...core import require
 from ..closed_form import formula
 
-# --- Mem-SGD ---------------------------------------------------------------------------------------------------------
+# --- The memory lemma and the theorem --------------------------------------------------------------------------------
 
 
 def _rho(alpha: float) -> float:
@@ -297,7 +296,7 @@ def mem_sgd(
     )
 
 
-# --- The bits of a message as counted in the figures of Mem-SGD's authors, which differ from the bits sent -----------
+# --- Bits as the authors count them ----------------------------------------------------------------------------------
 
 INDEX_AND_VALUE = 64  # 32 bits each
 

@@ -1,16 +1,14 @@
 """Count sketches as memories, and partial feedback.
 
-Count sketches as memories: the width of a fresh one, and the effect of one fixed hash.
+With a count sketch whose hash is fixed, the memory is the sketch S of the residual itself: p_t = g_t + (1 - beta) U
+S_t, Delta_t = Q(p_t) is sent, and S_{t+1} = S_t + sk(g_t - Delta_t).  Here sk adds s(i) v_i to bucket h(i), and U, its
+transpose, reads bucket h(i) for coordinate i with the sign s(i).  Q keeps coordinates unchanged, each with the
+probability ``rate``, whatever it does with pairs.  A bucket's ``load`` is the number n of its coordinates, K is the
+number of these that are kept.  For a sketch with a fresh hash there is the width that it needs.
 
-With a fixed hash the memory is the sketch S of the residual itself: p_t = g_t + (1 - beta) U S_t, Delta_t = Q(p_t) is
-sent, and S_{t+1} = S_t + sk(g_t - Delta_t).  Here sk adds s(i) v_i to bucket h(i), and U, its transpose, reads bucket
-h(i) for coordinate i with the sign s(i).  Q keeps coordinates unchanged, each with the probability ``rate``, whatever
-it does with pairs.  A bucket's ``load`` is the number n of its coordinates, K is the number of these that are kept.
-
-Partial feedback: a part of the memory is not fed back, and the memory itself is compressed.
-
-Throughout, p_t = eta g_t + (1 - beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is kept;
-beta = 0 is ConEF.  ``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in ``contractive``.
+With partial feedback a part of the memory is not fed back, and the memory itself is compressed: p_t = eta g_t + (1 -
+beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is stored; beta = 0 is ConEF.
+``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in :mod:`theory.bounds.memory.contractive`.
 """
 
 from __future__ import annotations

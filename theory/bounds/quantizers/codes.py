@@ -1,15 +1,13 @@
 """Code lengths of quantized vectors: Elias codes exactly, and the other codes of messages.
 
-The length of QSGD's Elias code: exactly for a given vector, and at most for any.
+The length of QSGD's Elias code is computed exactly for a given vector, and bounded for any.
 
 Exactly: coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's
 length is constant between powers of two, so only the probability that a distance, a level or the number of non-zeros
 lies in such a range is needed: no sampling, and O(d log d) operations apart from the number of non-zeros, whose
 distribution (Poisson-binomial) is a product of d polynomials.
 
-At most: a code's length is replaced by the least concave function above it, so that Jensen's inequality applies.
-
-Code lengths of quantized vectors.
+Bounded: a code's length is replaced by the least concave function above it, so that Jensen's inequality applies.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Compressors built from compressors, and the trade-offs that hold for all of them.
 
-Compressors built from compressors.
-
-Unbiased from biased: one random level of a sequence of approximations.
-
-Trade-offs of every compressor: variance against non-zeros, and error against bits.
+A multilevel compressor is unbiased although it is built from biased ones: it sends one random level of a sequence of
+approximations.  The trade-offs are variance against non-zeros, and error against bits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Levels that are powers of a ratio: NUQSGD, its released code, natural compression and natural dithering.
 
-NUQSGD and its released code: random rounding to the powers of a ratio, with or without a level 0.
+NUQSGD and its released code round at random to the powers of a ratio, with or without a level 0.  In both, ``r_i =
+|v_i| / scale`` and psi, the second moment of the rounding, are those of :mod:`theory.bounds.quantizers.qsgd`.
 
-``r_i = |v_i| / scale`` and psi, the second moment of the rounding, are those of :mod:`theory.bounds.quantizers.qsgd`.
-
-Natural compression and natural dithering: random rounding to powers of two.
+Natural compression and natural dithering round at random to powers of two.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Random quantization: equally spaced levels (QSGD), and any set of levels.
 
-Random quantization (QSGD): variance and non-zeros.
-
-Throughout, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, ``zeta_i`` is ``u_i``
+For QSGD, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance between levels, ``zeta_i`` is ``u_i``
 rounded down, or up with probability ``frac(u_i)``, and ``Q(v)_i = scale sign(v_i) zeta_i / s``.  The scale is
 ``||v||_2`` or ``||v||_inf``.
 
-Random quantization to any set of levels, equally spaced or not.
-
-Throughout, ``r_i = |v_i| / scale`` with the scale ``||v||_2`` or ``||v||_inf``, a coordinate is rounded at random and
-without bias to one of the two levels around ``r_i``, and ``psi`` is the piecewise linear function through the points
-``(l, l^2)`` at the levels l.  So ``E Q_i^2 = scale^2 psi(r_i)``: everything about the second moment follows from psi.
-If 0 is not a level, the lowest cell lies between minus and plus the smallest level.
+For any set of levels, equally spaced or not, ``r_i = |v_i| / scale`` with one of these scales, a coordinate is rounded
+at random and without bias to one of the two levels around ``r_i``, and ``psi`` is the piecewise linear function through
+the points ``(l, l^2)`` at the levels l.  So ``E Q_i^2 = scale^2 psi(r_i)``: everything about the second moment follows
+from psi. If 0 is not a level, the lowest cell lies between minus and plus the smallest level.
 """
 
 from __future__ import annotations
@@ -236,7 +232,7 @@ def qsgd_nonzeros_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     return float(np.minimum(1.0, _units(v, s, norm)[0]).sum())
 
 
-# --- Random quantization to any set of levels, equally spaced or not -------------------------------------------------
+# --- Random quantization to any set of levels ------------------------------------------------------------------------
 
 
 def _relative(v: ArrayLike, norm: float) -> tuple[np.ndarray, float]:

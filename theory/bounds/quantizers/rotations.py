@@ -1,13 +1,11 @@
 """Quantizers after a random rotation, and Lloyd-Max levels of the normal law.
 
-Lloyd-Max quantizers of the normal law: the levels with the least mean squared error, and that error.
+Lloyd-Max levels have the least mean squared error for the normal law.  They are compiled into the kernels of
+:class:`theory.LloydMax`.
 
-The levels are compiled into the kernels of :class:`theory.LloydMax`.
-
-Quantizers after a random rotation: exact errors, the same for every vector.
-
-A uniform rotation R takes v to ||v|| times a point u that is uniform on the sphere; random signs times Hadamard's
-matrix take O(d log d) operations, and only imitate that.
+After a rotation the errors of quantizers are exact, the same for every vector.  A uniform rotation R takes v to ||v||
+times a point u that is uniform on the sphere; random signs times Hadamard's matrix take O(d log d) operations, and only
+imitate that.
 """
 
 from __future__ import annotations

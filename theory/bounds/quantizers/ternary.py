@@ -1,8 +1,7 @@
 """Ternary quantization with a scale, and the convergence of SGD with TernGrad.
 
-Ternary quantization with a scale C: v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.
-
-Convergence of SGD with TernGrad: its Lemma 1, and what follows where the gradient points to the minimum strongly.
+With a scale C, v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.  About TernGrad there are its Lemma
+1, and what follows where the gradient points to the minimum strongly.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Averages: of the workers' gradients in a step, and of the iterates of SGD.
 
-Steps are counted as in the package: t = 0, 1, ..., T - 1; averages are over x_0, ..., x_{T-1}.
-
-Averages of SGD's iterates: smooth functions, suffixes, the lower bound for plain averaging, and the optimal limit.
-
-Steps are counted as in the package: t = 0, 1, ..., T - 1; averages are over x_0, ..., x_{T-1}.
+Steps are counted as in the package: t = 0, 1, ..., T - 1.  Averages of iterates are over x_0, ..., x_{T-1}: on smooth
+functions, over suffixes, with the lower bound for plain averaging, and the optimal limit.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Rates under the Polyak-Lojasiewicz inequality, and gradients on a level set.
 
-Bounds of gradients on a level set {x: f(x) <= f(x_0)}, from smoothness alone.
+The bounds of gradients on a level set {x: f(x) <= f(x_0)} follow from smoothness alone.
 
-Gradient descent and SGD under the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).
-
-f need not be convex, and its minimiser need not be unique.  ``gap`` is f(x_0) - f*, and mu <= L always.
+The rates of gradient descent and SGD need the inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).  f need not be
+convex, and its minimiser need not be unique.  ``gap`` is f(x_0) - f*, and mu <= L always.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 
 from ..closed_form import formula
 
-# --- Bounds of gradients on a level set {x ---------------------------------------------------------------------------
+# --- Gradients on a level set ----------------------------------------------------------------------------------------
 
 
 @formula("start >= minimum")
@@ -52,7 +51,7 @@ def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     return 2.0 * max_lipschitz * start
 
 
-# --- Gradient descent and SGD under the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*) --------
+# --- Rates under the inequality --------------------------------------------------------------------------------------
 
 NOTHING = 1e-15  # q below four roundings of 1 is 0: 1 - L/L comes out as 1e-16 for some L
 

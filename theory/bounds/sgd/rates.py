@@ -1,20 +1,12 @@
 """Rates of stochastic gradient descent: each step size, steps to an accuracy, smooth functions, and quadratics exactly.
 
-Stochastic gradient descent: rates of the last iterate for each step size.
-
 Steps are counted as in the package: t = 0, 1, ..., T - 1, and x_T is the iterate after T steps.  ``distance`` is the
 squared norm ||x_0 - x*||^2.  Papers that start at w_1 write a_{T+1} for E||x_T - x*||^2.
 
-Number of steps of SGD for an accuracy, and the rate of steps c/(mu (t + 1)) for every c.
-
-Steps are counted as in the package: t = 0, 1, ..., T - 1, and x_T is the iterate after T steps.  ``distance`` is the
-squared norm ||x_0 - x*||^2.  Papers that start at w_1 write a_{T+1} for E||x_T - x*||^2.
-
-SGD on smooth convex functions: the step that balances curvature and noise, with N workers, in both readings.
-
-SGD on a quadratic with drawn noise, exactly: second moments of every coordinate, for any steps and weights.
-
-The minimum of ridge regression, from its dual.
+The rates are those of the last iterate for each step size, also for steps c/(mu (t + 1)) with every c.  On smooth
+convex functions the step balances curvature and noise, with N workers, in both readings.  On a quadratic with drawn
+noise the second moments of every coordinate are exact, for any steps and weights.  The minimum of ridge regression is
+computed from its dual.
 """
 
 from __future__ import annotations
@@ -159,7 +151,7 @@ def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     return variance / (mu**2 * steps)
 
 
-# --- Number of steps of SGD for an accuracy, and the rate of steps c/(mu (t + 1)) for every c ------------------------
+# --- Number of steps of SGD for an accuracy --------------------------------------------------------------------------
 
 
 @formula("second_moment > 0", "0 < floor_share < 1", "0 < accuracy <= second_moment / (4 * floor_share * mu ** 2)")

@@ -1,10 +1,8 @@
 """Sparsifiers with optimal probabilities: independent draws for each coordinate, and ATOMO's for each atom.
 
-Unbiased sparsifiers with independent coins: variances, optimal probabilities, and a lower bound.
-
-Throughout, Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independently over the coordinates.
-
-ATOMO: the probabilities with which atoms are sent, and the variance that they leave.
+Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independently over the coordinates: variances, optimal
+probabilities, and a lower bound.  For ATOMO: the probabilities with which atoms are sent, and the variance that they
+leave.
 """
 
 from __future__ import annotations

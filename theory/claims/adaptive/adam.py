@@ -1,8 +1,7 @@
 """Claims about adaptive steps, and about ZeRO.
 
-Claims about adaptive steps: how long Adam's and LAMB's are, and what is left of Adam with a frozen variance.
-
-Claims about ZeRO: the bytes that workers hold and send, with error feedback and compressed gradients.
+Adaptive steps: how long Adam's and LAMB's are, and what is left of Adam with a frozen variance.  ZeRO: the bytes that
+workers hold and send, with error feedback and compressed gradients.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from .. import claim, identity, upper
 from ..local.local_sgd import recurrence_root
 from ..mutants import LeakyFeedback, Scaling
 
-# --- Claims about adaptive steps -------------------------------------------------------------------------------------
+# --- Adaptive steps --------------------------------------------------------------------------------------------------
 
 FACTORS = ((0.9, 0.999), (0.9, 0.99), (0.5, 0.9), (0.9, 0.9))  # beta1, beta2
 
@@ -226,7 +225,7 @@ def _(context):
         yield upper(f"||z_T||, {name}", float(np.linalg.norm(z)), bound * (1.0 + 1e-12))
 
 
-# --- Claims about ZeRO -----------------------------------------------------------------------------------------------
+# --- ZeRO ------------------------------------------------------------------------------------------------------------
 
 PSI, RANKS = 7.5e9, 64  # the example of the ZeRO paper
 

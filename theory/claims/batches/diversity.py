@@ -1,10 +1,7 @@
 """Claims about mini-batches and gradient diversity, and mechanisms that raise it.
 
-Claims about mini-batches: one step, computed exactly by enumerating all batches.
-
-Claims about gradient diversity: its definition, lower bounds, and measurement.
-
-Claims about mechanisms that raise gradient diversity: DropConnect, Langevin noise, one-level quantization.
+Mini-batches: one step, computed exactly by enumerating all batches.  Gradient diversity: its definition, lower bounds,
+and measurement.  Mechanisms that raise gradient diversity: DropConnect, Langevin noise, one-level quantization.
 """
 
 from __future__ import annotations
@@ -40,9 +37,9 @@ from ...problems import gradient as gradient_of
 from ...problems import value as f
 from ...problems.constants import one_thread
 from .. import claim, equality, identity, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
-# --- Claims about mini-batches ---------------------------------------------------------------------------------------
+# --- Mini-batches ----------------------------------------------------------------------------------------------------
 
 
 def with_replacement(n, size):
@@ -135,7 +132,7 @@ def _(context):
             yield check(f"E||g||^2, {name} rows, B={B}, N={N}", np.sum((x - last) ** 2, axis=1) / eta**2, bound)
 
 
-# --- Claims about gradient diversity ---------------------------------------------------------------------------------
+# --- Gradient diversity ----------------------------------------------------------------------------------------------
 
 
 def rows_of(problem, x, other=None):
@@ -342,7 +339,7 @@ def _(context):
     yield lower("sparse rows, the least of 20 points", found, context.subject(floor, 200), 1.0)
 
 
-# --- Claims about mechanisms that raise gradient diversity -----------------------------------------------------------
+# --- Mechanisms that raise gradient diversity ------------------------------------------------------------------------
 
 BATCH, DROP = 6, 0.4
 

@@ -1,8 +1,7 @@
 """Claims about CR-PSGD and CR-PSGD-Catalyst: growing batches.
 
-Claims about CR-PSGD: batches that grow geometrically under the PL condition, rounds, and the best growth.
-
-Claims about CR-PSGD-Catalyst: smooth functions without convexity, by proximal problems with growing batches.
+CR-PSGD: batches that grow geometrically under the PL condition, rounds, and the best growth.  CR-PSGD-Catalyst: smooth
+functions without convexity, by proximal problems with growing batches.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
 from ...problems import gradient, pl_constant, proximal, quadratic, saturating_quadratic, sine_quadratic, value
 from .. import assumption, claim, equality, identity, limit, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
-# --- Claims about CR-PSGD --------------------------------------------------------------------------------------------
+# --- CR-PSGD ---------------------------------------------------------------------------------------------------------
 
 SIGMA2 = 4.0  # variance of a gradient
 
@@ -265,7 +264,7 @@ def _(context):
     yield "the minimiser is found numerically, hence to half of the digits"
 
 
-# --- Claims about CR-PSGD-Catalyst -----------------------------------------------------------------------------------
+# --- CR-PSGD-Catalyst ------------------------------------------------------------------------------------------------
 
 STEEP = 1.0 / math.sqrt(3.0)  # where the gradient of the saturating quadratic is longest
 

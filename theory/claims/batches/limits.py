@@ -1,10 +1,7 @@
 """Claims about large batches: where they certainly lose, and the stability of mini-batch SGD.
 
-Claims about large batches: where they certainly lose, and problems on which everything is exact.
-
 As in the source, ``step`` is gamma of a *sum* of gradients; the package's own method averages, with the step B gamma.
-
-Claims about the stability of mini-batch SGD: two runs whose data differ in one row, with the same draws.
+Stability is measured by two runs whose data differ in one row, with the same draws.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from .. import assumption, claim, equality, identity, lower, upper
 from ..runs import not_scaled, one_for_all, path, shorter, sums, thrice
 from .diversity import by_definition, rows_of
 
-# --- Claims about large batches --------------------------------------------------------------------------------------
+# --- Large batches ---------------------------------------------------------------------------------------------------
 
 SPHERE = quadratic(np.ones(64), covariance=1 / 64)  # mu = 1, noise of variance mu^2 as around points of the sphere
 
@@ -179,7 +176,7 @@ def _(context):
     yield upper("the same, K=6, B=18", factor(SPHERE, 18, 6, replicas), 1.0)
 
 
-# --- Claims about the stability of mini-batch SGD --------------------------------------------------------------------
+# --- The stability of mini-batch SGD ---------------------------------------------------------------------------------
 
 # --- one round --------------------------------------------------------------------------------------------------------
 

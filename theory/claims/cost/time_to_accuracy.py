@@ -1,8 +1,7 @@
 """Claims about collective operations and the time to an accuracy.
 
-Claims about collective operations: every message is simulated and counted, and the result is checked.
-
-Claims about time to accuracy: steps with compression and batches, and the batch and number of ranks that pay off.
+Collective operations: every message is simulated and counted, and the result is checked.  Time to accuracy: steps with
+compression and batches, and the batch and number of ranks that pay off.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ...methods.schedules import Constant
 from ...problems import quadratic
 from .. import certain, claim, equality, identity, lower, upper
 
-# --- Claims about collective operations ------------------------------------------------------------------------------
+# --- Collective operations -------------------------------------------------------------------------------------------
 
 RANKS = (2, 3, 4, 6, 8, 13)
 
@@ -149,7 +148,7 @@ def _(context):
         yield identity(f"n/m of a gather that takes as long as the ring, p = {p}, n = {n}", ratio, n / m)
 
 
-# --- Claims about time to accuracy -----------------------------------------------------------------------------------
+# --- Time to accuracy ------------------------------------------------------------------------------------------------
 
 D, MU, SIGMA2 = 20, 2.0, 30.0
 

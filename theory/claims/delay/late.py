@@ -1,8 +1,7 @@
 """Claims about late gradients and lock-free SGD.
 
-Claims about late gradients: how long steps may be, how fast they are, what noise leaves, and what overlap gains.
-
-Claims about lock-free SGD with memory: what threads computed equals what they sent plus what they stored.
+Late gradients: how long steps may be, how fast they are, what noise leaves, and what overlap gains.  Lock-free SGD with
+memory: what threads computed equals what they sent plus what they stored.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .. import certain, claim, equality, identity, limit, lower, upper
 from ..memory.error_feedback import unchanging
 from ..mutants import WrongFeedback
 
-# --- Claims about late gradients -------------------------------------------------------------------------------------
+# --- Late gradients --------------------------------------------------------------------------------------------------
 
 
 def late(delay: int, step: float) -> DelayedSGD:
@@ -247,7 +246,7 @@ def _(context):
     yield upper(f"mean, one of 5 a hundred times slower (up to {found.max()} late)", float(found.mean()), law)
 
 
-# --- Claims about lock-free SGD with memory --------------------------------------------------------------------------
+# --- Lock-free SGD with memory ---------------------------------------------------------------------------------------
 
 FAR, SHIFT = 1e12, 10.0  # where the minimum is: the gradient of row i is then -FAR * a_i at every x, to 1e-10
 

@@ -1,8 +1,7 @@
 """Claims about unbiased differences: DIANA, MARINA, PermK, DASHA, ProxSkip and QSVRG.
 
-Claims about unbiased differences: DIANA, MARINA, PermK, DASHA and ProxSkip, each as the method that runs.
-
-Claims about QSVRG: the second moment of its gradients, the factor of an epoch, the rate and the bits.
+Each difference method is measured as the method that runs.  For QSVRG: the second moment of its gradients, the factor
+of an epoch, the rate and the bits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ...problems import max_lipschitz, quadratic, ridge, solve, strong_convexity
 from ...wire import bits_for
 from .. import certain, claim, equality, identity, upper
 
-# --- Claims about unbiased differences -------------------------------------------------------------------------------
+# --- Unbiased differences --------------------------------------------------------------------------------------------
 
 OWN: dict[str, Any] = {"shards": "contiguous"}  # row i is worker i's
 
@@ -332,7 +331,7 @@ def _(context):
         yield identity(f"x_{i} - x* after 12 steps", float(short.models[i, 0] - optimum[0]), float(z[i]), 1e-8)
 
 
-# --- Claims about QSVRG ----------------------------------------------------------------------------------------------
+# --- QSVRG -----------------------------------------------------------------------------------------------------------
 
 D, LEVELS = 16, 4  # s = sqrt(d)
 

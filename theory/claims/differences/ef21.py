@@ -1,4 +1,4 @@
-"""Claims about EF21 and its kin: their lemma and theorems, noise, both directions, and how they are related."""
+"""Claims about EF21 and related methods: their lemma and theorems, noise, both directions, and how they are related."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...compressors import Identity, RandK, Scaled, TopK
 from ...methods import CLAG, EF21, EF21BC, EF21P, EF21SGDM, EFBV
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, lower, upper
-from ..laws import compressor_law, crossing, gaussian
+from ..factories import compressor_law, crossing, gaussian
 from ..memory.error_feedback import unchanging
 from ..memory.exact_rates import squared_radius
 from ..mutants import Lopsided, Scaling, growth

@@ -1,8 +1,6 @@
 """Claims about CHOCO, DCD-PSGD and ECD-PSGD.
 
-Claims about CHOCO-Gossip and CHOCO-SGD.
-
-Claims about DCD-PSGD and ECD-PSGD: which compression errors they bear.
+For DCD-PSGD and ECD-PSGD: which compression errors they tolerate.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from ...methods.graphs.gossip import on_graph
 from ...methods.schedules import Constant, InverseTime
 from ...problems import logistic, quadratic
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import crossing
+from ..factories import crossing
 from .gossip import flat, ring_with
 
-# --- Claims about CHOCO-Gossip and CHOCO-SGD -------------------------------------------------------------------------
+# --- CHOCO-Gossip and CHOCO-SGD --------------------------------------------------------------------------------------
 
 GRAPHS: tuple[tuple[Any, int], ...] = ((Complete(), 4), (Hypercube(), 8), (Torus(), 16), (Ring(), 8), (Ring(), 100))
 
@@ -232,7 +230,7 @@ def _(context):
         yield upper(f"{type(graph).__name__}, N={workers}, by label", certain(result.consensus.max()), bound)
 
 
-# --- Claims about DCD-PSGD and ECD-PSGD ------------------------------------------------------------------------------
+# --- DCD-PSGD and ECD-PSGD -------------------------------------------------------------------------------------------
 
 DIFFERENCE_GRAPHS: tuple[tuple[Any, int], ...] = ((Ring(), 6), (Ring(), 8), (Torus(), 9), (Hypercube(), 8))
 

@@ -1,8 +1,6 @@
 """Claims about gossip, D-PSGD and gradient tracking.
 
-Claims about decentralized averaging.
-
-Claims about D-PSGD and gradient tracking on quadratics.
+D-PSGD and gradient tracking are measured on quadratics.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from ...methods.schedules import Constant
 from ...problems import quadratic, ridge
 from .. import claim, equality, identity, upper
 
-# --- Claims about decentralized averaging ----------------------------------------------------------------------------
+# --- Decentralized averaging -----------------------------------------------------------------------------------------
 
 GRAPHS: tuple[tuple[str, Any, int], ...] = (
     ("ring", Ring(), 8),
@@ -218,11 +216,11 @@ def _(context):
         yield equality(f"{name}, v = {size**2:g} in every coordinate", apart, floor)
 
 
-# --- Claims about D-PSGD and gradient tracking on quadratics ---------------------------------------------------------
+# --- D-PSGD and gradient tracking on quadratics ----------------------------------------------------------------------
 
 STEP, CURVATURE, VARIANCE = 0.2, 1.5, 0.7
 
-SHORT = 0.04  # gradient tracking bears steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
+SHORT = 0.04  # gradient tracking tolerates steps below (1 + lambda_N)^2/(2 a): 1/8 of 1/a on a hypercube of 8
 
 
 def _noisy(context, method, graph, name: str):

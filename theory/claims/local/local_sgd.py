@@ -1,8 +1,6 @@
 """Claims about local SGD: the cost of H steps between exchanges, and outer steps.
 
-Claims about local SGD: the cost of H steps between exchanges, and where it is zero.
-
-Claims about outer steps of local SGD: what they do on quadratics, exactly.
+Where the cost of H steps is zero, and what outer steps do on quadratics, exactly.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from ...methods import LocalSGD, OuterStep
 from ...methods.schedules import Constant, InverseTime, Polynomial
 from ...problems import quadratic
 from .. import assumption, claim, equality, identity, limit, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..runs import local_steps_path, worst_run
 
-# --- Claims about local SGD ------------------------------------------------------------------------------------------
+# --- Local SGD -------------------------------------------------------------------------------------------------------
 
 SIGMA2 = 0.5  # variance of a gradient
 
@@ -119,7 +117,7 @@ def _(context):
     yield f"a = {float(shift):g}, G^2 = {second:g}: the start's"
 
 
-# --- what happens between two exchanges: the workers' own iterates ----------------------------------------------------
+# --- what happens between two exchanges ------------------------------------------------------------------------------
 
 
 def lopsided(x):
@@ -256,7 +254,7 @@ def _(context):
         yield identity(f"both lemmas as equalities, H={H}, L={L:g}, N={N}, {form}", float(np.mean(allowed)), bound)
 
 
-# --- Claims about outer steps of local SGD ---------------------------------------------------------------------------
+# --- Outer steps of local SGD ----------------------------------------------------------------------------------------
 
 CASES = ((1.0, 100.0, 20, 0.005), (2.0, 10.0, 4, 0.1), (0.5, 4.0, 1, 0.2))  # mu, L, H, eta
 

@@ -1,8 +1,6 @@
 """Claims about contractive error feedback: the size of a compressed memory, its noise and rates.
 
-Claims about contractive error feedback: the size of a compressed memory, where it diverges, and variants.
-
-Claims about the costs of contractive error feedback: its noise, its rate, and the error compressors it allows.
+Also where the memory diverges, variants, and the error compressors that are allowed.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from .. import assumption, certain, claim, equality, identity, lower, upper
 from ..mutants import Scaling
 from .error_feedback import beyond_the_frontier, constant_gradient, unchanging
 
-# --- Claims about contractive error feedback -------------------------------------------------------------------------
+# --- Contractive error feedback --------------------------------------------------------------------------------------
 
 D, K = 12, 9  # random-k sends 9 of 12 coordinates: the residual is 1/4
 
@@ -276,7 +274,7 @@ def _(context):
     yield f"d={D}, k={K}, equally full buckets, a constant gradient"
 
 
-# --- Claims about the costs of contractive error feedback ------------------------------------------------------------
+# --- The costs of contractive error feedback -------------------------------------------------------------------------
 
 
 @claim(

@@ -1,12 +1,10 @@
 """Claims about error feedback where signs fail: counterexamples, and the span of the data.
 
-Claims about error feedback where signs fail: non-smooth convex functions, and the counterexamples with a memory.
+Signs fail on non-smooth convex functions; there are counterexamples with a memory.  Their functions are not among the
+package's problems, so they are given as Python functions; see :mod:`theory.claims.runs`.
 
-Their functions are not among the package's problems, so they are given as Python functions; see :mod:`.paths`.
-
-Claims about the span of the data: error feedback stays near it, signs leave it, and the cost of that.
-
-The sign of the released experiment has three values and is not a compressor of the package: it is a Python function.
+The span of the data: error feedback stays near it, signs leave it, and the cost of that.  The sign of the released
+experiment has three values and is not a compressor of the package: it is a Python function.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from ..mutants import Scaling
 from ..runs import follow
 from .error_feedback import constant_gradient, unchanging
 
-# --- Claims about error feedback where signs fail --------------------------------------------------------------------
+# --- Error feedback where signs fail ---------------------------------------------------------------------------------
 
 
 def average(context, c, gradient, start, step, steps, kept) -> np.ndarray:
@@ -181,7 +179,7 @@ def _(context):
     yield identity(f"f(x_T) / the floor of signs, T={steps}", found / bounds.sign_line_floor(A, b), 0.0, 1e-9)
 
 
-# --- Claims about the span of the data -------------------------------------------------------------------------------
+# --- The span of the data --------------------------------------------------------------------------------------------
 
 ROWS, STEPS, STEP = 100, 80, 10.0  # as in the released experiment: full batches of least squares
 

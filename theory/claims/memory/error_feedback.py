@@ -1,8 +1,6 @@
 """Claims about error feedback: its identity, the size of the memory, and rates on smooth functions.
 
-Claims about error feedback: the identity behind it, and the size of the memory.
-
-Claims about the rates of error feedback on smooth functions: lemmas, their sums, what is quoted, and limits.
+The rates come with their lemmas, the sums of these, the theorem as it is quoted, and limits.
 """
 
 from __future__ import annotations
@@ -24,11 +22,11 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD, UnstableMemoryWar
 from ...methods.schedules import Constant, InverseTime, Polynomial, step_size
 from ...problems import function, lipschitz, quadratic, saturating_quadratic, value
 from .. import claim, equality, identity, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..mutants import Forgetful, Scaling, WrongFeedback
 from ..runs import coin, over, squared_gradients, stationary, under
 
-# --- Claims about error feedback -------------------------------------------------------------------------------------
+# --- Error feedback --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -136,7 +134,7 @@ def _(context):
         yield upper(f"||e||^2, constant gradient, delta={delta}, t={steps}", found, bound)
 
 
-# --- Claims about the rates of error feedback on smooth functions ----------------------------------------------------
+# --- The rates of error feedback on smooth functions -----------------------------------------------------------------
 
 
 def mean_squared_gradient(context, method, problem, start, *, steps, replicas, workers=1, wire_dtype=np.float32):

@@ -1,12 +1,11 @@
 """Claims about exact rates of compressed gradient descent, and the longest stable step.
 
-Claims about exact rates of compressed gradient descent: a witness from below, a certificate from above.
+The rates have a witness from below and a certificate from above.  A certificate is a quadratic form: rho V - V_+ minus
+multiples of what is known to be positive.  A form without negative pivot is a sum of squares, so that the rate holds
+for every function, compressor and dimension.  The claims compute it exactly where L/mu and s make it rational;
+theory/claims/proofs proves it for all L/mu and s.
 
-A certificate is a quadratic form: rho V - V_+ minus multiples of what is known to be positive.  A form without negative
-pivot is a sum of squares, so that the rate holds for every function, compressor and dimension.  The claims compute it
-exactly where L/mu and s make it rational; theory/claims/proofs proves it for all L/mu and s.
-
-Claims about the longest stable step of compressed methods: exact second moments on scalar quadratics.
+The longest stable step comes from exact second moments on scalar quadratics.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ...methods import ErrorFeedback, ParallelSGD
 from ...problems import quadratic
 from ...worst import worst_case
 from .. import claim, identity, lower, upper
-from ..laws import crossing
+from ..factories import crossing
 from ..mutants import LeakyFeedback, Scaling, WrongFeedback, descent, diana, ef21, error_feedback, growth
 from ..proofs.exact_rates import WRONG, Weights, descent_at, descent_form, ef21_form, error_feedback_form, known
 from ..proofs.execute import Formulas
@@ -29,7 +28,7 @@ from ..proofs.proof_list import pivots
 from ..runs import worst_run
 from .error_feedback import beyond_the_frontier, unchanging
 
-# --- Claims about exact rates of compressed gradient descent ---------------------------------------------------------
+# --- Exact rates of compressed gradient descent ----------------------------------------------------------------------
 
 RATIONAL = ((2, Fraction(1, 5)), (3, Fraction(2, 5)), (9, Fraction(4, 11)))  # (kappa, s) at which roots are rational
 
@@ -205,7 +204,7 @@ def _(context):
     yield from worst_run(context, "compressed-gd", 4)
 
 
-# --- Claims about the longest stable step of compressed methods ------------------------------------------------------
+# --- The longest stable step of compressed methods -------------------------------------------------------------------
 
 SHARED = "one coin for all workers"
 

@@ -15,7 +15,7 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
 from ...problems import logistic, max_lipschitz, quadratic, second_moment, solve
 from .. import assumption, claim, equality, identity, limit, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..mutants import Scaling, WrongFeedback
 from .error_feedback import constant_gradient, memories_after
 

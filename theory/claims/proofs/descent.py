@@ -1,11 +1,7 @@
 """Proofs of the rates of gradient descent without convexity, and of QSVRG's factor and rate.
 
-Proofs of the rates of gradient descent without convexity, from two smoothness and two PL inequalities.
-
-With c = gamma L <= 1 the rate has a root, which is rational in (c, p): mu/L = 2 p (2 - c p)/(4 - c - 2 c p + c p^2),
-and the rate is (1 - c p)^2.
-
-Proofs of QSVRG's factor and rate.
+The rates of gradient descent follow from two smoothness and two PL inequalities.  With c = gamma L <= 1 the rate has a
+root, which is rational in (c, p): mu/L = 2 p (2 - c p)/(4 - c - 2 c p + c p^2), and the rate is (1 - c p)^2.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from .execute import Change
 from .proof_list import between, dot, nonnegative, positive, proof, square, squares, unit_forms, zero
 from .symbols import Region
 
-# --- Proofs of the rates of gradient descent without convexity, from two smoothness and two PL inequalities ----------
+# --- The rates of gradient descent without convexity -----------------------------------------------------------------
 
 SMALL = Region(c=(0, 1), p=(0, 1), L=(0, "inf"))
 
@@ -125,7 +121,7 @@ def _(x, branch):
     yield zero("attained", rate - (1 - x.step * (mu if branch == 0 else L)) ** 2)
 
 
-# --- Proofs of QSVRG's factor and rate -------------------------------------------------------------------------------
+# --- QSVRG's factor and rate -----------------------------------------------------------------------------------------
 
 
 @proof(

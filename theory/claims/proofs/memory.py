@@ -1,8 +1,7 @@
 """Proofs of error feedback's lemmas and theorems, of ConEF's and of Mem-SGD's.
 
-Proofs of error feedback's lemmas on smooth functions, and of the theorems that they add up to, ConEF's too.
-
-Proofs of Mem-SGD's sharp lemmas and of the theorem that they add up to.
+Error feedback's lemmas are those on smooth functions, Mem-SGD's the sharp ones; each theorem is what its lemmas add up
+to.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .execute import Change
 from .proof_list import between, dot, nonnegative, positive, proof, square, squares, unit_forms, zero
 from .symbols import Region
 
-# --- Proofs of error feedback's lemmas on smooth functions, and of the theorems that they add up to, ConEF's too -----
+# --- Error feedback's lemmas on smooth functions ---------------------------------------------------------------------
 
 POSITIVE = (0, "inf")
 
@@ -235,7 +234,7 @@ def _(x):
     yield zero("fixed point", x.eta**2 * x.G * (1 + 2 * mean) + kappa * limit - limit)
 
 
-# --- Proofs of Mem-SGD's sharp lemmas and of the theorem that they add up to -----------------------------------------
+# --- Mem-SGD's sharp lemmas and their theorem ------------------------------------------------------------------------
 
 
 @proof(

@@ -1,10 +1,7 @@
 """Proofs for all parameters: what a claim states, as identities, quadratic forms and signs that are decided exactly.
 
-Quadratic forms: linear combinations of vectors, their inner products, and pivots; of fractions or of symbols.
-
+A quadratic form is a linear combination of vectors, with their inner products and pivots; of fractions or of symbols.
 A form without negative pivot is a sum of squares, of numbers as of vectors of any dimension.
-
-Proofs for all parameters: what a claim states, as identities and signs that a program decides exactly.
 
 A proof is a decorated function that executes the package's formulas on symbols and yields what has to be shown::
 

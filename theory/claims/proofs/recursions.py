@@ -1,8 +1,7 @@
 """Proofs of exact moments, linear recursions, and CHOCO-Gossip's rate.
 
-Proofs of CHOCO-Gossip's rate from its lemmas, and of the distances of CHOCO-SGD.
-
-Proofs of exact moments and of linear recursions: one step, its fixed point, and induction over the steps.
+For moments and recursions: one step, its fixed point, and induction over the steps.  CHOCO-Gossip's rate follows from
+its lemmas, as do the distances of CHOCO-SGD.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from .execute import Change
 from .proof_list import nonnegative, positive, proof, zero
 from .symbols import Region
 
-# --- Proofs of CHOCO-Gossip's rate from its lemmas, and of the distances of CHOCO-SGD --------------------------------
+# --- CHOCO-Gossip's rate from its lemmas -----------------------------------------------------------------------------
 
 GRAPHS = Region(rho=(0, 1), delta=(0, 1), beta=(0, "2 - rho"))
 
@@ -49,7 +48,7 @@ def _(x):
     yield nonnegative("what is left", bound - fixed)
 
 
-# --- Proofs of exact moments and of linear recursions ----------------------------------------------------------------
+# --- Exact moments and linear recursions -----------------------------------------------------------------------------
 
 POSITIVE = (0, "inf")
 

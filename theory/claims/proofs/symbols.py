@@ -1,14 +1,10 @@
 """Symbols on a region: exact rational functions, and comparisons and signs that are decided and recorded.
 
-Regions: open intervals of symbols, in order, and how they are mapped onto positive parameters.
-
-A symbol: a rational function with its value at one point, by which it is compared.
-
-Symbols on a region: exact rational functions, comparisons that are decided and recorded, signs that are proved.
-
-A region gives every symbol an interval, whose ends may depend on the symbols before it.  A symbol between l and h is
-l + (h - l)/(1 + t) with t > 0, and one above l is l + t: if all coefficients of a polynomial in the t have one sign,
-so has the polynomial on the whole region.  On a box they are its Bernstein coefficients, up to positive factors.
+A region is made of open intervals of symbols, in order, which are mapped onto positive parameters.  A symbol is a
+rational function with its value at one point, by which it is compared.  A region gives every symbol an interval, whose
+ends may depend on the symbols before it.  A symbol between l and h is l + (h - l)/(1 + t) with t > 0, and one above l
+is l + t: if all coefficients of a polynomial in the t have one sign, so has the polynomial on the whole region.  On a
+box they are its Bernstein coefficients, up to positive factors.
 """
 
 from __future__ import annotations

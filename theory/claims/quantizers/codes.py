@@ -16,7 +16,7 @@ from ...wire.entropy import SYMBOLS, TOTAL, frequencies, histogram, levels_bits
 from ...wire.integers import gap_bits
 from ...wire.symbols import levels_bits as elias_levels_bits
 from .. import certain, claim, equality, identity, upper
-from ..laws import equal_magnitudes, gaussian, spike
+from ..factories import equal_magnitudes, gaussian, spike
 from .qsgd import half_odd
 
 

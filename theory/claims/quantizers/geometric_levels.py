@@ -1,8 +1,7 @@
 """Claims about levels that are powers of a ratio: NUQSGD, natural compression and dithering.
 
-Claims about NUQSGD: unbiased, its variance for any ratio, the remembered bounds, its code, the released code.
-
-Claims about natural compression, natural dithering, and half precision.
+NUQSGD: unbiased, its variance for any ratio, the remembered bounds, its code, the released code.  Half precision is
+here, too.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from ... import bounds
 from ...compressors import NUQSGD, Elias, HalfPrecision, Natural, NaturalDithering, NUQSGDReleased, compress
 from ...core.random import key
 from .. import certain, claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, spike
 from ..mutants import LEVELS_DOWN as DOWN
 from ..mutants import LEVELS_INVERTED as INVERTED
 from ..mutants import LEVELS_NEAREST as NEAREST
 from ..mutants import NO_ZERO, SHIFTED, SWAPPED, WrongRounding
 
-# --- Claims about NUQSGD ---------------------------------------------------------------------------------------------
+# --- NUQSGD ----------------------------------------------------------------------------------------------------------
 
 ROUNDED: dict[str, Callable] = {
     "rounding with the probability inverted": partial(WrongRounding, fault=INVERTED),
@@ -371,7 +370,7 @@ def _(context):
     return orderings(context)
 
 
-# --- Claims about natural compression, natural dithering, and half precision -----------------------------------------
+# --- Natural compression, dithering and half precision ---------------------------------------------------------------
 
 
 def even_below_one(v, samples, rng):

@@ -1,10 +1,7 @@
 """Claims about QSGD, and about compressors built from compressors.
 
-Claims about QSGD: unbiased, its variance, its non-zeros, and the noise of quantized gradients.
-
-Claims about compressors built from compressors.
-
-Claims about multilevel compression: unbiased from biased.
+QSGD: unbiased, its variance, its non-zeros, and the noise of quantized gradients.  The other compressors are
+compositions, and multilevel ones, unbiased from biased.
 """
 
 from __future__ import annotations
@@ -19,11 +16,11 @@ from ... import bounds
 from ...compressors import QSGD, Composed, Multilevel, RandK, Scaled, TopK, compress, omega, scaled
 from ...core.random import key
 from .. import claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian
 from ..mutants import DOWN, INVERTED, NEAREST, WrongQSGD
 from ..runs import sampled
 
-# --- Claims about QSGD -----------------------------------------------------------------------------------------------
+# --- QSGD ------------------------------------------------------------------------------------------------------------
 
 INVERSE: dict[str, Callable] = {"rounding with the probability inverted": partial(WrongQSGD, fault=INVERTED)}
 
@@ -179,7 +176,7 @@ def _(context):
     yield GAUSSIAN
 
 
-# --- Claims about compressors built from compressors -----------------------------------------------------------------
+# --- Compressors built from compressors ------------------------------------------------------------------------------
 
 
 @claim(
@@ -249,7 +246,7 @@ compressor_law(
 )
 
 
-# --- Claims about multilevel compression -----------------------------------------------------------------------------
+# --- Multilevel compression ------------------------------------------------------------------------------------------
 
 
 def levels_of(v, k: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import scipy  # its parts load when they are used
 from ... import bounds
 from ...compressors import QSGD, LloydMax, Rotated, ScaledSign, Sign, compress, eden
 from .. import certain, claim, equality, identity, upper
-from ..laws import equal_magnitudes
+from ..factories import equal_magnitudes
 from ..runs import sampled
 from .sign import spike
 

@@ -1,10 +1,7 @@
 """Claims about signs: their errors, their bits, and descent along them.
 
-Claims about signs: their errors and their bits.
-
-A claim about gradients of real data: the part kept by the scaled sign.
-
-Claims about descent along signs: four ways in which it fails, and signs of momenta, which do not.
+On gradients of real data: the part that the scaled sign keeps.  Descent along signs: four ways in which it fails, and
+signs of momenta, which do not.
 """
 
 from __future__ import annotations
@@ -24,11 +21,11 @@ from ...methods.schedules import Constant
 from ...problems import batch_gradient, function, gradient, quadratic, ridge, softmax, solve
 from ...wire import bits_for, open_frame
 from .. import certain, claim, equality, identity, lower, upper
-from ..laws import Input, equal_magnitudes, gaussian
+from ..factories import Input, equal_magnitudes, gaussian
 from ..memory.mem_sgd import rcv1
 from ..mutants import Messages, WrongSign
 
-# --- Claims about signs ----------------------------------------------------------------------------------------------
+# --- Errors of signs -------------------------------------------------------------------------------------------------
 
 L2 = partial(ScaledSign, 2)
 
@@ -205,7 +202,7 @@ def _(context):
         yield identity(label, context.subject(v, 64, partial(QSGD, s), dtype), predicted, tolerance=0.0)
 
 
-# --- A claim about gradients of real data ----------------------------------------------------------------------------
+# --- Gradients of real data ------------------------------------------------------------------------------------------
 
 
 @cache
@@ -264,7 +261,7 @@ def _(context):
     yield f"delta at x=0, at 0.9 x*, of a batch at 0, at x*: digits {shown[0]}; {text.name} {shown[1]}"
 
 
-# --- Claims about descent along signs --------------------------------------------------------------------------------
+# --- Descent along signs ---------------------------------------------------------------------------------------------
 
 # A rule turns a stochastic (sub)gradient into a direction.  The claims state which points sign descent cannot reach; a
 # mutant reaches them.

@@ -1,8 +1,7 @@
 """Claims about ternary quantization and TernGrad.
 
-Claims about ternary quantization: with any scale, and with the 2-norm.
-
-Claims about TernGrad: its variance, sharing and clipping, and its convergence.
+Ternary quantization: with any scale, and with the 2-norm.  TernGrad: its variance, sharing and clipping, and its
+convergence.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, step_size
 from ...problems import quadratic, ridge
 from .. import assumption, certain, claim, equality, identity, upper
-from ..laws import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
+from ..factories import Input, compressor_law, equal_magnitudes, gaussian, loglog_rate, spike
 from ..mutants import LEVELS_DOWN as DOWN
 from ..mutants import LEVELS_INVERTED as INVERTED
 from ..mutants import LEVELS_NEAREST as NEAREST
 from ..mutants import WrongRounding
 
-# --- Claims about ternary quantization -------------------------------------------------------------------------------
+# --- Ternary quantization --------------------------------------------------------------------------------------------
 
 SCALES = {
     "largest": lambda v: float(np.abs(v).max()),
@@ -198,7 +197,7 @@ def _(context):
     )
 
 
-# --- Claims about TernGrad -------------------------------------------------------------------------------------------
+# --- TernGrad --------------------------------------------------------------------------------------------------------
 
 
 def extremal(d: int) -> Input:

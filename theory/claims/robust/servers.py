@@ -1,4 +1,4 @@
-"""Claims about Byzantine workers: what robust means of messages stand, what they cost, and where attacks lead SGD."""
+"""Claims about Byzantine workers: what robust means tolerate, what they cost, and where attacks lead SGD."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _(context):
     yield identity("N=10001, against pi/2", np.pi / 2, bounds.normal_median_variance(10_001), tolerance=1e-4)
 
 
-# --- robust servers: the kernels that are searched are those that run -----------------------------------------------
+# --- robust servers --------------------------------------------------------------------------------------------------
 
 
 def by(rule):

@@ -1,8 +1,6 @@
 """Claims about the Polyak-Lojasiewicz inequality: its constants, gradient descent and SGD.
 
-Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*): its constants, and descent.
-
-Claims about SGD under the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*).
+The inequality is (1/2) ||grad f||^2 >= mu (f - f*).
 """
 
 from __future__ import annotations
@@ -34,11 +32,11 @@ from ...problems import (
 )
 from .. import assumption, certain, claim, equality, identity, lower, upper
 from ..checks import SURE
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 from ..runs import worst_run
 from .rates import MU, SIGMA2, distances, filled, fits
 
-# --- Claims about the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*) --------------------------------
+# --- The Polyak-Lojasiewicz inequality -------------------------------------------------------------------------------
 
 MATRIX = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])  # A'A: 25, 9 and 0
 
@@ -274,7 +272,7 @@ def _(context):
         yield from worst_run(context, method, steps)
 
 
-# --- Claims about SGD under the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*) ----------------------
+# --- SGD under the Polyak-Lojasiewicz inequality ---------------------------------------------------------------------
 
 
 @claim(

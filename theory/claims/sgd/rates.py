@@ -1,8 +1,7 @@
 """Claims about SGD on quadratics and on smooth convex functions, and about how many steps it needs.
 
-Claims about SGD on quadratics, where everything has a closed form, and about how many steps it needs.
-
-Claims about SGD on smooth convex functions, and the step size that QSGD prints for N workers.
+On quadratics everything has a closed form.  On smooth convex functions the step size is the one that QSGD prints for N
+workers.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from ...methods import ParallelSGD
 from ...methods.schedules import Constant, InverseTime, Suffix
 from ...problems import function, quadratic
 from .. import assumption, certain, claim, equality, identity, lower, upper
-from ..laws import loglog_rate
+from ..factories import loglog_rate
 
-# --- Claims about SGD on quadratics, where everything has a closed form, and about how many steps it needs -----------
+# --- SGD on quadratics -----------------------------------------------------------------------------------------------
 
 MU, SIGMA2, D = 2.0, 3.0, 20  # the isotropic quadratic (mu/2)||x||^2 in 20 dimensions, noise of total variance 3
 
@@ -256,7 +255,7 @@ def _(context):
     )
 
 
-# --- Claims about SGD on smooth convex functions, and the step size that QSGD prints for N workers -------------------
+# --- SGD on smooth convex functions ----------------------------------------------------------------------------------
 
 SMOOTH_D, N, STEPS, SMOOTH_SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on the unit ball; sup ||x - x_0||^2 is 4
 

@@ -1,8 +1,6 @@
 """Claims that repeat the bounds on SGD on logistic and ridge regression with real data.
 
-Claims that repeat the bounds on SGD on logistic regression with real data, without closed forms.
-
-Claims about ridge regression on RCV1: its minimum, and SGD's bound.
+For logistic regression there are no closed forms.  For ridge regression on RCV1: its minimum, and SGD's bound.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from .. import assumption, certain, claim, identity, upper
 from ..checks import SURE
 from .averages import schedule, telescoped
 
-# --- Claims that repeat the bounds on SGD on logistic regression with real data, without closed forms ----------------
+# --- Logistic regression ---------------------------------------------------------------------------------------------
 
 ROWS, ALL, STEPS, L2 = 100, 569, 300, 0.1
 
@@ -194,7 +192,7 @@ def _(context):
     yield f"L/mu = {smooth / l2:.3g}"
 
 
-# --- Claims about ridge regression on RCV1 ---------------------------------------------------------------------------
+# --- Ridge regression on RCV1 ----------------------------------------------------------------------------------------
 
 DIGITS = 1e-9  # relative tolerance of the minimum; both solvers stop far below it
 

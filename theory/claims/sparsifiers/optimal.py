@@ -12,7 +12,7 @@ from ...compressors.sparsifiers.optimal import magnitude
 from ...measure import empirical_entropy, mean_interval
 from .. import claim, equality, identity, lower, upper
 from ..checks import SURE
-from ..laws import compressor_law, equal_magnitudes, gaussian
+from ..factories import compressor_law, equal_magnitudes, gaussian
 
 
 def atomo(v, budget: float) -> np.ndarray:

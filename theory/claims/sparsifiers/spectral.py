@@ -1,10 +1,6 @@
 """Claims about ATOMO, the best rank, rounded singular values and PowerSGD.
 
-Claims about ATOMO: on singular values, and on entries.
-
-Claims about the best rank, rounded singular values, and what they cost and save.
-
-Claims about PowerSGD.
+ATOMO: on singular values, and on entries.  The best rank and rounded singular values: what they cost and save.
 """
 
 from __future__ import annotations
@@ -36,11 +32,11 @@ from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
 from ...problems import lipschitz, softmax, solve
 from .. import certain, claim, equality, identity, limit, lower, upper
-from ..laws import Input, compressor_law, gaussian
+from ..factories import Input, compressor_law, gaussian
 from ..mutants import CLIPPED, REDRAWN, WrongAtomo, WrongPowerSGD, repeat
 from ..mutants import UNDIVIDED_FACTORS as UNDIVIDED
 
-# --- Claims about ATOMO ----------------------------------------------------------------------------------------------
+# --- ATOMO -----------------------------------------------------------------------------------------------------------
 
 ROWS, COLUMNS = 12, 6
 
@@ -230,7 +226,7 @@ def _(context):
         yield f"{name}: {float(ratio) ** 2:.3g} times the second moment of entries."
 
 
-# --- Claims about the best rank, rounded singular values, and what they cost and save --------------------------------
+# --- The best rank and rounded singular values -----------------------------------------------------------------------
 
 
 @claim(
@@ -391,7 +387,7 @@ claim(
 )(at_an_eighth)
 
 
-# --- Claims about PowerSGD -------------------------------------------------------------------------------------------
+# --- PowerSGD --------------------------------------------------------------------------------------------------------
 
 
 @claim(

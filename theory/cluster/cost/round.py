@@ -1,13 +1,12 @@
 """Seconds of a round: a model fitted to measurements, and a round on more ranks and on another network.
 
-Seconds of a round as a sum of terms: computing, coding, the slowest rank, and the wire; fitted to measured rounds.
-
-A rank computes the gradients of its workers, encodes their messages and decodes those of others.  Then it waits for the
+The seconds are a sum of terms, computing, coding, the slowest rank and the wire, fitted to measured rounds.  A rank
+computes the gradients of its workers, encodes their messages and decodes those of others.  Then it waits for the
 slowest.  Delays, such as those of a processor that does something else, come by chance: a piece of work is as long as
 one that was timed often, or late by what one of these was, and twice as long a piece of work has twice the chances.  A
 round is late by the largest delay of all ranks.  The exchange is that of :mod:`theory.cluster.cost.network`.
 
-What a round would cost on more ranks and on another network: measured where it can be, and else a model.
+What a round would cost on more ranks and on another network is measured where it can be, and else a model.
 """
 
 from __future__ import annotations

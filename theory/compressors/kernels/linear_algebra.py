@@ -1,11 +1,8 @@
 """Small matrices in compiled code, and singular triplets in messages.
 
-Small matrices in compiled code: singular values by one-sided Jacobi rotations, and orthonormal columns.
-
-LAPACK's results depend on the library and the machine; these are plain loops in a fixed order, with the same bits
-everywhere.  Work space is the symbols' scratch, viewed as float64.
-
-Singular triplets in messages: decompositions, sampling, packing of factors.
+Singular values are computed by one-sided Jacobi rotations, and columns are made orthonormal.  LAPACK's results depend
+on the library and the machine; these are plain loops in a fixed order, with bit-identical results everywhere.  Work
+space is the symbols' scratch, viewed as float64.  Singular triplets are sampled, and packed as factors.
 """
 
 from __future__ import annotations

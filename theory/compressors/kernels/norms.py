@@ -1,14 +1,10 @@
 """Norms in double precision, random rotations, and helpers of the plain references.
 
-Norms in double precision, bit for bit reproducible, also where squares overflow or underflow.
-
-Helpers of the plain references: rounding floats up, and the random numbers of a stream as arrays.
-
-Random rotations in place: independent signs, then Hadamard's matrix over sqrt(d), or random reflections.
-
-The reflections make the rotation uniform: number k, on the coordinates from k on, takes a Gaussian vector to the first
-of them. They are those of the QR factorization of a Gaussian matrix, which is never stored (Stewart, SIAM J. Numer.
-Anal. 17, 1980).
+Norms are bit for bit reproducible, also where squares overflow or underflow.  The helpers round floats up, and give the
+random numbers of a stream as arrays.  Random rotations work in place: independent signs, then Hadamard's matrix over
+sqrt(d), or random reflections.  The reflections make the rotation uniform: number k, on the coordinates from k on,
+takes a Gaussian vector to the first of them. They are those of the QR factorization of a Gaussian matrix, which is
+never stored (Stewart, SIAM J. Numer. Anal. 17, 1980).
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from ...core import kernel, uncounted
 from ...core.random import bits, derive, fill_bits, normal, uniform
 from ...wire.bits import bits_to_float, fetch_early, float_to_bits, on_stack
 
-# --- Norms in double precision, bit for bit reproducible, also where squares overflow or underflow -------------------
+# --- Norms in double precision ---------------------------------------------------------------------------------------
 
 f64 = np.float64  # in kernels float() keeps float32
 

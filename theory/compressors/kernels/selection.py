@@ -1,17 +1,14 @@
 """Selections of coordinates: drawn subsets, the largest entries, non-zeros, and their positions in a message.
 
-Uniformly drawn subsets in O(k), and sorted lists of positions.
-
-The two selections that sparsifiers need: the largest entries of a vector, and its non-zeros.
-
-Both are generic, so that a vector that is not stored as an array can be faster (see :mod:`theory.methods.sparse`).
-Here are the implementations for plain arrays.
+Subsets are drawn uniformly in O(k), with sorted lists of positions.  The two selections that sparsifiers need are the
+largest entries of a vector, and its non-zeros.  Both are generic, so that a vector that is not stored as an array can
+be faster (see :mod:`theory.methods.sparse`). Here are the implementations for plain arrays.
 
 The largest k are found exactly: a strided sample suggests a size that slightly more than k entries exceed, one pass
 lists those (in the order of their indices), and the k-th largest of the list is found by radix selection on the bits of
 its floats, whose order is that of the sizes.  Unlucky or malicious vectors take longer, but the result is never wrong.
 
-Entries on the wire, and positions alone, for wrappers that compress the values of a sparsifier themselves.
+Entries are sent with their positions; wrappers that compress the values of a sparsifier send positions alone.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from ...core.random import fill_bits
 from ...core.vectors import add_entry
 from ...wire.bits import bit_length, bits_for, bits_to_float, float_to_bits, read, read_float, write, write_float
 
-# --- Uniformly drawn subsets in O(k), and sorted lists of positions --------------------------------------------------
+# --- Uniformly drawn subsets in O(k) ---------------------------------------------------------------------------------
 
 u32, u64 = np.uint32, np.uint64
 
@@ -290,7 +287,7 @@ nonzeros = generic(
 )
 
 
-# --- Entries on the wire, and positions alone, for wrappers that compress the values of a sparsifier themselves ------
+# --- Entries on the wire ---------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -1,12 +1,10 @@
 """NUQSGD, the levels of its released code, and natural compression.
 
-NUQSGD: levels that are dense near zero, and the levels of its authors' released code, which have no zero.
-
-Natural compression: unbiased random rounding to powers of two; only sign and exponent are sent.
-
-The exponent has as many bits as that of the wire's floats, 8 or 11: code 0 stands for 0, code 1 for the smallest normal
-float (smaller numbers are rounded to one of the two), and the largest code, which for floats means infinity, for the
-power of two above the largest float, so that the largest numbers, too, are rounded without bias.
+NUQSGD's levels are dense near zero; those of its authors' released code have no zero.  Natural compression rounds at
+random and without bias to powers of two; only sign and exponent are sent.  The exponent has as many bits as that of the
+wire's floats, 8 or 11: code 0 stands for 0, code 1 for the smallest normal float (smaller numbers are rounded to one of
+the two), and the largest code, which for floats means infinity, for the power of two above the largest float, so that
+the largest numbers, too, are rounded without bias.
 """
 
 from __future__ import annotations

@@ -1,24 +1,19 @@
 """Quantizers that send a scale and a level for each coordinate, in a code of levels; and Lloyd-Max levels.
 
-Codes of levels, the signed integers that a quantizer sends: settings, ``QSGD(7, code=Elias())``.
-
-A code of your own is one more setting with these functions, registered under a number:
+Levels are signed integers, int32 from ``-low`` to ``high``.  Their codes are settings, ``QSGD(7, code=Elias())``.  A
+code of your own is one more setting with these functions, registered under a number:
 
 ``code_bits``  how many bits levels take, and ``longest_levels`` at most;
 ``write_levels``, ``read_levels``  levels become bits and back;
 ``expected_code_bits``  in Python: their expected number, where it is known.
 
-Levels are int32, from ``-low`` to ``high``.
+The messages are a float, the scale, and then a level for each coordinate.  A compressor with
+``@inherits(ScaleAndLevels)`` has the bits of such messages, one with ``@inherits(Quantizer, ScaleAndLevels)``
+everything but what distinguishes it from the others: its scale, and how levels are drawn.  Both take blocks of
+coordinates that stay in cache while they are drawn and written, or read and restored.
 
-Quantizers that send a float, the scale, and then a level for each coordinate, in a code of levels.
-
-A compressor with ``@inherits(ScaleAndLevels)`` has the bits of such messages, one with ``@inherits(Quantizer,
-ScaleAndLevels)`` everything but what distinguishes it from the others: its scale, and how levels are drawn.  Both take
-blocks of coordinates that stay in cache while they are drawn and written, or read and restored.
-
-Lloyd-Max levels: the best b bits for each coordinate of a vector whose entries are normal numbers.
-
-After a random rotation they nearly are, whatever the vector was: see ``wrappers/rotated.py``.
+Lloyd-Max levels are the best b bits for each coordinate of a vector whose entries are normal numbers.  After a random
+rotation they nearly are, whatever the vector was: see ``wrappers/rotated.py``.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ from ..base import fixed_bits
 from ..kernels.norms import norm_of
 from ..registry import register
 
-# --- Codes of levels, the signed integers that a quantizer sends -----------------------------------------------------
+# --- Codes of levels -------------------------------------------------------------------------------------------------
 
 LevelCode: TypeAlias = Any  # the annotation tells frames that the field is a code
 
@@ -210,7 +205,7 @@ for number, cls in enumerate((Packed, Elias, RANS)):
     register_code(number, cls)
 
 
-# --- Quantizers that send a float, the scale, and then a level for each coordinate, in a code of levels --------------
+# --- Quantizers that send a float ------------------------------------------------------------------------------------
 
 f64, i32 = np.float64, np.int32  # in kernels float() keeps float32
 

@@ -1,10 +1,7 @@
 """Signs: one bit per coordinate, alone or with one or two magnitudes.
 
-Signs: one bit per coordinate, alone or with one common magnitude.
-
-The sign of 0 is +1, and so is that of -0.0: so one bit per coordinate is enough.
-
-Signs with two magnitudes, one of the entries below 0 and one of the others: the quantizer of 1-bit SGD.
+The sign of 0 is +1, and so is that of -0.0: so one bit per coordinate is enough.  With two magnitudes, one of the
+entries below 0 and one of the others, it is the quantizer of 1-bit SGD.
 """
 
 from __future__ import annotations
@@ -272,7 +269,7 @@ register(Sign, 20, lambda d: [Sign()])
 register(ScaledSign, 21, lambda d: [ScaledSign(), ScaledSign(norm=2)])
 
 
-# --- Signs with two magnitudes, one of the entries below 0 and one of the others -------------------------------------
+# --- Signs with two magnitudes ---------------------------------------------------------------------------------------
 
 f64, u32 = np.float64, np.uint32  # in kernels float() keeps float32
 

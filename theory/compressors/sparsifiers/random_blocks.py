@@ -1,10 +1,8 @@
 """Sparsifiers with common or independent draws: Bernoulli, random blocks, and PermK.
 
-Sparsifiers that toss a coin: one for each coordinate, or one for the whole vector.
-
-A random contiguous block of coordinates: no positions are sent, and messages of several workers can be added.
-
-PermK: the workers share one permutation, and each sends the coordinates of its own part of it.
+Bernoulli tosses a coin for each coordinate, or one for the whole vector.  A random block is contiguous: no positions
+are sent, and messages of several workers can be added.  With PermK the workers share one permutation, and each sends
+the coordinates of its own part of it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from ...core.vectors import add_entry, entry, length
 from ...wire.bits import bits_for, read, read_floats, write, write_floats
 from ..kernels.selection import CountedPositions, Entries, add_entries, entries_bits, pack_positions, unpack_positions
 from ..registry import check_kept, register
-from .random_k import KEY_BITS
+from .random_and_top_k import KEY_BITS
 
 # --- Sparsifiers that toss a coin ------------------------------------------------------------------------------------
 

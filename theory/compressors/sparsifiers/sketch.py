@@ -218,7 +218,7 @@ def plain_hash(c: CountSketch, row_key: Any, d: int) -> tuple[np.ndarray, np.nda
     return bucket, sign
 
 
-# --- the fast path: hashing; a code for each coordinate and row is 2 * bucket + (1 where the sign is minus) -----------
+# --- the fast path ---------------------------------------------------------------------------------------------------
 
 
 @kernel

@@ -13,7 +13,7 @@ from .. import base
 from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..quantizers.qsgd import QSGD
 from ..registry import LARGEST_D, check_compressor, check_dimension, register
-from ..sparsifiers.random_k import RandK
+from ..sparsifiers.random_and_top_k import RandK
 
 
 @setting

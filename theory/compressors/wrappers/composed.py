@@ -1,9 +1,4 @@
-"""Two compressors: one applied to the values that another sends, or to what it left out.
-
-One compressor applied to the values that another one sends.
-
-Two compressors, one after the other: the second compresses what the first one left out.
-"""
+"""Two compressors: one applied to the values that another sends, or to what it left out."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from ..kernels.selection import fewest_values, pack_positions, positions_bits, u
 from ..quantizers.geometric_levels import Natural
 from ..quantizers.qsgd import QSGD
 from ..registry import check_compressor, check_dimension, register
-from ..sparsifiers.random_k import RandK, TopK
+from ..sparsifiers.random_and_top_k import RandK, TopK
 
 # --- One compressor applied to the values that another one sends -----------------------------------------------------
 

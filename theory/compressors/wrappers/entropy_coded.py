@@ -24,7 +24,7 @@ from ..quantizers.geometric_levels import NUQSGD
 from ..quantizers.qsgd import QSGD
 from ..quantizers.ternary import ClippedTernGrad, Ternary, TernGrad
 from ..registry import register
-from ..sparsifiers.random_k import RandK, TopK
+from ..sparsifiers.random_and_top_k import RandK, TopK
 from .bucketed import Bucketed, bucket, bucket_count
 from .forward import forwards
 

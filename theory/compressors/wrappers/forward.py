@@ -1,10 +1,6 @@
 """Forwarding to the inner compressor, a compressor times a factor, and one bit in place of the zero vector.
 
-Forwarding to the inner compressor: one function for each generic that a wrapper does not define itself.
-
-A compressor times a factor.
-
-A compressor that sends one bit in place of the zero vector.
+Forwarding has one function for each generic that a wrapper does not define itself.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from ..base import accumulate, summed
 from ..closed_forms import check, check_stateless, delta, expected_nonzeros, expected_payload_bits, omega, reference
 from ..quantizers.qsgd import QSGD
 from ..registry import check_compressor, register
-from ..sparsifiers.random_k import TopK
+from ..sparsifiers.random_and_top_k import TopK
 
 # --- Forwarding to the inner compressor ------------------------------------------------------------------------------
 

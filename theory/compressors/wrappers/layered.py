@@ -17,7 +17,7 @@ from ..closed_forms import check, delta, expected_nonzeros, expected_payload_bit
 from ..full_precision import Identity
 from ..quantizers.qsgd import QSGD
 from ..registry import LARGEST_D, check_compressor, check_dimension, register
-from ..sparsifiers.random_k import RandK, TopK
+from ..sparsifiers.random_and_top_k import RandK, TopK
 
 
 @setting

@@ -1,13 +1,10 @@
 """Adaptive server rules: Adam and LAMB, of the mean of what was received; also with a divided state.
 
-Row kernels of adaptive server rules: moments, the ratio of the first to the root of the second, trust ratios.
+The row kernels compute moments, the ratio of the first to the root of the second, and trust ratios.  Adam and LAMB take
+the step themselves: a memory then stores what was left out of the gradient, not of the gradient times the step size,
+since their steps do not depend on the scale of what they are given.
 
-Adaptive server rules: Adam and LAMB, of the mean of what was received.
-
-Both take the step themselves: a memory then stores what was left out of the gradient, not of the gradient times the
-step size, since their steps do not depend on the scale of what they are given.
-
-A server rule whose state is divided: each worker keeps a slice of it, and moves that slice of the model.
+With a divided state each worker keeps a slice of it, and moves that slice of the model.
 """
 
 from __future__ import annotations
@@ -167,7 +164,7 @@ class Adam(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of the vectors that are kept from step to step."""
+        """The names of the vectors that are stored from step to step."""
         return "m", "v"
 
     @property
@@ -227,7 +224,7 @@ class LAMB(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of the vectors that are kept from step to step."""
+        """The names of the vectors that are stored from step to step."""
         return "m", "v"
 
     @property

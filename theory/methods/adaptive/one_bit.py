@@ -1,16 +1,13 @@
 """1-bit Adam and Signum: momenta compressed to one bit a coordinate.
 
-1-bit Adam: Adam for some steps, and then momentum in a frozen metric, compressed on both ways.
-
-After the warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; each delta is a memory)::
+1-bit Adam is Adam for some steps, and then momentum in a frozen metric, compressed on both ways.  After the warm-up,
+with the variance v of its last step (``Q`` compresses up, ``C`` down; each delta is a memory)::
 
     for every worker:  p_i = delta_i + beta1 m + (1 - beta1) g_i;  send Q(p_i);  delta_i = p_i - Q(p_i)
     at the server:     p = delta_server + mean Q(p_i);  send m = C(p) to all;  delta_server = p - m
     x = x - eta m / (sqrt(v) + eps)
 
-Signum: workers send the signs of their momenta.
-
-A step, in the notation of the paper::
+In Signum workers send the signs of their momenta.  A step, in the notation of the paper::
 
     m_i = (1 - a) m_i + a grad f_i(x, xi)
     s_i = sign(m_i), which i sends
@@ -107,7 +104,7 @@ class OneBitAdam(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of the vectors that are kept from step to step."""
+        """The names of the vectors that are stored from step to step."""
         return "m", "v", "server error"
 
     def domain(self) -> None:

@@ -1,20 +1,17 @@
-"""Late gradients: asynchronous and delayed SGD, and laws of the time that a worker takes.
+"""Late gradients: asynchronous and delayed SGD, and distributions of the time that a worker takes.
 
-Laws of the time that a worker takes, and who arrives when if nobody waits for the others.
-
-Asynchronous SGD: nobody waits; a gradient moves the model when it arrives, at whatever the model is by then.
-
-A round is one arrival, of worker w, which then reads the model and begins again::
+From these distributions follows who arrives when if no worker waits for the others.  In asynchronous SGD a gradient
+moves the model when it arrives, at whatever the model is by then.  A round is one arrival, of worker w, which then
+reads the model and begins again::
 
     g = gradient of f_w at r_w
     x = x - eta C(g)
     r_w = x
 
-Clocks are simulated: who arrives when follows from a law of the workers' times, and from the seed.
+Clocks are simulated: who arrives when follows from a distribution of the workers' times, and from the seed.
 
-SGD with late gradients: what is computed in a round moves the model some rounds later.
-
-A step, with the gradients of tau rounds ago::
+In delayed SGD what is computed in a round moves the model some rounds later.  A step, with the gradients of tau rounds
+ago::
 
     g_t = mean C(grad f_i(x_t))
     x_{t+1} = x_t - eta g_{t - tau}
@@ -47,7 +44,7 @@ from ..schedules import Constant
 from ..topology import travelling
 from ..types import Message, Messages, Run
 
-# --- Laws of the time that a worker takes, and who arrives when if nobody waits for the others -----------------------
+# --- Distributions of the time that a worker takes -------------------------------------------------------------------
 
 draw_time = generic(
     "draw_time",

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from ...compressors.closed_forms import check, expected_payload_bits
 from ...compressors.full_precision import Identity
-from ...compressors.sparsifiers.random_k import TopK
+from ...compressors.sparsifiers.random_and_top_k import TopK
 from ...core import require
 from ...core.arguments import real_array, whole_number
 from ...core.bound_calls import encode
@@ -39,7 +39,7 @@ from ...problems.linear import astype, is_slope_times_row
 from ...problems.matrix import CSR
 from ..gradients import make_shards, new_order
 from ..memory.error_feedback import NoFeedback, keeps_the_rest, step_factors
-from ..rates import fill_steps
+from ..schedule_values import fill_steps
 from ..schedules import Last, as_step
 from ..sgd import ParallelSGD, averaging
 from .lock_free_loop import ETA, choose, new_private, new_shared, read_out, slope_address, with_memory, without_memory

@@ -1,21 +1,17 @@
 """The compiled loop of one thread of lock-free SGD, its error memory, and the loss's derivative by its address.
 
-The derivative of a loss, called by its address, so that the lock-free loop is compiled once for all problems.
+The derivative of a loss is called by its address, so that the loop is compiled once for all problems.  The private
+state of a thread of :mod:`theory.methods.delay.lock_free` is its error memory, and the search in it.  m_j = c_j + (H -
+h_j) x_j, where H is the sum of eta * l2 so far and h_j its value when this thread last touched j. With one thread x_j
+has not changed since then, so this is the memory; with several, x_j is read later than each step's l2 term would have
+read it.
 
-Private state of a thread of :mod:`theory.methods.delay.lock_free`: its error memory, and the search in it.
-
-m_j = c_j + (H - h_j) x_j, where H is the sum of eta * l2 so far and h_j its value when this thread last touched j.
-With one thread x_j has not changed since then, so this is the memory; with several, x_j is read later than each step's
-l2 term would have read it.
-
-The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.search`.  A bound holds for x
+The k largest entries are found by bounds over blocks, as in :mod:`theory.methods.sparse.top_k`.  A bound holds for x
 as this thread last read it: with one thread the k largest are exact, with several they are those of older reads.
 
-The compiled loop of one thread of :mod:`theory.methods.delay.lock_free`: plain loads and stores, no lock, no atomics.
-
-x = scale * v is shared.  The scale is a product of one factor per thread, each in a cache line that only its thread
-writes; it carries the l2 term that is applied directly, so that none of its updates is lost.  An update of v may be
-lost.
+The loop has plain loads and stores, no lock and no atomics.  x = scale * v is shared.  The scale is a product of one
+factor per thread, each in a cache line that only its thread writes; it carries the l2 term that is applied directly, so
+that none of its updates is lost.  An update of v may be lost.
 
 Despite races, every index comes from the matrix, the draw or the search and is always within x.
 """
@@ -30,7 +26,7 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from ...compressors.kernels.selection import draw_subset, largest
-from ...compressors.sparsifiers.random_k import RandK, TopK
+from ...compressors.sparsifiers.random_and_top_k import RandK, TopK
 from ...core import force_inline, generic, kernel, registers
 from ...core.bound_calls import at, compiled_for
 from ...core.random import derive
@@ -41,9 +37,9 @@ from ...wire.bits import fetch_early
 from ..gradients import draw_rows
 from ..sparse.memory import ROUNDED_64, SLACK
 from ..sparse.model import BLOCK, GROUP
-from ..sparse.search import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
+from ..sparse.top_k import PATIENCE, RISE, START, choose_largest, kth_largest, reaches
 
-# --- The derivative of a loss, called by its address, so that the lock-free loop is compiled once for all problems ---
+# --- The derivative of a loss ----------------------------------------------------------------------------------------
 
 
 def _slope_entry(pointer, i, margin):
@@ -74,7 +70,7 @@ def slope_at(typing_context, code, data, i, margin):
     return types.float64(types.int64, types.int64, types.int64, types.float64), generate
 
 
-# --- Private state of a thread of :mod:`theory.methods.delay.lock_free` ----------------------------------------------
+# --- Private state of a thread ---------------------------------------------------------------------------------------
 
 APART = 16  # spacing, in float64, of numbers written by different threads: cache lines are fetched in pairs
 
@@ -209,7 +205,7 @@ def _list(m, threshold, index):
     return count
 
 
-# --- The compiled loop of one thread of :mod:`theory.methods.delay.lock_free` ----------------------------------------
+# --- The loop of one thread ------------------------------------------------------------------------------------------
 
 ETA, INSIDE, OUTSIDE = range(3)  # columns of the rates: the step size, its parts before and after compression
 

@@ -1,15 +1,14 @@
 """DCGD, DIANA and QSVRG: unbiased compressed gradients and differences.
 
-DCGD and DIANA: unbiased compressed gradients, as they are or as differences from shifts that learn.
-
-A step of DIANA, in the notation of the paper; DCGD is the same with h_i = 0::
+DCGD and DIANA send gradients as they are, or as differences from shifts that learn.  A step of DIANA, in the notation
+of the paper; DCGD is the same with h_i = 0::
 
     m_i = Q(grad f_i(x) - h_i), which i sends
     x = x - eta (h + mean m_i)
     h_i = h_i + alpha m_i, at i
     h = h + alpha mean m_i, at all
 
-QSVRG: variance-reduced gradients in compressed messages, in epochs.
+QSVRG sends variance-reduced gradients in compressed messages, in epochs.
 
 In the notation of the paper, for an epoch of T steps::
 

@@ -1,8 +1,6 @@
 """EF21, EF21 with momentum, EF-BV, CLAG and LAG: workers send compressed differences.
 
-EF21, and EF21 with momentum: workers send compressed differences to what is known of them.
-
-One step of EF21, in the notation of the paper::
+EF21 sends compressed differences to what is known of a worker.  One step of EF21, in the notation of the paper::
 
     c_i = C(grad f_i(x) - g_i), which i sends
     g_i = g_i + c_i, at i
@@ -13,7 +11,7 @@ With momentum v_i stands for the gradient, and averages it over the steps::
 
     v_i = (1 - a) v_i + a grad f_i(x, xi)
 
-EF-BV: compressed differences with one factor for what is learnt and one for what is used; EF21 and DIANA in one.
+EF-BV has one factor for what is learnt and one for what is used; it is EF21 and DIANA in one.
 
 One step, in the notation of the paper::
 
@@ -22,9 +20,8 @@ One step, in the notation of the paper::
     h_i = h_i + lambda d_i, at i
     h = h + lambda mean d_i, at all
 
-CLAG and LAG: a worker sends only if its gradient has moved far enough from what is known of it.
-
-One step, in the notation of the paper::
+In CLAG and LAG a worker sends only if its gradient has moved far enough from what is known of it.  One step, in the
+notation of the paper::
 
     c_i = C(grad f_i(x) - g_i), which i sends, if ||grad f_i(x) - g_i||^2 > zeta ||grad f_i(x) - grad f_i(x')||^2, x'
     the model before; else nothing, c_i = 0

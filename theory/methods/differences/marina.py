@@ -1,8 +1,7 @@
 """MARINA, VR-MARINA and DASHA: compressed differences of gradients at two points.
 
-MARINA and VR-MARINA: compressed differences of gradients at two points, and now and then whole gradients.
-
-A step, in the notation of the paper, where the coin is the same for all workers::
+MARINA and VR-MARINA send whole gradients now and then.  A step, in the notation of the paper, where the coin is the
+same for all workers::
 
     with probability p: g = mean grad f_i(x), in full precision
     otherwise:          g = g + mean Q(grad f_i(x) - grad f_i(y)), where y is the x before
@@ -10,7 +9,7 @@ A step, in the notation of the paper, where the coin is the same for all workers
 
 In VR-MARINA the first line has gradients of all rows of a worker, the second those of a batch, at both points.
 
-DASHA: compressed differences with a momentum that needs no whole gradients.
+DASHA has a momentum that needs no whole gradients.
 
 A step, in the notation of the paper::
 

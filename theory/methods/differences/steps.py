@@ -1,10 +1,7 @@
 """The step sizes of theorems about compressed differences, from the constants of a problem and of its workers.
 
-The constants of the workers' own functions: theorems about differences need L_i, not only L.
-
-The step sizes of theorems about compressed differences (EF21 and its kin), from the constants of a problem.
-
-The step sizes of theorems about unbiased differences, from the constants of a problem and of its workers.
+The theorems are about compressed differences (EF21 and related methods), and about unbiased differences.  They need the
+constants of the workers' own functions, L_i, not only L.
 """
 
 from __future__ import annotations
@@ -90,7 +87,7 @@ def worker_constants(method: Any, problem: Any, workers: int) -> WorkerConstants
     return WorkerConstants(L, mu, max(each), mean, quadratic, 1.0 / float(shards.weight.max()))
 
 
-# --- The step sizes of theorems about compressed differences (EF21 and its kin), from the constants of a problem -----
+# --- Steps for compressed differences --------------------------------------------------------------------------------
 
 
 class Difference(NamedTuple):
@@ -211,7 +208,7 @@ def step_of_theorem(method: Any, problem: Any, workers: int) -> Any:
     return TheoryStep(step, "difference_step", f"{how}, r = {found.ratio:.4g}")
 
 
-# --- The step sizes of theorems about unbiased differences, from the constants of a problem and of its workers -------
+# --- Steps for unbiased differences ----------------------------------------------------------------------------------
 
 ROUNDING = 1e-9  # of a parameter that a theorem gives
 

@@ -1,17 +1,15 @@
 """CHOCO-SGD, DCD-PSGD and ECD-PSGD: compressed messages between neighbours.
 
-CHOCO-SGD: a gradient step, then CHOCO-Gossip with compressed differences of the models.
-
-One step, in the notation of the paper::
+CHOCO-SGD takes a gradient step, then CHOCO-Gossip with compressed differences of the models.  One step, in the notation
+of the paper::
 
     x_i = x_i - eta g_i,  g_i a stochastic gradient at x_i
     q_j = Q(x_j - xhat_j), which j sends to its neighbours
     xhat_j = xhat_j + q_j, at j and at its neighbours
     x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
 
-DCD-PSGD and ECD-PSGD: decentralized SGD whose messages are compressed without bias.
-
-DCD sends the difference of a model to its predecessor, and the model becomes what the neighbours decode::
+In DCD-PSGD and ECD-PSGD messages are compressed without bias.  DCD sends the difference of a model to its predecessor,
+and the model becomes what the neighbours decode::
 
     z_i = sum_j W_ij x_j - eta g_i - x_i
     x_i = x_i + C(z_i), at i and at its neighbours

@@ -1,10 +1,7 @@
 """Gossip, D-PSGD and gradient tracking: every worker has a model and hears its neighbours only.
 
-What methods on graphs have in common: a model for each worker, and messages that only neighbours hear.
-
-Gossip: every worker has a vector, and all want the mean; each hears only its neighbours.
-
-With messages Q(x_j) one round is, for the mixing matrix W (``Gossip``)::
+In gossip every worker has a vector, and all want the mean.  With messages Q(x_j) one round is, for the mixing matrix W
+(``Gossip``)::
 
     every worker j sends Q(x_j) to its neighbours
     x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i))
@@ -16,16 +13,14 @@ to what the neighbours know already, and those do vanish::
     xhat_j = xhat_j + q_j, at j and at its neighbours
     x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
 
-D-PSGD: every worker has a model, takes a gradient step, and averages with its neighbours.
-
-One step, in the notation of the paper::
+In D-PSGD every worker takes a gradient step, and averages with its neighbours.  One step, in the notation of the
+paper::
 
     every worker j sends x_j to its neighbours
     x_i = sum_j W_ij x_j - eta g_i,  g_i a stochastic gradient at x_i
 
-Gradient tracking: every worker estimates the gradient of the mean, so that different data leave no bias.
-
-One step, in the notation of the papers; y_i starts at 0, and so does the gradient before the first::
+In gradient tracking every worker estimates the gradient of the mean, so that different data leave no bias.  One step,
+in the notation of the papers; y_i starts at 0, and so does the gradient before the first::
 
     every worker j sends y_j and x_j to its neighbours
     y_i = sum_j W_ij y_j + g_i - (g_i of the step before),  g_i a stochastic gradient at x_i

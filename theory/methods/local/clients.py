@@ -1,11 +1,8 @@
 """Clients that take part now and then (FedAvg, FedProx, SCAFFOLD), and splits of a data set among them.
 
-Splits of a data set among clients: sorted or Dirichlet, by label, by topic or by groups of your own.
-
-Clients that take part now and then: FedAvg, FedProx and SCAFFOLD.
-
-A round, in the notation of the papers: S has m of the N clients, drawn without replacement, w_i is the weight of
-client i, and who is absent keeps what it stores::
+The splits are sorted or Dirichlet, by label, by topic or by groups of your own.  A round, in the notation of the
+papers: S has m of the N clients, drawn without replacement, w_i is the weight of client i, and who is absent keeps what
+it stores::
 
     for each client i in S:  y = x
                              H times: y = y - eta d

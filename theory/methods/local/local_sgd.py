@@ -1,6 +1,4 @@
-"""Local SGD, and ProxSkip: local steps between exchanges.
-
-Local SGD: every worker takes H local steps, then the workers average their model differences.
+"""Local SGD: every worker takes H local steps, then the workers average their model differences.
 
 One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
 
@@ -13,42 +11,24 @@ One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's 
 
 With H = 1 and without compression it is parallel SGD.  The result is the last x, or a weighted mean over all steps of
 all workers' y, which they sum locally and combine on request.
-
-ProxSkip for federated learning, Scaffnew: local steps with control variates, and rounds that are skipped at random.
-
-A step, in the notation of the paper, where the coin is the same for all workers::
-
-    x_i = x_i - eta (grad f_i(x_i) - h_i)
-    with probability p: x = mean x_i, h_i = h_i + p/eta (x - x_i), x_i = x
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ... import bounds
 from ...compressors.base import opening
-from ...compressors.full_precision import Identity
 from ...core import require, setting, traits
 from ...problems.base import dimension
-from ...problems.constants import strong_convexity
 from ..adaptive.adam import Sharded
-from ..custom import check_method, check_share, method
-from ..differences.steps import unbiased_step_of_theorem as step_of_theorem
-from ..differences.steps import worker_constants
 from ..gradients import Split
 from ..memory.error_feedback import NoFeedback
-from ..rates import Rate
-from ..schedules import Last, step_size
+from ..schedule_values import Rate
+from ..schedules import Last
 from ..server import Mean
 from ..sgd import averaging, check_parts, choose_compressor, choose_feedback
 from ..topology import choose_topology
 from ..types import Run, Vector
-
-# --- Local SGD -------------------------------------------------------------------------------------------------------
 
 
 @traits(local_models=True)
@@ -176,84 +156,3 @@ def check_single_message(method: LocalSGD, d: int) -> None:
         method.compressor,
         "with LocalSGD, one whose workers combine nothing before they send",
     )
-
-
-# --- ProxSkip for federated learning, Scaffnew -----------------------------------------------------------------------
-
-FULL = Identity()
-
-
-@method
-@traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=FULL)
-@traits(theorem=("prox_skip_step", "1/L_max"), convex=True, theory_step=step_of_theorem)
-class ProxSkip(NamedTuple):
-    """Local steps that control variates correct, and communication with probability p.
-
-    Every worker has its own model, and stores h_i between two steps.  The history counts the rounds in which workers
-    communicate, in full precision.
-
-    Parameters
-    ----------
-    step : Constant or InverseTime
-        Step sizes.
-    p : float, optional
-        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with mu of f; the
-        theorem has the least of the f_i.
-    batch, average, sampling, shards : int, and str
-        As in `ParallelSGD`; the result is the mean of the workers' models, which all have
-        the same weight, whatever their rows.
-
-    Notes
-    -----
-    Mishchenko, Malinovsky, Stich, Richtárik, "ProxSkip: yes! local gradient steps provably lead to communication
-    acceleration! finally!" (ICML 2022), Algorithm 2 (Scaffnew); :func:`theory.bounds.prox_skip_rate` is its rate.
-
-    Examples
-    --------
-    >>> import numpy as np, theory as th
-    >>> problem = th.quadratic(np.ones(4), covariance=0.0)
-    >>> result = th.run(ProxSkip(th.Constant(0.5), p=0.25), problem, workers=2, steps=40, x0=np.ones(4))
-    >>> int(result.history["rounds"][-1]) < 40, bool(np.abs(result.x).max() < 1e-6)
-    (True, True)
-    """
-
-    step: NamedTuple
-    p: float | None = None
-    batch: int | NamedTuple = 1
-    average: str | NamedTuple = "last"
-    sampling: str = "iid"
-    shards: str | Split = "shared"
-
-    def round(self, run: Run) -> None:
-        """One step; each line is for all workers at once."""
-        g, h, sent, eta = run.scratch(), run.rows("h"), run.copies("sent"), run.eta
-        p = run.once("p", lambda: self.chance(run.problem))
-        run.add_to_average(run.x)  # of the workers' iterates
-        run.set_gradient(g, at=run.x)
-        run.add(run.x, g, scale=-eta)
-        run.add(run.x, h, scale=eta)  # x_i = x_i - eta (grad f_i(x_i) - h_i)
-        if run.coin(p):
-            run.add(h, run.x, scale=-p / eta)
-            run.set(sent, run.gather(run.compress(FULL, run.x)))  # all x_i
-            run.set(run.x, 0.0)
-            run.add(run.x, sent, weights=run.once("mean", lambda: np.full((run.workers,) * 2, 1.0 / run.workers)))
-            run.add(h, run.x, scale=p / eta)  # h_i = h_i + p/eta (mean x_i - x_i), x_i = mean x_i
-        else:
-            run.skip()
-
-    def chance(self, problem: Any) -> float:
-        """The probability of communication."""
-        if self.p is not None:
-            return self.p
-        mu = strong_convexity(problem)
-        require(mu > 0.0, "p", None, "a probability, as the problem is not strongly convex")
-        return min(1.0, math.sqrt(step_size(self.step, 0) * mu))
-
-    def domain(self) -> None:
-        """Reject values outside the domain."""
-        check_method(self)
-        check_share("p", self.p)
-
-    def longest_step(self, problem: Any, workers: int) -> float:
-        """The step of the theorem."""
-        return bounds.prox_skip_step(worker_constants(self, problem, workers).largest)

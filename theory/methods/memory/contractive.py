@@ -1,8 +1,6 @@
 """Contractive error feedback (ConEF, iConEF), and error feedback through one linear sketch.
 
-Contractive error feedback (ConEF): the memory itself is compressed, without bias.
-
-::
+In contractive error feedback (ConEF) the memory itself is compressed, without bias::
 
     for every worker:     p = eta g + (1 - beta) e
                           send Delta = Q(p)
@@ -11,9 +9,7 @@ Contractive error feedback (ConEF): the memory itself is compressed, without bia
 
 With beta = 0 this is ConEF; with beta > 0 the memory is fed back in part.
 
-Improved contractive error feedback (iConEF): what the compressed memory misses is compressed once more.
-
-::
+In improved contractive error feedback (iConEF) what the compressed memory misses is compressed once more::
 
     u = p - Delta         what the message left out
     a = C(u)              first version;  second version: a = Q(u)
@@ -23,9 +19,7 @@ Improved contractive error feedback (iConEF): what the compressed memory misses 
 This is ConEF whose error compressor is ``Residual(C, C)`` or ``Residual(Q, C)``.  Given u, the mean of e is u, because
 C is unbiased; its variance is theta times the error of a.
 
-Error feedback through one linear sketch, as in the released code of contractive error feedback.
-
-::
+Error feedback through one linear sketch is that of the released code of contractive error feedback::
 
     for every worker:     p = eta g + (1 - beta) U S
                           send Delta = Q(p)
@@ -190,7 +184,7 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
         )
 
 
-# --- Error feedback through one linear sketch, as in the released code of contractive error feedback -----------------
+# --- Error feedback through one linear sketch ------------------------------------------------------------------------
 
 
 @setting

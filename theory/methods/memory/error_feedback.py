@@ -2,12 +2,10 @@
 
 A *feedback rule* is a setting with three functions, for all workers at once: ``load(run)`` returns the vectors p to
 which the gradients are added, which begin with what is fed back; ``store(run, p, message)`` comes after compression and
-stores p - Q(p), or what the rule makes of it; ``error(run)`` is what it has stored.  Here are the two rules that need
-at most an array; each other rule has its own file.
+stores p - Q(p), or what the rule makes of it; ``error(run)`` is what it has stored.  Here are the rules whose memory is
+not compressed.
 
-Partial error feedback: a share beta of the memory is not fed back in every step.
-
-::
+In partial error feedback a share beta of the memory is not fed back in every step::
 
     for every worker:     p = eta g + (1 - beta) e
                           send Delta = Q(p)
@@ -22,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import require, setting, traits
-from ..rates import Rate
+from ..schedule_values import Rate
 from ..types import Message, Run, Vector
 
 # --- Feedback rules --------------------------------------------------------------------------------------------------

@@ -1,12 +1,10 @@
 """Warning before a compressed memory grows without bound, and the error of messages in a run.
 
-Warning if a compressed memory grows without bound, from the closed forms of the compressors.
+The warning comes from the closed forms of the compressors.  The mean square of a memory is multiplied by at most kappa
+in every step (:mod:`theory.bounds`); for kappa >= 1 it is not bounded for any step size, and a run that seems to work
+is only too short.  Without closed forms of both compressors there is no warning.
 
-The mean square of a memory is multiplied by at most kappa in every step (:mod:`theory.bounds`); for kappa >= 1 it is
-not bounded for any step size, and a run that seems to work is only too short.  Without closed forms of both compressors
-there is no warning.
-
-How far a message is from the vector it was made of: ||p - Q(p)||^2 beside ||p||^2, in chosen rounds of a run.
+The error is ||p - Q(p)||^2 beside ||p||^2, in chosen rounds of a run.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from ..messages import SymbolRows, symbols_of
 from ..rows import row_of
 from .contractive import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, LinearSketchFeedback
 
-# --- Warning if a compressed memory grows without bound, from the closed forms of the compressors --------------------
+# --- Warning if a compressed memory grows without bound --------------------------------------------------------------
 
 
 class UnstableMemoryWarning(UserWarning):

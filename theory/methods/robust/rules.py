@@ -1,8 +1,6 @@
 """Robust rules: the median, the trimmed mean, the geometric median, Krum, and mixing before them.
 
-Robust rules of one pass: the median, the trimmed mean, the geometric median, and Krum's choice of messages.
-
-What makes robust rules stand more: messages that are mixed first, and a centre that is kept between rounds.
+Rules tolerate more if messages are mixed first, or with a centre that is stored between rounds.
 """
 
 from __future__ import annotations
@@ -258,7 +256,7 @@ class MultiKrum(NamedTuple):
         move_robustly(self, run, decoded(run, received))
 
 
-# --- What makes robust rules stand more ------------------------------------------------------------------------------
+# --- Mixing before a rule, and stored centres ------------------------------------------------------------------------
 
 
 @setting
@@ -401,7 +399,7 @@ class CenteredClipping(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The vector that is kept from round to round."""
+        """The vector that is stored from round to round."""
         return ("centre",)
 
     def domain(self) -> None:

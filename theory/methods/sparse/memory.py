@@ -1,18 +1,17 @@
 """The vectors compressed on sparse rows, and local steps on sparse rows.
 
-Local steps on sparse rows: each worker's copy of x, which differs from x only where its rows have entries.
+With local steps each worker's copy of x differs from x only where its rows have entries.  Between two exchanges y =
+scale z.  At an exchange all z become x: updates of x are applied to every z, and the coordinates touched by a worker's
+steps are reset.
 
-Between two exchanges y = scale z.  At an exchange all z become x: updates of x are applied to every z, and the
-coordinates touched by a worker's steps are reset.
-
-The vectors compressed on sparse rows: the entries of a gradient, or a memory, each plus a multiple of x.
+What is compressed are the entries of a gradient, or a memory, each plus a multiple of x.
 
 * `GradientRows`, discarded when sent: the entries of a batch's gradient, in order, plus h x.
 * `MemoryRows`: m = c + h x with one number h, because the l2 term adds the same multiple of x in every coordinate.
   Where x_j moves by a, c_j moves by -h a.  With a velocity there are two numbers, for the two vectors that x combines.
 
 Upper bounds of |m_j| over blocks of coordinates, raised by dh max |x_j| in every step, find the k largest entries
-without reading the blocks that cannot contain them (:mod:`.search`).
+without reading the blocks that cannot contain them (:mod:`.top_k`).
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compressors.sparsifiers.random_k import sort_indices
+from ...compressors.sparsifiers.random_and_top_k import sort_indices
 from ...core import generic, kernel, registers
 from ...core.bound_calls import GRADIENT, at, operation
 from ...core.vectors import add_entry, entry
 from ..gradients import finish_gradient, gradient_target
-from ..rates import Column, rate_at
 from ..rows import row_of
+from ..schedule_values import Column, rate_at
 from .model import BLOCK, SparseModel
-from .moving import XA, XB, MovingModel
+from .velocity import XA, XB, MovingModel
 
 # --- Local steps on sparse rows --------------------------------------------------------------------------------------
 

@@ -1,10 +1,8 @@
 """x on sparse rows, and the choice of runs that have it.
 
-Choice of runs with sparse rows: those whose steps need only the coordinates of rows and messages.
-
-x on sparse rows: x = scale v, so that multiplying it by (1 - eta l2) changes one number.
-
-The weighted sum of all iterates is coefficient v - u, where u changes only where v does.
+Runs with sparse rows are those whose steps need only the coordinates of rows and messages.  There x = scale v, so that
+multiplying it by (1 - eta l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
+changes only where v does.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from ...problems.base import dimension, regularization, support
 from ...problems.linear import is_slope_times_row
 from ...problems.matrix import CSR
 from ..memory.error_feedback import has_memory, keeps_the_rest
-from ..rates import Column, rate_at
 from ..rows import row_of
+from ..schedule_values import Column, rate_at
 
 # --- Choice of runs with sparse rows ---------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ...methods import (
     ef_lamb,
 )
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...reporting.scale import SHARP
 from ..quantizers.nuqsgd import compressors as quantizers
 from ..shared import networks

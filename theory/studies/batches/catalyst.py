@@ -13,13 +13,13 @@ import numpy as np
 
 from ... import bounds
 from ...cluster import run
-from ...cluster.recipes import catalyst
+from ...cluster.stages import catalyst
 from ...compressors import Identity
 from ...core import require, setting
 from ...data import load_data
 from ...methods import LocalSGD, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import gradient_variance, lipschitz, logistic, nonconvex_logistic, value
 from ..shared.curves import Curve, cost_table, draw_curves, synthetic, trace
 from ..shared.report import OURS, Study

@@ -18,7 +18,7 @@ from ...compressors import Identity
 from ...core import require, setting
 from ...methods import LocalSGD, ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch, InverseTime, Polynomial
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import lipschitz, logistic, solve
 from ..shared.configuration import slug
 from ..shared.curves import Curve, cost_table, draw_curves, synthetic, trace

@@ -22,8 +22,8 @@ from ...data import Dataset, load_data, make_dataset
 from ...measure import Interval, median_interval
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
+from ...plots.appearance import COLUMN, number
 from ...plots.lecture import curve, hline, marks
-from ...plots.style import COLUMN, number
 from ...problems import (
     DropConnect,
     Langevin,
@@ -406,8 +406,8 @@ def collect(quick: bool, seed: int, data: str | None, options: Options) -> dict:
         (name, measure(task, options.passes[-1], options, seed, mechanism)[0])
         for name, mechanism in track(MECHANISMS.items(), "mechanisms")
     ]
-    kept = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
-    return kept | {"options": options, "left": left}
+    record = {"thresholds": thresholds, "points": points, "speeds": speeds, "mechanisms": tried}
+    return record | {"options": options, "left": left}
 
 
 # --- tables, statements and the figure -------------------------------------------------------------------------------

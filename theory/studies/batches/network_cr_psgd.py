@@ -15,7 +15,7 @@ from ... import bounds
 from ...core import require, setting
 from ...methods import LocalSGD, ParallelSGD
 from ...methods.schedules import Constant, GrowingBatch
-from ...plots.style import number
+from ...plots.appearance import number
 from ..shared import networks
 from ..shared.curves import band, canvas
 from ..shared.networks import Trained, best_of, costs, training_loss
@@ -177,7 +177,7 @@ def draw(rows: list[Trained]):
                 if name == task and row.success:
                     shown = row.rounds > 0
                     label = method.split(" = ")[0] if method.startswith("parallel SGD,") else method
-                    look = {"marker": "", "label": label.removesuffix(", B")}
+                    look = {"markevery": 6, "label": label.removesuffix(", B")}
                     for panel, x, heights in zip(
                         axes,
                         (row.samples, row.rounds, row.rounds),

@@ -23,29 +23,28 @@ from ...data import make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, factor, number
-from ...plots.style import PAGE as WIDEST
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, factor, number
+from ...plots.appearance import PAGE as WIDEST
+from ...plots.appearance import bits as bits_text
 from ...problems import batch_gradient, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..quantizers.bits_to_accuracy import DENSE, SPARSE
 from ..quantizers.bits_to_accuracy import methods as all_methods
 from ..shared.configuration import slug
-from ..shared.curves import canvas
+from ..shared.curves import canvas, looks
 from ..shared.messages import measure_messages
 from ..shared.problems import Way, best_step, descend, rcv1
 from ..shared.report import Study, Table, line
 from ..shared.verdicts import FAILS, Statement, Trial, at_most_times, both, word
 from .time_to_accuracy import CLOSE, LONG
 
-PAGE = "choose.md"  # its page in the documentation
 EVERY = 4  # steps between evaluations of f; log(f - f*) is interpolated linearly
 FAMILIES = ("float32", "QSGD 4 bits", "TernGrad", "NUQSGD", "sign", "top-k")
 LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of the same vectors
 PLAIN = (DENSE, SPARSE)
 ALT = (
-    "How many times as fast as the better full precision each method is to the stricter accuracy, against the network "
-    "from slow to fast, a panel for each data set, with a line at 1 and one for a single worker"
+    "Speed-up over the better full precision up to the stricter accuracy, against the network from slow to fast, a "
+    "panel for each data set: a method is worth its steps where it lies above the line at 1; dotted, a single worker"
 )
 SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, like the others
 
@@ -446,11 +445,16 @@ def tick_tables(times) -> tuple[Table, ...]:
     )
 
 
+def _label(method: str) -> str:
+    return "top-k + memory" if method.startswith("top-") else method
+
+
 def draw(times, options: Options):
     """Speed-up over full precision, against the network: a panel for each problem, a line for each method."""
     names, networks = (list(dict.fromkeys(getattr(t, field) for t in times)) for field in ("problem", "network"))
     accuracy = options.accuracies[-1]
     handles: dict = {}
+    look_of = looks(_label(t.method) for t in times if t.method not in PLAIN)
     with canvas(1, len(names), 0.95 * COLUMN, min(WIDEST, COLUMN * len(names))) as (figure, grid):
         for axes, name in zip(grid[0], names, strict=True):
             here = [t for t in times if (t.problem, t.accuracy) == (name, accuracy)]
@@ -460,9 +464,13 @@ def draw(times, options: Options):
                     rows = [t for t in here if t.network == network]
                     own = min(t.total for t in rows if t.method == method and t.workers > 1)
                     gains.append(decide(rows, "total").plain.total / own if math.isfinite(own) else math.nan)
-                look = {"color": "0.35", "linestyle": "-" if method == DENSE else "-."} if method in PLAIN else {}
+                look = (
+                    {"color": "0.35", "linestyle": "-" if method == DENSE else "-."}
+                    if method in PLAIN
+                    else look_of[_label(method)]
+                )
                 (drawn,) = axes.plot(range(len(networks)), gains, zorder=2 + len(handles), **look)
-                handles.setdefault("top-k + memory" if method.startswith("top-") else method, drawn)
+                handles.setdefault(_label(method), drawn)
             one = [
                 decide(rows := [t for t in here if t.network == n], "total").plain.total / alone(rows).total
                 for n in networks
@@ -473,7 +481,7 @@ def draw(times, options: Options):
             axes.set_yscale("log")
             axes.set_xticks(range(len(networks)), [n.replace(" ", "\n") for n in networks])
             axes.set(xlabel="network (model)", title=name)
-        grid[0, 0].set_ylabel(f"times as fast to {accuracy:g} as\nthe better full precision (model)")
+        grid[0, 0].set_ylabel(f"speed-up over full precision,\nto accuracy {accuracy:g} (model)")
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
     return figure
 

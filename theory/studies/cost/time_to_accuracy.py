@@ -22,11 +22,11 @@ from ...data import load_data, make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, colours, number
+from ...plots.appearance import COLUMN, colours, number
 from ...problems import batch_gradient, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..shared.configuration import slug
-from ..shared.curves import canvas, guide
+from ..shared.curves import canvas, guide, looks
 from ..shared.messages import measure_messages
 from ..shared.problems import Way, best_step, descend, mean_steps
 from ..shared.report import OURS, Study, Table, line
@@ -381,17 +381,17 @@ def draw(times, speed, rows, options: Options):
         bars, gain, use, batch = grid.ravel()
         _draw_bars(bars, [t for t in times if (t.network, t.batch) == (networks[0], options.batch)], seen, options)
         _draw_gain(gain, [curve for curve in speed if curve.network == networks[0]])
-        for (i, name), (k, network) in itertools.product(enumerate(names), enumerate(networks[:2])):
+        for name, (k, network) in itertools.product(names, enumerate(networks[:2])):
             mine = [t for t in times if (t.network, t.method, t.workers) == (network, name, most)]
             mine.sort(key=lambda t: t.batch)
-            look = {"linestyle": ("-", (0, (4, 2)))[k], "color": colours()[i], "marker": "os^"[i]}
+            look = looks(names)[name] | {"linestyle": ("-", (0, (4, 2)))[k]}
             label = f"{name.split(',')[0]}, {network}"
             use.plot([t.batch for t in mine], [t.gradient / t.step for t in mine], **look, label=label)
             finite = [t for t in mine if math.isfinite(t.total)]
             at, ends = [t.batch for t in finite], [(seen[name, most, t.batch], t.step) for t in finite]
             batch.plot(at, [t.total for t in finite], **look)
             low, high = ([end(row.taken) * step for row, step in ends] for end in (min, max))
-            batch.fill_between(at, low, high, color=colours()[i], alpha=0.2, linewidth=0)
+            batch.fill_between(at, low, high, color=look["color"], alpha=0.2, linewidth=0)
         for axes in (use, batch):
             axes.set_xscale("log", base=2)
             axes.set_xticks(options.batches, [str(b) for b in options.batches])
@@ -438,9 +438,9 @@ def _draw_gain(axes, speed) -> None:
     for curve in speed:
         w, s = np.array(curve.workers), np.array(curve.speed_up)
         inside, beyond = w <= curve.model_from, w >= curve.model_from
-        (drawn,) = axes.plot(w[inside], s[inside], linestyle="-", label=curve.method, zorder=3)
-        look = {"color": drawn.get_color(), "marker": drawn.get_marker(), "markerfacecolor": "white"}
-        axes.plot(w[beyond], s[beyond], linestyle=(0, (1, 1)), **look)
+        look = looks(one.method for one in speed)[curve.method]
+        axes.plot(w[inside], s[inside], label=curve.method, zorder=3, **look | {"linestyle": "-"})
+        axes.plot(w[beyond], s[beyond], **look | {"linestyle": (0, (1, 1)), "markerfacecolor": "white"})
     w = np.array([1, *MANY])
     guide(axes, w, w, "ideal", (0, (4, 2)), "0.5")
     look = {"color": "0.4", "linestyle": (0, (1, 1)), "marker": "o", "markerfacecolor": "white"}

@@ -20,7 +20,7 @@ from ...data import load_data, make_dataset
 from ...data.epsilon import Correlated, generate
 from ...methods import ErrorFeedback, ParallelSGD, run_lock_free
 from ...methods.schedules import InverseTime
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import logistic, solve, value
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import track
@@ -245,8 +245,8 @@ def draw(rows):
             guide(axes, [], [], "by processor time", (0, (4, 2)))
             guide(axes, threads, threads, "ideal")
             axes.set_xticks(threads)
-            axes.set(title=name, xlabel="threads", ylabel="steps a second by the wall, over one thread's")
-            axes.legend()
+            axes.set(title=name, xlabel="threads", ylabel="steps a second,\ntimes those of one thread")
+            axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.25), ncols=2)
     return figure
 
 

@@ -14,7 +14,7 @@ from ...compressors import QSGD, TopK
 from ...core.random import key
 from ...measure import student_interval
 from ...methods.delay.late import Pareto, ShiftedExponential
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import logistic, quadratic, ridge
 from ...reporting.progress import track
 from ..shared.curves import canvas, points

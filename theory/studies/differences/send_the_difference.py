@@ -50,7 +50,7 @@ from ...methods import (
 from ...methods.differences.steps import worker_constants
 from ...methods.schedules import Constant
 from ...methods.theory_steps import LongStepWarning
-from ...plots.style import bits, number
+from ...plots.appearance import bits, number
 from ...problems import gradient, lipschitz, logistic, solve, two_layer, value
 from ...problems.evaluate import part_of_rows
 from ...reporting.progress import track
@@ -62,7 +62,6 @@ from ..shared.problems import digits, topics_file
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import OPEN, Compare, Statement, Trial, below, count, word
 
-PAGE = "choose.md"  # its page in the documentation
 TIMES = (1.0, 4.0, 16.0, 64.0)  # the theorem's step
 GOAL = 1e-3  # of f(0) - f*
 L2 = 1e-4

@@ -25,7 +25,7 @@ from ...methods import DCDPSGD, DPSGD, ECDPSGD, ChocoSGD
 from ...methods.graphs.weights import Ring, Torus, mixing
 from ...methods.schedules import Constant
 from ...methods.theory_steps import LongStepWarning
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import gradient_variance, lipschitz, logistic, solve, value
 from ...reporting.progress import track
 from ..shared.conef_training import most_frequent
@@ -236,7 +236,7 @@ def steps_of(problem, workers: int, options: Options) -> list[float]:
 
 
 def dcd_limit(graph: str, workers: int) -> float:
-    """The largest relative error that DCD-PSGD bears on this graph, without gradients."""
+    """The largest relative error that DCD-PSGD tolerates on this graph, without gradients."""
     return bounds.dcd_threshold(np.linalg.eigvalsh(mixing(GRAPHS[graph], workers).matrix))
 
 
@@ -475,7 +475,7 @@ def cell_statements(rows) -> list[Statement]:
 
 
 def limit_statement(rows) -> Statement:
-    """DCD against its threshold: the worst relative error over what the graph bears."""
+    """DCD against its threshold: the worst relative error over what the graph tolerates."""
     mine = [row for row in rows if row.method == DCD and row.compressor.startswith("rand")]
     over = [row.omega / dcd_limit(row.graph, row.workers) for row in mine]
     above, under = ([row for row, at in zip(mine, over, strict=True) if (at > 1.0) is side] for side in (True, False))
@@ -533,35 +533,31 @@ def cells_table(name: str, shards: str, rows, ends: tuple[float, float]) -> Tabl
 
 
 def draw(curves, rows, sizes):
-    """Loss against rounds and bits, and consensus against rounds: a row for each problem and kind of shards."""
+    """Loss against rounds and against bits: a row for each problem and kind of shards."""
     starts, diverged = {size.problem: size.start for size in sizes}, {row[:6] for row in rows if row.diverged}
     places, look_of = list(dict.fromkeys(c[:4] for c in curves)), looks(SHOWN)
-    with canvas(len(places), 3, 0.9 + 1.75 * len(places)) as (figure, grid):
+    with canvas(len(places), 2, 0.9 + 1.75 * len(places)) as (figure, grid):
         for panels, place in zip(grid, places, strict=True):
-            start, top, lost = starts[place[0]], 0.0, []
+            start, lost = starts[place[0]], []
             for c in sorted((c for c in curves if c[:4] == place), key=lambda c: SHOWN.index(c[4:6])):
-                name, gap, apart = c[4:6], np.asarray(c.gap, float), np.asarray(c.apart, float)[:, 1:]
-                look = look_of[name] | {"label": ", ".join(name), "markersize": 2.5, "markevery": 5}
-                drawn = (c.rounds, gap), (c.bits[1:] / 1e6, gap[:, 1:]), (c.rounds[1:], apart)
+                name, gap = c[4:6], np.asarray(c.gap, float)
+                look = look_of[name] | {"label": ", ".join(name), "markevery": 4, "markerfacecolor": "none"}
+                drawn = (c.rounds, gap), (c.bits[1:] / 1e6, gap[:, 1:])
                 for axes, (x, height) in zip(panels, drawn, strict=True):
                     seen = (np.isfinite(height) & (height > 0)).all(axis=0)
                     band(axes, x[seen], height[:, seen], zorder=2 + SHOWN.index(name), **look)
                 if c[:6] in diverged:
                     lost.append(", ".join(name))
-                else:
-                    top = max(top, float(apart.max()))
             if lost:
                 told = "diverge: " + "\n".join(lost)
                 panels[0].text(0.99, 0.985, told, transform=panels[0].transAxes, ha="right", va="top", fontsize=6)
-            for axes in panels[:2]:
+            for axes in panels:
                 axes.axhline(SHARE * start, color="0.6", linewidth=0.7, zorder=0)
                 axes.set(yscale="log", ylabel=r"$f-f^*$")
                 axes.set_ylim(top=(20.0 if lost else 1.5) * start)
             title = f"{'RCV1' if 'rcv1' in place[0] else place[0]}, {place[3]}, {place[1]} of {place[2]}"
             panels[0].set(xlabel="rounds", title=title)
-            panels[1].set(xlabel="payload received by a worker, Mbit", xscale="log")
-            panels[2].set(xlabel="rounds", yscale="log", ylabel="mean square distance")
-            panels[2].set_ylim(top=10.0 * top)
+            panels[1].set(xlabel="payload received by a worker, Mbit", xscale="log", title=title)
         legend_below(figure, grid[0, 0])
     return figure
 
@@ -607,7 +603,7 @@ def report(rows, curves, swept, sizes, graphs, options: Options) -> Study:
         tables,
         [*table_statements(swept), *cell_statements(rows), limit_statement([*swept, *rows])],
         lambda: draw(curves, rows, sizes),
-        "A row of panels for each problem and kind of shards, on the ring: f - f* against rounds, against the payload"
-        " that a worker receives, and the mean square distance of the models against rounds; D-PSGD, ECD, DCD and"
-        " CHOCO; runs that diverge leave the picture at the top",
+        "A row of panels for each problem and kind of shards, on the ring: f - f* against rounds, where DCD and CHOCO"
+        " with NUQSGD follow D-PSGD, and against the payload that a worker receives, where CHOCO with signs lies"
+        " farthest to the left; runs that diverge leave the picture at the top",
     )

@@ -21,7 +21,7 @@ from ...data import Dataset
 from ...methods import SCAFFOLD, FedAvg, FedProx, OuterStep
 from ...methods.differences.steps import worker_constants
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import ridge, solve, value
 from ...reporting.progress import track
 from ..differences.send_the_difference import Options as Texts
@@ -234,7 +234,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
             axes[0, 0].set(xscale="log", yscale="log", xlabel="local steps H", ylabel="f - f*, relative to 0")
             axes[0, 0].set_xticks(H, H)
             axes[0, 0].minorticks_off()
-            for m, mark in ((ALL, "o"), (SAMPLED, "s")):
+            for m, mark in ((ALL, "C1s"), (SAMPLED, "C0o")):
                 fine = [r for r in rows if r.method == m and r.law < 10.0]
                 axes[0, 1].plot(
                     [r.law for r in fine], [np.mean(r.gap[1:]) for r in fine], mark, label=m, fillstyle="none"
@@ -246,5 +246,8 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
             legend_below(figure, axes[0, 0], 3)
         return figure
 
-    alt = "f - f* at the end by the number of local steps, and measured against the law"
+    alt = (
+        "Left: f - f* at the end against the number of local steps: SCAFFOLD ends far below FedAvg with several. Right:"
+        " measured f - f* of FedAvg against its law, on the line where they are equal"
+    )
     return Study("clients", "Clients that are often absent", setting, {"rows": rows}, tables, said, draw, alt)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...data import rcv1_topics
+from ...plots.appearance import COLUMN, bits, number, seconds
 from ...plots.lecture import curve, hline, paint, panel
-from ...plots.style import COLUMN, bits, number, seconds
 from ...reporting.files import ConfigurationError
 from ..shared.conef_training import (
     AUTHORS,
@@ -319,8 +319,9 @@ def draw(rows, swept):
             paint(grid[0, -1], panel(hline(0.0, k="0.7"), title="sweep over d", **ticks))
             grid[0, -1].tick_params(axis="x", labelsize=6)
         (families, labels), (lines, names) = (axes.get_legend_handles_labels() for axes in (left, right))
-        labels = [f"left: {name}" for name in labels]
-        figure.legend([*families, *lines], [*labels, *names], loc="outside lower center", ncols=4, fontsize=6)
+        small = {"fontsize": 6, "title_fontsize": 6}
+        figure.legend(families, labels, loc="outside lower left", ncols=2, title="left panel: kinds of memory", **small)
+        figure.legend(lines, names, loc="outside lower right", ncols=2, title="other panels: methods", **small)
     return figure
 
 

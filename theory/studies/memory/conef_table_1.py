@@ -19,8 +19,8 @@ from ...compressors import FIXED, CountSketch, RandomBlock, compress
 from ...core import require, setting
 from ...core.random import key
 from ...methods import ErrorFeedback, LinearSketchFeedback
+from ...plots.appearance import COLUMN, number
 from ...plots.lecture import curve, hline, paint, panel
-from ...plots.style import COLUMN, number
 from ...problems import lipschitz, softmax, value
 from ...reporting.progress import track
 from ..shared.conef_training import MOMENTUM, Way, most_frequent, run_once

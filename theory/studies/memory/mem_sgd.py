@@ -25,8 +25,8 @@ from ...data.twin_shards import full_size
 from ...measure.slopes import reached
 from ...methods import ErrorFeedback, NoFeedback, ParallelSGD
 from ...methods.schedules import InverseTime
-from ...plots.style import COLUMN, number
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, number
+from ...plots.appearance import bits as bits_text
 from ...problems import logistic, ridge, solve
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import track
@@ -605,28 +605,27 @@ def _bits(curve, goal) -> tuple[str, ...]:
 
 
 def draw(two, three):
-    """Above: Figure 2 for top-k and for rand-k, and Figure 3 in epochs; below: Figure 3 in bits, twice, and its legend.
-
-    Without Figure 3 there are two panels.
-    """
-    with canvas(2 if three else 1, 3 if three else 2, (1.75 if three else 1.0) * COLUMN) as (figure, grid):
+    """Above: Figure 2 for top-k and for rand-k; below, if there is one: Figure 3 in epochs and, twice, in bits."""
+    with canvas(3 if three else 1, 2, (2.5 if three else 1.0) * COLUMN) as (figure, grid):
         for axes, name in zip(grid[0], ("top", "rand"), strict=False):
             drawn = [curve for curve in two if curve.label == "SGD" or curve.label.startswith(name)]
             _panel(axes, drawn, "epochs", _looks(drawn))
             axes.set_title(f"Figure 2: {name}-k, the theorem's steps")
-            axes.legend(fontsize=6, handlelength=2.2)
+            below = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.2), "ncols": 2, "columnspacing": 1.0}
+            axes.legend(**below, fontsize=6, handlelength=2.5)
         if not three:
             return figure
         plain = [curve for curve in three if not curve.label.endswith("message")]
         sent = [curve for curve in three if len(plain) == len(three) or curve.label != "SGD"]
         look_of = _looks(plain + sent)
-        _panel(grid[0, 2], plain, "epochs", look_of)
-        grid[0, 2].set_title("Figure 3: the best gamma0")
-        _panel(grid[1, 0], plain, "counted", look_of)
-        _panel(grid[1, 1], sent, "sent", look_of)
-        grid[1, 2].axis("off")
-        lines = {line.get_label(): line for axes in (grid[1, 0], grid[1, 1]) for line in axes.get_lines()}
-        grid[1, 2].legend(lines.values(), lines.keys(), loc="center left", title="Figure 3, in epochs and in bits")
+        _panel(grid[1, 0], plain, "epochs", look_of)
+        _panel(grid[1, 1], plain, "counted", look_of)
+        _panel(grid[2, 0], sent, "sent", look_of)
+        for axes in (*grid[1], grid[2, 0]):
+            axes.set_title(r"Figure 3: the best $\gamma_0$")
+        grid[2, 1].axis("off")
+        lines = {line.get_label(): line for axes in (grid[1, 0], grid[2, 0]) for line in axes.get_lines()}
+        grid[2, 1].legend(lines.values(), lines.keys(), loc="center left", title="Figure 3, in epochs and in bits")
     return figure
 
 

@@ -17,14 +17,14 @@ from ...compressors import QSGD, Bucketed, Identity, Natural, RandK, RandomBlock
 from ...core import require, setting
 from ...methods import ContractiveErrorFeedback, ErrorFeedback, LocalSGD, NoFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import colours, number
+from ...plots.appearance import number
 from ...problems import accuracy, gradient, initial_point, value
 from ...problems.evaluate import rows_between
 from ...problems.matrix import to_scipy
 from ...problems.network import layer_shapes, layers
 from ...reporting.progress import track
 from ..shared import networks
-from ..shared.curves import canvas
+from ..shared.curves import canvas, looks
 from ..shared.networks import Task, Trained, best_of, costs, interval
 from ..shared.report import OURS, Study, Table, line
 from ..shared.verdicts import FAILS, HOLDS, Statement, Trial, at_most, below, word
@@ -429,19 +429,19 @@ def statements(rows: list[Trained], where: list[Place], models: list[Models]) ->
 
 def draw(rows: list[Trained], where: list[Place], models: list[Models]):
     """For each task held-out against training loss, barriers against distances, and accuracies without consensus."""
-    best, cycle = best_of(rows), colours()
+    best = best_of(rows)
     names, methods = ({key[k]: None for key in best} for k in (0, 1))
+    look_of = looks(methods)
     with canvas(len(names), 3, 1.2 + 2.2 * len(names)) as (figure, grid):
         for (losses, ends, held), task in zip(grid, names, strict=True):
-            for k, method in enumerate(methods):
-                row, color, again = best.get((task, method)), cycle[k % len(cycle)], k >= len(cycle)
+            for method in methods:
+                row, look = best.get((task, method)), look_of[method] | {"markerfacecolor": "none"}
                 if row is not None and row.success:
-                    look: dict = {"marker": "d", "markevery": 4, "markersize": 3} if again else {"marker": ""}
                     paths = row.loss.mean(axis=0, dtype=float), row.test_loss.mean(axis=0, dtype=float)
-                    losses.plot(*paths, label=method, linewidth=0.9, color=color, **look)
+                    losses.plot(*paths, label=method, linewidth=0.9, markevery=4, **look)
                     here = [one for one in where if (one.task, one.method) == (task, method)]
                     at, heights = [one.away.mean() for one in here], [one.wall.mean() for one in here]
-                    ends.plot(at, heights, linestyle="", marker="d" if again else "o", color=color)
+                    ends.plot(at, heights, **look | {"linestyle": ""})
             for one in (one for one in where if one.task == task and one.method in (OTHER_ROWS, OTHER_START)):
                 point, name = (one.away.mean(), one.wall.mean()), one.method.removeprefix("float32, ")
                 side = ("right", (-4, 0)) if one.method == OTHER_START else ("left", (0, 6))
@@ -449,16 +449,11 @@ def draw(rows: list[Trained], where: list[Place], models: list[Models]):
                 ends.annotate(name, point, fontsize=6, **place)
                 ends.plot(*([value] for value in point), color="0.4", marker="x", linestyle="")
             apart = [one for one in models if one.task == task]
-            for k, (of, label, color) in enumerate(
-                (
-                    ("single", "one model", "#000000"),
-                    ("averaged", "mean of weights", "#0072B2"),
-                    ("together", "mean of probabilities", "#D55E00"),
-                )
-            ):
+            ways = {"single": "one model", "averaged": "mean of weights", "together": "mean of probabilities"}
+            for (of, label), mark, color in zip(ways.items(), "os^", ("#000000", "#0072B2", "#D55E00"), strict=True):
                 shares = [100.0 * getattr(one, of).mean() for one in apart]
-                points = {"linestyle": "", "marker": "os^"[k], "markersize": 3, "color": color, "label": label}
-                held.plot(shares, np.arange(len(apart)) + 0.15 * (k - 1), **points)
+                points = {"linestyle": "", "marker": mark, "markersize": 3, "color": color, "label": label}
+                held.plot(shares, np.arange(len(apart)) + 0.15 * ("os^".index(mark) - 1), **points)
             losses.set(xlabel="training loss", ylabel="held-out loss", xscale="log", yscale="log", title=task)
             ends.set(xlabel="relative distance", ylabel="barrier over f at the start", title=task)
             held.set_yticks(range(len(apart)), [f"{k + 1}" for k in range(len(apart))])
@@ -508,6 +503,9 @@ def report(rows, where, models, sizes: dict, options: Options) -> Study:
     )
     title = "Unbiasedness, minima and consensus on a network"
     said = statements(rows, where, models)
-    alt = "Held-out against training loss, barriers against distances, and held-out accuracy with and without consensus"
+    alt = (
+        "Left: held-out against training loss, nearly one curve for all methods. Middle: barriers against distances, "
+        "near 0 but for another start. Right: held-out accuracy of one model, of mean weights and of mean probabilities"
+    )
     measured = {"training": rows, "ends": where, "models": models}
     return Study("network-questions", title, setting_text, measured, made, said, lambda: draw(rows, where, models), alt)

@@ -21,11 +21,11 @@ from ...compressors import QSGD, Identity, Private, RandK
 from ...core import require, setting
 from ...methods import DCGD, split
 from ...methods.schedules import Constant
-from ...plots.style import number
+from ...plots.appearance import number
 from ...problems import accuracy, lipschitz, logistic
 from ...reporting.progress import track
 from ..shared.conef_training import most_frequent
-from ..shared.curves import canvas
+from ..shared.curves import canvas, looks
 from ..shared.problems import rcv1, real_or_twin
 from ..shared.report import OURS, Study, Table
 from ..shared.verdicts import Statement, below, counted
@@ -178,7 +178,9 @@ def report(rows: list, source: str, options: Any) -> Study:
                     noisy = np.array([r.accuracy for r in mine if math.isfinite(r.epsilon)])
                     mean = noisy.mean(axis=1)
                     error = mean - noisy.min(axis=1), noisy.max(axis=1) - mean
-                    bar = place.errorbar(private, mean, error, label=messages, zorder=3 + k)
+                    bar = place.errorbar(
+                        private, mean, error, label=messages, zorder=3 + k, **looks(MESSAGES)[messages]
+                    )
                     (calm,) = (np.mean(r.accuracy) for r in mine if math.isinf(r.epsilon))
                     place.axhline(calm, color=bar[0].get_color(), linestyle=":", linewidth=0.9)
                 place.set(xscale="log", xlabel=rf"$\epsilon$, with $\delta$ = {DELTA:g}", title=f"{T} rounds")

@@ -29,8 +29,8 @@ from ...compressors import (
 from ...core import require
 from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import bits as bits_text
-from ...plots.style import number
+from ...plots.appearance import bits as bits_text
+from ...plots.appearance import number
 from ...problems import lipschitz, logistic, softmax, solve, value
 from ...reporting.progress import track
 from ..shared.configuration import slug

@@ -22,10 +22,10 @@ from ...core.random import key
 from ...data import Dataset
 from ...methods import ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import accuracy, batch_gradient, gradient, lipschitz, logistic, softmax, solve
 from ...reporting.progress import track
-from ..shared.curves import canvas
+from ..shared.curves import canvas, looks
 from ..shared.problems import digits, iterates, rcv1
 from ..shared.report import OURS, Study, Table, interval, line
 from ..shared.verdicts import Compare, Statement, below, within
@@ -38,7 +38,7 @@ RELEASED = ("QSGD, no zero", "QSGDinf, no zero", "NUQSGD, no zero")
 BATCH, L2, MOMENTUM = 128, 1e-4, 0.9
 SEEDS = 10
 COMPARABLE = 2.0  # the factor for "comparable" variances
-KEPT = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
+DRAWN = ("Gaussian", "lognormal 1.5", "logistic near x*, batch")
 LONGER = 8.0  # on softmax the bound of L is far above the curvature along the run
 
 
@@ -374,15 +374,7 @@ def draw(sweep, dimensions, trained):
     """Above: variance against bits at three vectors, with worst cases dotted.  Below: variance and loss in training."""
     from matplotlib.lines import Line2D
 
-    looks = {
-        name: {"color": colour, "marker": mark, "linestyle": dash, "markerfacecolor": "none", "label": name}
-        for name, colour, mark, dash in (
-            ("float32", "#7F7F7F", "x", ":"),
-            ("QSGD", "#D55E00", "o", "--"),
-            ("QSGDinf", "#0072B2", "s", "-."),
-            ("NUQSGD", "#009E73", "D", "-"),
-        )
-    }
+    look_of = {name: look | {"markerfacecolor": "none"} for name, look in looks(("float32", *THREE)).items()}
     dotted: dict[str, Any] = {"marker": "", "linewidth": 1.4, "linestyle": (0, (1, 1.5))}
     worst = {
         "QSGD": lambda d, b: bounds.qsgd_variance(d, 2 ** (b - 1) - 1),
@@ -391,13 +383,13 @@ def draw(sweep, dimensions, trained):
     }
     settings = list(dict.fromkeys((row.problem, row.workers, row.batch) for row in trained))
     with canvas(2, 3, 1.3 * COLUMN) as (figure, grid):
-        for axes, name in zip(grid[0], [name for name in KEPT if name in dimensions], strict=False):
+        for axes, name in zip(grid[0], [name for name in DRAWN if name in dimensions], strict=False):
             for q in THREE:
                 mine = [row for row in sweep if (row.input, row.bucket, row.quantizer) == (name, BUCKET, q)]
                 bits = [row.bits for row in mine]
-                axes.plot(bits, [row.variance for row in mine], **looks[q])
+                axes.plot(bits, [row.variance for row in mine], **look_of[q])
                 largest = min(BUCKET, dimensions[name])
-                axes.plot(bits, [worst[q](largest, b) for b in bits], color=looks[q]["color"], **dotted)
+                axes.plot(bits, [worst[q](largest, b) for b in bits], color=look_of[q]["color"], **dotted)
             axes.set_xticks(sorted({row.bits for row in sweep}))
             axes.set(yscale="log", xlabel="bits a coordinate", title=name)
         grid[0, 0].set_ylabel(r"$\mathrm{E}\|Q(v)-v\|^2/\|v\|^2$")
@@ -405,7 +397,7 @@ def draw(sweep, dimensions, trained):
         for axes, setting, what in zip(grid[1], (first, first, last), ("noise", "gap", "gap"), strict=True):
             for row in trained:
                 if (row.problem, row.workers, row.batch) == setting and (what, row.method) != ("noise", "float32"):
-                    axes.plot(row.step, getattr(row, what), markevery=4, **looks[row.method])
+                    axes.plot(row.step, getattr(row, what), markevery=4, label=row.method, **look_of[row.method])
             axes.set(yscale="log", xlabel="rounds", title=f"{setting[0]}, {setting[1]} x {setting[2]}")
             axes.set_ylabel("relative variance along the run" if what == "noise" else r"$f(x_t)-f^*$")
         handles, labels = grid[1, 1].get_legend_handles_labels()
@@ -420,7 +412,7 @@ def report(rows, sweep, trained, lengths: dict, label: str, columns, rounds: int
     swept = [
         (place[0], str(place[1]), str(place[2]), *(number(v[q]) for q in THREE))
         for place, v in _by_place(sweep).items()
-        if place[0] in KEPT
+        if place[0] in DRAWN
     ]
     runs = [
         line(

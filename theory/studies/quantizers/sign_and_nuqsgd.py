@@ -21,12 +21,12 @@ from ...core.random import key
 from ...data import rcv1_topics
 from ...methods import ErrorFeedback, ParallelSGD
 from ...methods.schedules import Constant
-from ...plots.style import COLUMN, number
-from ...plots.style import bits as bits_text
+from ...plots.appearance import COLUMN, number
+from ...plots.appearance import bits as bits_text
 from ...problems import accuracy, batch_gradient, lipschitz, logistic, softmax, solve, value
 from ...reporting.progress import track
 from ...wire.frame import open_frame
-from ..shared.curves import canvas, legend_below
+from ..shared.curves import canvas, legend_below, looks
 from ..shared.messages import TURNS, Message, measure_messages, round_seconds
 from ..shared.problems import Way, digits, rcv1, reached, real_or_twin, topics_file
 from ..shared.report import OURS, Study, Table, interval, line
@@ -382,29 +382,20 @@ def bits_of_bucket(sent, method: str) -> int:
 
 def draw(sent, curves):
     """Loss against bits for each problem, and time of a round against bandwidth."""
-    shown = {
-        "float32": ("#7F7F7F", ":", "x"),
-        SIGN: ("#D55E00", "-", "o"),
-        TWO_SCALES: ("#000000", "-.", "v"),
-        f"EF-sign, {LARGE}": ("#E69F00", "--", "o"),
-        f"NUQSGD 4 bits, {SMALL}": ("#56B4E9", "--", "s"),
-        FOUR: ("#0072B2", "-", "s"),
-        CODED: ("#009E73", "-", "D"),
-        EIGHT: ("#CC79A7", "-.", "^"),
-    }
+    small, large = f"NUQSGD 4 bits, {SMALL}", f"EF-sign, {LARGE}"
+    shown = looks(("float32", SIGN, FOUR, TWO_SCALES, large, small, CODED, EIGHT))
     with canvas(1, len(curves) + 1, 0.95 * COLUMN) as (figure, grid):
         for axes, (name, seen) in zip(grid[0], curves.items(), strict=False):
             for method in (m for m in seen if m in shown):
-                (bits, gap), (colour, dashes, mark) = seen[method], shown[method]
-                look = {"color": colour, "linestyle": dashes, "marker": mark, "markerfacecolor": "none"}
-                axes.plot(bits[1:], gap[1:], markevery=4, label=method, **look)
+                bits, gap = seen[method]
+                axes.plot(bits[1:], gap[1:], markevery=4, label=method, markerfacecolor="none", **shown[method])
             axes.set(xscale="log", yscale="log", xlabel="payload of a worker, bits", title=name)
         grid[0, 0].set_ylabel(r"$f(x_t)-f^*$")
         axes, bandwidth = grid[0, -1], np.geomspace(1e8, 1e12, 41)
         for row in (row for row in sent if row.input == sent[0].input and row.method in shown):
-            colour, dashes, _ = shown[row.method]
+            look = shown[row.method] | {"markevery": 8, "markerfacecolor": "none"}
             seconds = [1e3 * np.median(round_seconds(row, WORKERS, b)) for b in bandwidth]
-            axes.plot(bandwidth / 1e9, seconds, color=colour, linestyle=dashes, marker="", label=row.method)
+            axes.plot(bandwidth / 1e9, seconds, label=row.method, **look)
         axes.set(xscale="log", yscale="log", xlabel="Gbit/s", ylabel="coding and exchange, ms")
         axes.set_title(f"a round, d = {sent[0].d:,}")
         legend_below(figure, axes, 4)

@@ -17,7 +17,7 @@ from ...claims.quantizers.ternary import ACCURACY, NOISE, START, STEP, iteration
 from ...cluster import run
 from ...compressors import QSGD, Identity, TernGrad
 from ...measure import Interval, loglog_slope
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...reporting.progress import track
 from ..shared.configuration import slug
 from ..shared.curves import canvas, guide

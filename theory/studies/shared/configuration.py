@@ -1,12 +1,11 @@
-"""Configuration of a study by a TOML file, and the names of the entries that its statements bear on.
+"""Configuration of a study by a TOML file, and the names of the entries that its statements are about.
 
-Keys: the name of an entry of ``docs/sources/index.toml``, by which a statement says what it bears on.
+A key is the name of an entry of ``docs/sources/index.toml``, by which a statement says what it is about.
 
-Configuration by a TOML file with the key ``study``: the study, its data, and its options.
-
-The study is one of this package, or a Python file, whose path is relative to the TOML file.  A study with options
-declares them in its module as a setting named ``Options``; ``collect`` then gets one as a further argument.  Every
-other key of the file is a field of it, so that every key is read, and one that the study does not take is refused.
+The TOML file has the key ``study``: the study, its data, and its options.  The study is one of this package, or a
+Python file, whose path is relative to the TOML file.  A study with options declares them in its module as a setting
+named ``Options``; ``collect`` then gets one as a further argument.  Every other key of the file is a field of it, so
+that every key is read, and one that the study does not take is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class StudyConfiguration(NamedTuple):
     Attributes
     ----------
     name : str
-        Name of the experiment, its figure and its section of the page.
+        Name of the experiment, its figure and its page.
     study : str
         A key of ``STUDIES``, or a Python file.
     about : str

@@ -1,14 +1,14 @@
 """Panels of a study's figure, and curves over gradients and over rounds.
 
-Panels of a study's figure: as wide as a page, in the package's style.
-
-Curves over gradients and over rounds, shared by the studies of growing batches and local steps.
+Panels are as wide as a page, in the package's style.  The curves are shared by the studies of growing batches and local
+steps.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ import numpy as np
 from ...bounds.cost.time_to_accuracy import ROUNDS, rounds_order
 from ...core.result import spread
 from ...data import Dataset, make_dataset
-from ...plots.style import PAGE, new_figure, number, style
+from ...plots.appearance import LOOKS, PAGE, new_figure, number, plain_ticks, style
+from ...plots.appearance import looks as style_looks
 from ...reporting.progress import track
 from .report import Table, interval, line
 
@@ -27,9 +28,12 @@ from .report import Table, interval, line
 
 @contextmanager
 def canvas(rows: int, columns: int, height: float, width: float = PAGE):
-    """A figure and its axes, in inches; what is drawn within has the package's style."""
+    """A figure and its axes, in inches; what is drawn within has the package's style, and readable ticks."""
     with style():
-        yield new_figure(rows, columns, width=width, height=height)
+        figure, grid = new_figure(rows, columns, width=width, height=height)
+        yield figure, grid
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            plain_ticks(axis)
 
 
 def band(axes, x, heights, **look):
@@ -40,12 +44,22 @@ def band(axes, x, heights, **look):
     return drawn
 
 
-def looks(names) -> dict:
-    """The style's colour, line and marker for each name, in this order; after the last it begins again."""
-    from matplotlib import rcParams
+# words in the names of methods, by the place of such methods in the style's cycle, in all studies
+KINDS = (
+    "^sgd|d-psgd|float32|full precision|plain", r"\bqsgd\b|quantizers", "low rank", "sign", "top|mem-sgd", "rand|rbsgd",
+    r"\bnuqsgd\b",
+)  # fmt: skip
 
-    with style():
-        return dict(zip(names, itertools.cycle(rcParams["axes.prop_cycle"]), strict=False))
+
+def looks(names) -> dict:
+    """The style's colour, line and marker for each name: that of its kind for the first of it, else what is left."""
+    left, found, names = list(range(LOOKS)), {}, list(dict.fromkeys(names))
+    for name in names:
+        kind = next((k for k, words in enumerate(KINDS) if re.search(words, str(name).lower())), None)
+        if kind in left:
+            found[name] = left.pop(left.index(kind))
+    rest, cycle = itertools.cycle(left or range(LOOKS)), list(style_looks())
+    return {name: cycle[found[name] if name in found else next(rest)] for name in names}
 
 
 def bars(axes, x, samples, **look) -> None:
@@ -77,7 +91,7 @@ def legend_below(figure, axes, columns: int = 3, **look):
     return figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, **look)
 
 
-# --- Curves over gradients and over rounds, shared by the studies of growing batches and local steps -----------------
+# --- Curves over gradients and over rounds ---------------------------------------------------------------------------
 
 
 class Curve(NamedTuple):

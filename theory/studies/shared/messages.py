@@ -1,12 +1,9 @@
 """Costs of the messages of a compressor, and what spectral compression costs and saves.
 
-Costs of one message of a compressor: bits and their closed form, error, and time on one core.
-
-What spectral compression costs and saves: steps and bits to one accuracy, measured on a problem of matrices.
-
-A lecture says "8 times less communication for 2.5 times more iterations", and "Currently testing".  That is an
-empirical statement, not a theorem, with two readings: fewer bits per step, or fewer bits until the accuracy is reached.
-Here both are measured, for every method at its own best constant step size.
+The costs are bits and their closed form, error, and time on one core.  Spectral compression: steps and bits to one
+accuracy, measured on a problem of matrices.  A lecture says "8 times less communication for 2.5 times more iterations",
+and "Currently testing".  That is an empirical statement, not a theorem, with two readings: fewer bits per step, or
+fewer bits until the accuracy is reached. Here both are measured, for every method at its own best constant step size.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from ...core import require
 from ...core.random import key
 from ...data import Dataset, rcv1_topics
 from ...methods import LinearSketchFeedback
-from ...plots.style import bits as bits_text
-from ...plots.style import number
+from ...plots.appearance import bits as bits_text
+from ...plots.appearance import number
 from ...problems import TwoLayer, accuracy, two_layer, value
 from ...reporting.progress import track
 from . import report
 from .conef_training import most_frequent
-from .curves import band, canvas, legend_below, short
+from .curves import band, canvas, looks, short
 from .problems import digits, topics_file, widened
 from .report import Table, line
 from .verdicts import LEVEL, Compare, Trial, at_most, at_most_times
@@ -53,7 +53,7 @@ class Trained(NamedTuple):
         Rounds, and gradients of one worker, at each record.
     loss, test_loss, accuracy : ndarray of float32, shape (seeds, records)
         f on the rows for training; on the others f and the share that is classified correctly.  The last f of a run
-        that diverged is infinite; some kept records do not tell which run it was.
+        that diverged is infinite; some stored records do not tell which run it was.
     bits : float
         Payload that a worker sends, for each coordinate and round.
     memory : int
@@ -411,6 +411,8 @@ def by_groups(
 ):
     """For each task held-out accuracy against a cost, and training loss against rounds for the best of each group.
 
+    Methods whose workers keep a memory are filled, the others hollow; those with equal costs stand side by side.
+
     Parameters
     ----------
     rows : list of Trained
@@ -425,34 +427,36 @@ def by_groups(
     -------
     matplotlib.figure.Figure
     """
+    from matplotlib.lines import Line2D
+
     names = list(sizes)
     groups = list(dict.fromkeys(row.group for row in rows))
-    with canvas(len(names), 2, 0.8 + 2.3 * len(names)) as (figure, grid):
+    look_of = looks(groups)
+    with canvas(len(names), 2, 0.9 + 2.3 * len(names)) as (figure, grid):
         for (left, right), task in zip(grid, names, strict=True):
             mine = [row for (name, _), row in best_of(rows).items() if name == task and row.success]
+            left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
             for group in groups:
                 here = [row for row in mine if row.group == group]
-                costs = [at(row) for row in here]
-                accuracies = [100.0 * row.accuracy[:, -1].astype(float) for row in here]
-                (line,) = left.plot(costs, [part.mean() for part in accuracies], linestyle="", label=group)
-                spread = [(part.mean() - part.min(), part.max() - part.mean()) for part in accuracies]
+                costs = [round(at(row), 2) for row in here]
+                for k, (row, cost) in enumerate(zip(here, costs, strict=True)):
+                    aside = costs[:k].count(cost) - (costs.count(cost) - 1) / 2
+                    beside = cost * 1.07**aside if scale == "log" else cost + 0.25 * aside
+                    heights = 100.0 * row.accuracy[:, -1].astype(float)
+                    look = look_of[group] | {"linestyle": "", "markerfacecolor": None if row.memory else "white"}
+                    left.plot([beside], [heights.mean()], zorder=3, **look)
+                    ends = {"color": look["color"], "linestyle": "-", "linewidth": 0.7, "marker": ""}
+                    left.plot([beside] * 2, [heights.min(), heights.max()], **ends)
                 if here:
-                    left.errorbar(
-                        costs,
-                        [part.mean() for part in accuracies],
-                        yerr=np.transpose(spread),
-                        linestyle="",
-                        marker="",
-                        color=line.get_color(),
-                        elinewidth=0.7,
-                    )
                     row = min(here, key=lambda one: one.end)
                     shown = row.rounds > 0
-                    look = {"marker": "", "color": line.get_color()}
+                    look = look_of[group] | {"markevery": 3, "markerfacecolor": None if row.memory else "white"}
                     band(right, row.rounds[shown], row.loss.astype(float)[:, shown], **look)
-            left.set(xscale=scale, xlabel=label, ylabel="held-out accuracy, %")
             right.set(yscale="log", xlabel="rounds", ylabel="training loss")
             left.set_title(task)
             right.set_title(f"{task}, best of each kind")
-        legend_below(figure, grid[0, 0])
+        handles = [Line2D([], [], label=group, **look_of[group]) for group in groups]
+        for label, face in (("filled: with memory", "0.3"), ("hollow: without memory", "white")):
+            handles.append(Line2D([], [], color="0.3", linestyle="", marker="o", markerfacecolor=face, label=label))
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure

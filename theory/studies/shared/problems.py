@@ -1,8 +1,7 @@
 """Problems of the studies, and the best constant step of each method on them.
 
-Problems of the studies: logistic regression on RCV1 or its twin, softmax regression on digits.
-
-The best constant step of each method, and what a method sends until it reaches an accuracy with it.
+The problems are logistic regression on RCV1 or its twin, and softmax regression on digits.  Also what a method sends,
+with its best step, until it reaches an accuracy.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def iterates(problem, mid: float = 0.1, near: float = 1e-3) -> dict[str, np.ndar
     return {"at 0": np.zeros(problem.d), "midway": x, "near x*": np.asarray(optimum.x)}
 
 
-# --- The best constant step of each method, and what a method sends until it reaches an accuracy with it -------------
+# --- The best constant step of each method ---------------------------------------------------------------------------
 
 GROWN = 10.0  # a run ends where f is so many times f(0)
 

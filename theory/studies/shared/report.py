@@ -1,18 +1,20 @@
-"""The report of a study: rows, tables, statements with a verdict, and a figure; as text and as a section of a page."""
+"""The report of a study: rows, tables, statements with a verdict, and a figure; as text and as a page."""
 
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.result import spread
-from ...plots.style import number, text_table
+from ...plots.appearance import number, text_table
 from ...reporting.files import ConfigurationError
 from ...reporting.progress import WIDTH
 from .verdicts import Statement
 
+CASE = re.compile(r"; (?![^()]*\))")  # between two cases: a semicolon that is not in brackets
 OURS = "our comparison"  # the source of a statement that neither a lecture nor a paper makes
 
 
@@ -138,26 +140,30 @@ def _table(table: Table) -> str:
     return "\n".join([f"**{table.title}**", "", f"| {' | '.join(table.head)} |", f"|{rule}|", *lines])
 
 
+def _cases(numbers: str) -> str:
+    """The numbers of a statement; of several cases each has a line of its own."""
+    return "".join(f"\n  - {case}" for case in cases) if len(cases := CASE.split(numbers)) > 2 else f" {numbers}"
+
+
 def as_markdown(study: Study, figure: str) -> str:
-    """The study as a section of a page; ``figure`` is the link to its picture."""
+    """What the page of a study shows; ``figure`` is the link to its picture."""
     tables, picture = [_table(table) for table in study.tables], f"![{study.alt}]({figure})"
     if study.ticks:
         return "\n\n".join([picture, *(_table(table) for table in study.ticks), study.setting, *tables])
-    said = "\n".join(f"- **{s.verdict}**{_source(s)}: “{s.text}” {s.numbers}" for s in study.statements)
+    said = "\n".join(f"- **{s.verdict}**{_source(s)}: “{s.text}”{_cases(s.numbers)}" for s in study.statements)
     return "\n\n".join([study.setting, *tables, picture, said])
 
 
-def put_between_marks(page: str, name: str, title: str, body: str) -> str:
-    """The page with ``body`` between the marks of this study; a new section at the end if there are no marks.
+def put_below_mark(page: str, study: Study, body: str) -> str:
+    """The page of a study: its title and what was written by hand above the mark, and ``body`` below it.
 
     Examples
     --------
-    >>> page = put_between_marks("# Studies", "spectrum", "Spectra", "new")
-    >>> put_between_marks(page, "spectrum", "Spectra", "newer") == page.replace("new", "newer")
+    >>> study = Study("spectrum", "Spectra", "", {}, [], [], None, "")
+    >>> page = put_below_mark("", study, "new")
+    >>> put_below_mark(page, study, "newer") == page.replace("new", "newer")
     True
     """
-    begin, end = (f"<!-- {word}: python -m theory.experiment study {name} -->" for word in ("begin", "end"))
-    if begin not in page or end not in page.partition(begin)[2]:
-        page = f"{page.rstrip()}\n\n## {title}\n\n{begin}\n{end}\n"
-    before, _, after = page.partition(begin)
-    return f"{before}{begin}\n\n{body}\n\n{end}{after.partition(end)[2]}"
+    mark = f"<!-- below: python -m theory.experiment figures study-{study.name} --markdown docs/studies -->"
+    above = page.partition(mark)[0].strip() or f"# {study.title}"
+    return f"{above}\n\n{mark}\n\n{body}\n"

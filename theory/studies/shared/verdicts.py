@@ -1,4 +1,4 @@
-"""How studies decide: the one home of rules and verdicts.
+"""How studies decide: all rules for verdicts.
 
 A statement has trials, one for each case, and each has one of the words below.  What was computed or counted needs no
 interval: its trial is True or False.  What depends on a seed is decided for the *typical* seed: by the exact sign test
@@ -23,7 +23,7 @@ import numpy as np
 from ...core import require
 from ...measure import Interval, median_interval
 from ...measure.intervals import exactly, sign_chance
-from ...plots.style import number
+from ...plots.appearance import number
 from ...reporting.files import nearest
 from ...reporting.scale import FAILS, HOLDS, LOOSELY, OPEN, PART, SHARP, VACUOUS
 

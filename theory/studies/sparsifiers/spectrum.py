@@ -13,7 +13,7 @@ import numpy as np
 from ...bounds import atomo_variance, best_rank_error, spectral_beats_entrywise
 from ...core.random import key
 from ...data import rcv1_topics
-from ...plots.style import COLUMN, number
+from ...plots.appearance import COLUMN, number
 from ...problems import batch_gradient, gradient, softmax
 from ...reporting.progress import track
 from ..shared.configuration import slug
