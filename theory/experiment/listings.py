@@ -248,7 +248,7 @@ def listing(kind: str | None = None, subject: str | None = None) -> Listing:
     >>> next(c for c in th.listing("compressors") if c.name == "QSGD").theorems
     ('qsgd_inf_variance', 'qsgd_variance')
     >>> [entry.name for entry in th.listing(subject="privacy")][:2]
-    ['Private', 'bounds.gaussian_privacy']
+    ['Private', 'bounds.clipped_fixed_point']
     """
     every = (*KINDS, "bounds")
     require(kind in every or (kind is None and subject is not None), "kind", kind, ", ".join(every))
