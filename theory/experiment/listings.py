@@ -70,7 +70,8 @@ class Listing(tuple):
         groups = {title: found for title, found in groups.items() if found}
         if len(groups) < 2:
             return "\n".join(map(str, self)) or "nothing"
-        return "\n\n".join("\n".join([f"{title}:", *map(str, found)]) for title, found in groups.items())
+        heads = {title: textwrap.fill(f"{title}:", line_width()) for title in groups}
+        return "\n\n".join("\n".join([heads[title], *map(str, found)]) for title, found in groups.items())
 
 
 # --- what there is ----------------------------------------------------------------------------------------------------
