@@ -389,11 +389,7 @@ def report(rounds: list, coding: dict, times: Any, oversubscribed: bool) -> Stud
             legend_below(figure, check, 4, fontsize=6)
         return figure
 
-    alt = (
-        "Left: the model's milliseconds of a round against measured ones, with a line where they are equal. Others: "
-        "the model's milliseconds against ranks, on three networks, for two lengths: those of compressed messages, "
-        "which are gathered, become longer than those of full precision as ranks become many"
-    )
+    alt = "The model's milliseconds of a round against measured ones, and its milliseconds against ranks on networks"
     title = "A thousand ranks, on paper"
     return Study("scale", title, setting, {"rounds": rounds, "modelled": rows}, tables, said, draw, alt)
 

@@ -55,6 +55,8 @@ HEAD = """# Map
 One row for each subject. The same name leads to its folder or module in `theory/bounds`, `theory/methods`,
 `theory/compressors`, `theory/claims` and `theory/studies`. `th.listing(subject="memory")` prints what the package has
 about a subject, and `th.search("error feedback")` finds a method, a formula or a claim by its words.
+Functions that run a method in stages or on simulated clocks (`catalyst`, `qsvrg`, `run_fastest_k`) are in
+`theory/cluster`. Lecture 11 is about claims, lecture 16 about what is open.
 
 | subject | lectures | methods and rules | compressors | formulas | claims | studies | guide |
 |---|---|---|---|---|---|---|---|

@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import sys
-from importlib.metadata import version as version_of
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -19,13 +18,14 @@ from jinja2.sandbox import SandboxedEnvironment  # noqa: E402
 from numpydoc import docscrape_sphinx  # noqa: E402
 from sphinx.domains.python import PyAttribute, PyMethod, PyProperty  # noqa: E402
 
+from theory import __version__  # noqa: E402
 from theory.reporting.formulas import formula  # noqa: E402
 
 _make.everything()
 
 project = "theory"
 copyright = "theory developers"
-version = release = version_of("theory")
+version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 exclude_patterns = ["_build", "**.ipynb_checkpoints", "jupyter_execute"]

@@ -23,11 +23,11 @@ import functools
 import importlib
 import inspect
 import math
-import pkgutil
 import random
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -108,10 +108,12 @@ def used_by(function: FunctionType) -> set[str]:
 def every_function() -> tuple[FunctionType, ...]:
     """All functions of `theory.bounds`, in the order of their names."""
     found = {}
-    for module in pkgutil.iter_modules(theory.bounds.__path__):
-        if module.name in INFRASTRUCTURE:
+    folder = Path(theory.bounds.__file__).parent
+    for path in sorted(folder.rglob("[a-z]*.py")):
+        if path.stem in INFRASTRUCTURE:
             continue
-        space = importlib.import_module(f"theory.bounds.{module.name}")
+        name = ".".join(path.relative_to(folder).with_suffix("").parts)
+        space = importlib.import_module(f"theory.bounds.{name}")
         for value in vars(space).values():
             plain = inspect.unwrap(value) if callable(value) else None
             if isinstance(plain, FunctionType) and plain.__module__ == space.__name__:

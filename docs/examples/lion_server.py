@@ -19,7 +19,7 @@ class Lion(NamedTuple):
     beta1: float = 0.9
     beta2: float = 0.99
 
-    state = ("m",)  # what is kept from step to step: counted in result.server_bytes, returned in result.server
+    state = ("m",)  # what is stored from step to step: counted in result.server_bytes, returned in result.server
     takes_step = True  # memories hold gradients, not gradients times the step size
     listed = True  # update calls operations of the run and nothing else
     by_coordinate = True  # each coordinate moves by itself, so that Sharded may divide the rule

@@ -43,7 +43,8 @@ NOT_GRADED = {  # with what the exercise leaves open
     "ends": "the lecture compares two runs",
     "found_outer": "searches with the lecture's runs",
     "ef_floor": "runs on the lecture's problem",
-    "pays_from": "compares two formulas of the package",
+    "left": "the second question of an exercise whose first is graded",
+    "more": "the second question of an exercise whose first is graded",
     "my_perm": "random: the lecture compares its mean error",
     "my_factor": "the lecture compares it with a run",
 }

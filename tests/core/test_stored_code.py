@@ -282,7 +282,7 @@ def test_an_edit_of_a_compressor_compiles_that_compressor_again(tmp_path):
 
     assert run() == [[1.0] * 4, ["Quadratic", "Sign", "TopK", SHARED]]
     assert run() == [[1.0] * 4, []]
-    path = tmp_path / "theory" / "compressors" / "sign.py"
+    path = tmp_path / "theory" / "compressors" / "quantizers" / "sign.py"
     text = path.read_text()
     for old in ("choose(v, out.dtype.type(1), out.dtype.type(-1), out)", '"""'):
         assert old in text

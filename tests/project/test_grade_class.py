@@ -38,6 +38,12 @@ PICKLE = (
     "(line,) = [x for x in gc.get_objects() if isinstance(x, Connection)]\n"
     "def double(x):\n    line.send_bytes(pickle.dumps(('done', Evil(), [])))\n    return 2 * x"
 )
+FORGED = PICKLE.replace(  # an array of "objects" whose bytes are any addresses
+    "class Evil:\n    def __reduce__(self): return os.system, ('exit 3',)\n",
+    "class D:\n    def __reduce__(self): return np.dtype, ('O8', False, True), (3, '|', *[None] * 3, -1, -1, 0)\n"
+    "class Evil:\n    def __reduce__(self): return (np._core.multiarray._reconstruct, (np.ndarray, (0,), b'b'),\n"
+    "        (1, (1,), D(), False, b'AAAAAAAA'))\n",
+)
 BLOCKED = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\nwhile True: pass"
 CASES = {  # what is written for the first exercise, whether it passes, whether the second then does, and what is said
     "right": (RIGHT[0], True, True, "passed"),
@@ -52,6 +58,7 @@ CASES = {  # what is written for the first exercise, whether it passes, whether 
     "redefines": (REDEFINES, False, True, "expected: double(x) close to 2 * x"),
     "an answer that equals all": (f"{YES}def double(x): return Yes()", False, True, "an answer has a Yes"),
     "writes on the line": (PICKLE, False, False, "an answer has a system"),
+    "a forged array": (FORGED, False, False, "an answer has a _reconstruct"),
     "a file of another": (f"open({str(ROOT / 'README.md')!r}, 'a')\n{RIGHT[0]}", False, True, "Read-only"),
     "network": (f"import socket\nsocket.create_connection({SERVER.getsockname()})\n{RIGHT[0]}", False, True, "Error: "),
 }  # fmt: skip

@@ -383,7 +383,7 @@ def test_a_lecture_in_print_ends_with_its_solutions():
     assert "saving(v)" in before and "def saving" not in before and "def saving" in after
     assert after.count("<h4>Exercise ") == 6 and "Cauchy" in after and "<details>" not in made
     assert 'href="#lecture-03"' in made and ".ipynb" not in made and "../docs" not in made
-    assert sections[0] == ("lecture-04-1", "One short vector") and 'id="lecture-04-1"' in made
+    assert sections[0] == ("lecture-04-1", "Example: a vector of eight numbers") and 'id="lecture-04-1"' in made
     assert "draw(" not in made and book.ranges([1, 2, 3, 5]) == "1–3, 5"
 
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT, find_mpirun, run_group
 
 import theory as th
+from theory.core.subjects import SUBJECTS
 from theory.experiment.cli import main
 from theory.reporting.json_values import read_record, record_path
 
@@ -331,5 +332,6 @@ def test_other_files_are_refused(wrong, message, tmp_path, capsys):
 def test_every_study_of_the_package_is_a_file_of_the_folder():
     from theory.studies import STUDIES
 
-    files = {path.stem.replace("_", "-") for path in (ROOT / "theory" / "studies").glob("*.py")} - {"--init--"}
+    folders = [ROOT / "theory" / "studies" / subject for subject in SUBJECTS]
+    files = {path.stem.replace("_", "-") for folder in folders for path in folder.glob("*.py")}
     assert set(STUDIES) == files and all(STUDIES.values())

@@ -1,4 +1,4 @@
-"""Robustness and cost of the median of the workers' messages."""
+"""Robust means of the workers' messages (median, geometric median, Krum, mixing): robustness and cost."""
 
 from __future__ import annotations
 

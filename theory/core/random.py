@@ -461,7 +461,22 @@ def fill_normals(high, low, room, out):
 
 @kernel
 def shuffle(order: np.ndarray, stream: np.uint64) -> None:
-    """Fisher-Yates: a uniform permutation of 0, 1, ... that depends on the stream alone."""
+    """Fisher-Yates: a uniform permutation of 0, 1, ... that depends on the stream alone.
+
+    Parameters
+    ----------
+    order : array of integers
+        Overwritten by the permutation.
+    stream : np.uint64
+        A key that names the stream, as :func:`key` returns it.
+
+    Examples
+    --------
+    >>> order = np.empty(5, np.int64)
+    >>> shuffle(order, key(0))
+    >>> sorted(order.tolist())
+    [0, 1, 2, 3, 4]
+    """
     for i in range(order.size):
         order[i] = i
     for i in range(order.size - 1, 0, -1):

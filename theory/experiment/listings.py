@@ -70,7 +70,8 @@ class Listing(tuple):
         groups = {title: found for title, found in groups.items() if found}
         if len(groups) < 2:
             return "\n".join(map(str, self)) or "nothing"
-        return "\n\n".join("\n".join([f"{title}:", *map(str, found)]) for title, found in groups.items())
+        heads = {title: textwrap.fill(f"{title}:", line_width()) for title in groups}
+        return "\n\n".join("\n".join([heads[title], *map(str, found)]) for title, found in groups.items())
 
 
 # --- what there is ----------------------------------------------------------------------------------------------------
@@ -248,7 +249,7 @@ def listing(kind: str | None = None, subject: str | None = None) -> Listing:
     >>> next(c for c in th.listing("compressors") if c.name == "QSGD").theorems
     ('qsgd_inf_variance', 'qsgd_variance')
     >>> [entry.name for entry in th.listing(subject="privacy")][:2]
-    ['Private', 'bounds.gaussian_privacy']
+    ['Private', 'bounds.clipped_fixed_point']
     """
     every = (*KINDS, "bounds")
     require(kind in every or (kind is None and subject is not None), "kind", kind, ", ".join(every))

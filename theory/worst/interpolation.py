@@ -26,14 +26,14 @@ SETTLED = 1e-13  # of a slope on the simplex, relative to the numbers that it is
 
 SAME = 1e-9  # relative distance below which two points are one
 
-NEAR = 1e-2  # relative distance within which a vector is one that the worst case sends
+NEAR = 0.1  # relative distance within which a vector is one that the worst case sends: a short one is known to percents
 
 
 def _simplex_minimum(H: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The weights w >= 0 of sum 1 that minimise w.H w/2 + b.w, H positive semidefinite: an active-set method.
 
-    A support grows by the coordinate of the lowest slope.  On a support the minimiser with sum 1 is a linear system;
-    where that is singular, a direction without curvature leads downhill as far as a weight becomes 0.
+    A support grows by the coordinate of the lowest slope.  On a support the minimiser with sum 1 is Newton's step; a
+    direction without curvature gets the least that is above rounding, and leads downhill as far as a weight becomes 0.
     """
     w = np.zeros(b.size)
     w[np.argmin(np.diag(H) / 2.0 + b)] = 1.0
@@ -48,15 +48,13 @@ def _simplex_minimum(H: np.ndarray, b: np.ndarray) -> np.ndarray:
             basis = np.linalg.svd(np.ones((1, len(support))))[2][1:].T  # directions of sum 0
             curvature = basis.T @ H[np.ix_(support, support)] @ basis
             down = -basis.T @ (H @ w + b)[support]
-            step = np.linalg.lstsq(curvature, down, rcond=1e-12)[0]
-            flat = down - curvature @ step
-            endless = bool(np.linalg.norm(flat) > 1e-9 * scale)
-            move = basis @ (flat if endless else step)
+            curved, axes = np.linalg.eigh(curvature)
+            move = basis @ (axes @ (axes.T @ down / np.maximum(curved, np.finfo(float).eps * scale)))
             shrinks = move < 0.0
             reach = np.full(len(support), np.inf)
             reach[shrinks] = w[support][shrinks] / -move[shrinks]
             length = float(reach.min())
-            if length >= 1.0 and not endless:
+            if length >= 1.0:
                 w[support] += move
                 break
             gone = int(np.argmin(reach))

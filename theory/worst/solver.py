@@ -100,12 +100,14 @@ class Unknowns(World):
         return v**2
 
 
-def solve(case: Case) -> Solution:
+def solve(case: Case, inside: float = INSIDE) -> Solution:
     """Solve the semidefinite program of a case.
 
     Parameters
     ----------
     case : Case
+    inside : float
+        The share by which functions and compressor of the instance are kept inside their class.
 
     Returns
     -------
@@ -125,7 +127,7 @@ def solve(case: Case) -> Solution:
     gram: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
     if case.runs:
-        w, attained = _solved(case, INSIDE)
+        w, attained = _solved(case, inside)
         found = np.array([leaf.eval() for leaf in w.leaves])
         gram = tuple(float(x) for x in (found @ found.T)[np.tril_indices(len(found))])
         values = tuple(float(one.eval()) for one in w.values)
