@@ -47,7 +47,8 @@ def econtrol_decay(delta: float, control: float) -> float:
     "method in ('EControl', 'EF', 'EF21')",
     "form in ('coin', 'multiple')",
     "0 < control <= 1",
-    "step > 0",
+    "1e-6 <= delta <= 1",
+    "0 < step < 2",
     "spread >= 0",
 )
 def feedback_floor(
@@ -93,7 +94,7 @@ def feedback_floor(
     v, fresh = np.array([[-step, -1.0, 1.0], [0.0, 1.0, 0.0]])[:, KEPT[method]]
     M = np.array([[1.0, 0.0, -step], [1.0, 1.0, -1.0], [0.0, 0.0, 1.0]])[part] + b * np.outer(v, u)
     radius = max(float(np.abs(np.linalg.eigvals(A)).max()) for A in (M, M[1:, 1:]))
-    require(radius < 1.0, "step", step, "a step and a control at which the mean is stable")
+    require(radius < 1.0 - 1e-9, "step", step, "a step and a control at which the mean contracts by 1e-9 at least")
 
     def stationary(S: np.ndarray) -> tuple[float, float]:
         """E x^2 and E u_i^2 if a worker adds S in a step."""
