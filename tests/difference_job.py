@@ -18,6 +18,7 @@ METHODS = {
     "EF21-P + DCGD": th.EF21P(th.TopK(9), th.Constant(0.1), up=th.QSGD(15), **APART),
     "EF21-BC": th.EF21BC(th.TopK(9), th.Constant(0.1), down=th.ScaledSign(), **APART),
     "EF-BV": th.EFBV(th.RandK(9, unbiased=True), th.Constant(0.1), **APART),
+    "EControl": th.EControl(th.TopK(9), th.Constant(0.1), control=0.05, **APART),
     "CLAG": th.CLAG(th.TopK(20), STEP, trigger=9.0, **ALL),
     "LAG": th.CLAG(step=STEP, trigger=4.0, **ALL),
     "Signum": th.Signum(th.Constant(5e-3)),

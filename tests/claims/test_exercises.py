@@ -45,6 +45,7 @@ NOT_GRADED = {  # with what the exercise leaves open
     "ef_floor": "runs on the lecture's problem",
     "left": "the second question of an exercise whose first is graded",
     "more": "the second question of an exercise whose first is graded",
+    "pays_from": "compares two formulas of the package",
     "my_perm": "random: the lecture compares its mean error",
     "my_factor": "the lecture compares it with a run",
 }

@@ -55,6 +55,17 @@ def two_factors(x):
     return x
 
 
+def controlled(x):
+    e, h = np.zeros((WORKERS, D)), np.zeros((WORKERS, D))
+    for _ in range(STEPS):
+        g = gradients(x)
+        message = top(0.2 * e + g - h, 2)
+        e = e + g - h - message
+        h = h + message
+        x = x - STEP * h.mean(axis=0)
+    return x
+
+
 def lazily(k, zeta):
     def by_hand(x):
         g, before = np.zeros((WORKERS, D)), None
@@ -91,6 +102,7 @@ CASES = {
     "EF21-P": (th.EF21P(th.TopK(3), th.Constant(STEP), **SPLIT), model_compressed),
     "EF21-BC": (th.EF21BC(th.TopK(2), th.Constant(STEP), down=th.TopK(3), **SPLIT), both_ways),
     "EF-BV": (th.EFBV(th.TopK(2), th.Constant(STEP), lam=0.6, nu=0.8, **SPLIT), two_factors),
+    "EControl": (th.EControl(th.TopK(2), th.Constant(STEP), control=0.2, **SPLIT), controlled),
     "CLAG": (th.CLAG(th.TopK(2), th.Constant(STEP), trigger=2.0, **SPLIT), lazily(2, 2.0)),
     "LAG": (th.CLAG(step=th.Constant(STEP), trigger=2.0, **SPLIT), lazily(D, 2.0)),
 }
@@ -159,6 +171,34 @@ def test_the_step_of_theory_is_that_of_the_formula(momentum):
     assert found.formula == "ef21_momentum_step" and 0.0 < found.step.eta < step
     with pytest.raises(ValueError, match="no theorem of the package covers CLAG with noisy gradients"):
         th.theory_step(th.CLAG(step="theory"), noisy, 4)
+
+
+def test_the_step_of_econtrol_is_that_of_its_contraction():
+    """Without compression gradient descent has 1/L; beyond its part of the error there is no theorem."""
+    problem, noisy = th.quadratic([0.5, 2.0], covariance=0.0), th.quadratic([0.5, 2.0], covariance=1.0)
+    found = th.theory_step(th.EControl(th.Identity(), "theory", control=0.5), problem, 2)
+    assert found.step.eta == pytest.approx(0.5)  # min(1/L, A/(2 mu)) = min(1/2, 1/2)
+    default = th.EControl(th.TopK(1), th.Constant(0.1)).settled(problem)
+    assert default.control == pytest.approx(0.25 / (1.0 + np.sqrt(0.5)) ** 2)  # delta = 1/2
+    with pytest.raises(ValueError, match="no theorem of the package covers"):
+        th.theory_step(th.EControl(th.TopK(1), "theory", control=0.9), problem, 2)
+    with pytest.raises(ValueError, match="no theorem of the package covers EControl with noisy gradients"):
+        th.theory_step(th.EControl(th.TopK(1), "theory"), noisy, 2)
+
+
+@pytest.mark.parametrize(("method", "control"), [("EControl", 0.3), ("EF", 0.1), ("EF21", 0.1)])
+def test_what_noise_leaves_is_that_of_a_loop(method, control):
+    """With multiples of half the message, on two workers whose minima differ; x^2 over time and 4,000 repetitions."""
+    rng, zeta, step = np.random.default_rng(5), np.array([2.0, -2.0]), 0.1
+    x, e, h, squares = np.zeros(4000), np.zeros((4000, 2)), np.zeros((4000, 2)), []
+    for _ in range(400):
+        g = x[:, None] - zeta + 1.5 * rng.standard_normal(e.shape)
+        sent = 0.5 * (e + g if method == "EF" else (control * e if method == "EControl" else 0.0) + g - h)
+        e, h = e + g - h - sent, h + sent * (method != "EF")
+        x = x - step * (sent if method == "EF" else h).mean(axis=1)
+        squares.append(np.mean(x**2))
+    known = dict(step=step, control=control, variance=2.25, spread=4.0, workers=2, method=method, form="multiple")
+    assert np.mean(squares[200:]) == pytest.approx(th.bounds.feedback_floor(0.75, **known), rel=0.02)
 
 
 def test_a_step_above_the_theorems_warns():

@@ -532,6 +532,7 @@ CALLS: dict[type, dict[str, str]] = {
         "FedProx(step=STEP, mu=-1.0)": "mu",
         "EF21SGDM(TopK(2), STEP, momentum=0.0)": "momentum: got 0.0, allowed: a number above 0",
         "EFBV(TopK(2), STEP, lam=2.0)": "lam: got 2.0, allowed",
+        "EControl(TopK(2), STEP, control=2.0)": "control: got 2.0, allowed",
         "CLAG(step=STEP, trigger=-1.0)": "trigger: got -1.0, allowed",
         "DIANA(TopK(1), STEP, alpha=1.5)": "above 0 and at most 1",
         "MARINA(TopK(1), STEP, p=0)": "above 0 and at most 1",

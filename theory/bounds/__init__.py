@@ -21,6 +21,7 @@ from .cost.time_to_accuracy import *
 from .delay.late import *
 from .delay.stragglers import *
 from .differences.diana import *
+from .differences.econtrol import *
 from .differences.ef21 import *
 from .graphs.compressed import *
 from .graphs.gossip import *

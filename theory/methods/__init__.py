@@ -10,6 +10,7 @@ from .delay.late import AsyncSGD, DelayedSGD, FixedTime, Pareto, ShiftedExponent
 from .delay.lock_free import run_lock_free
 from .differences.both_ways import EF21BC, EF21P
 from .differences.diana import DCGD, DIANA, QSVRG
+from .differences.econtrol import EControl
 from .differences.ef21 import CLAG, EF21, EF21SGDM, EFBV
 from .differences.marina import DASHA, MARINA, VRMARINA
 from .gradients import Split, UnequalPartsWarning
@@ -54,6 +55,7 @@ __all__ = [
     "DelayedSGD",
     "DenseStepWarning",
     "ECDPSGD",
+    "EControl",
     "EF21",
     "EF21BC",
     "EF21P",
