@@ -29,28 +29,45 @@ LONG = {
 }
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """A job in the background ignores Ctrl-C, and its processes do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("what", LONG)
 def test_a_long_call_stops_and_the_next_one_works(what):
     th.run(MEMORY, ROWS, workers=4, steps=1)
     th.run_lock_free(MEMORY, ROWS, threads=2, steps=1)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    ended = threading.Event()
+
+    def press():
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.wait(LIMIT)  # a thread that ends at once may take the signal with it
+
     begin = time.monotonic()
-    timer.start()
+    threading.Timer(1.0, press).start()
     with pytest.raises(KeyboardInterrupt):
         LONG[what]()
+    ended.set()
     assert time.monotonic() - begin < LIMIT
     assert th.run(MEMORY, ROWS, workers=4, steps=3).nit == 3
 
 
 COMPILES = """
-import os, signal, threading, numpy as np, theory as th
+import os, signal, threading, time, numpy as np, theory as th
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(2.0)  # a thread that ends at once may take the signal with it
 problem = th.quadratic(np.ones(4), covariance=1.0)
 def run():
     return th.run(th.ParallelSGD(th.QSGD(3), step=0.1), problem, workers=2, steps=3).nit
 stops = 0
 for delay in (0.5, 1.0, 2.0):
-    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(delay, press).start()
         while True:
             run()
     except KeyboardInterrupt:
