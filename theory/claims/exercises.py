@@ -21,7 +21,8 @@ from ..compressors import TopK
 class Exercise(NamedTuple):
     """A right answer, the arguments with which an answer is called, names of its parts, and the allowed difference.
 
-    ``mistakes`` are usual wrong answers, of an exercise with one part, by what a grade says of them.
+    ``mistakes`` are usual wrong answers, of an exercise with one part, by what a grade says of them.  ``whole`` makes a
+    right number whole where the exercise asks for a count: both are right.
     """
 
     right: Callable
@@ -29,6 +30,7 @@ class Exercise(NamedTuple):
     parts: tuple[str, ...] = ("the value",)
     tolerance: float = 1e-6
     mistakes: Mapping[str, Callable] = MappingProxyType({})
+    whole: Callable = lambda right: right
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -183,6 +185,7 @@ EXERCISES: dict[str, Exercise] = {
     "01.overtakes": Exercise(
         lambda net, p: bounds.ring_doubling_crossover(p, alpha=net.alpha, beta=net.beta, gamma=net.gamma),
         [(NET, 64), (NETWORKS["1 Gbit/s"], 16), (NET, 8)],
+        whole=math.ceil,
     ),
     "01.overlap": Exercise(lambda B, row, rest: (B * row + rest) / max(B * row, rest), [(8, 0.5, 3.0), (2, 0.1, 7.0)]),
     "01.best_wait": Exercise(
@@ -209,11 +212,9 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "02.enough": Exercise(
         lambda share, B_D: share / (1 - share) * (B_D - 1),
-        [(0.5, 10.0), (0.9, 231.0), (0.3, 4.0)],
+        [(0.5, 10.0), (0.85, 231.0), (0.3, 4.0)],
+        whole=math.ceil,
         mistakes={
-            "rounded up to a whole number: the lecture asks for the real number that gives exactly this share": (
-                lambda share, B_D: math.ceil(share / (1 - share) * (B_D - 1))
-            ),
             "B_D in place of B_D - 1: the speed-up is B/(1 + (B - 1)/B_D)": (
                 lambda share, B_D: share / (1 - share) * B_D
             ),
@@ -252,10 +253,8 @@ EXERCISES: dict[str, Exercise] = {
     "04.down": Exercise(
         lambda N: bounds.terngrad_downlink_bits(N),
         [(2,), (4,), (30,)],
+        whole=math.ceil,
         mistakes={
-            "rounded up to a whole number: the exercise asks for the logarithm": (
-                lambda N: math.ceil(math.log2(2 * N + 1))
-            ),
             "these are the bits without a common scale: with it a sum takes 2N + 1 values": (
                 lambda N: N * math.log2(3)
             ),
@@ -324,8 +323,9 @@ EXERCISES: dict[str, Exercise] = {
     "09.largest": Exercise(
         lambda T, N, mu, L, ratio: math.sqrt(ratio * mu * T / (64 * L * N)),
         [(10**7, 4, 0.7, 2.0, 0.5), (10**5, 9, 3.0, 5.0, 2.0)],
+        whole=math.floor,
     ),
-    "09.rows": Exercise(lambda n, S2, E: 1 / (1 / n + E / S2), [(1000, 5.0, 0.1), (30, 2.0, 0.7)]),
+    "09.rows": Exercise(lambda n, S2, E: 1 / (1 / n + E / S2), [(1000, 5.0, 0.1), (30, 2.0, 0.7)], whole=math.ceil),
     "10.hosts": Exercise(
         lambda rank, ranks, workers: list(range(rank * (workers // ranks), (rank + 1) * (workers // ranks))),
         [(1, 2, 8), (3, 4, 12), (2, 5, 35)],
