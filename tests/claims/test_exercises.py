@@ -43,11 +43,12 @@ NOT_GRADED = {  # with what the exercise leaves open
     "ends": "the lecture compares two runs",
     "found_outer": "searches with the lecture's runs",
     "ef_floor": "runs on the lecture's problem",
-    "left": "the second question of an exercise whose first is graded",
-    "more": "the second question of an exercise whose first is graded",
     "my_perm": "random: the lecture compares its mean error",
     "my_factor": "the lecture compares it with a run",
 }
+
+# second questions of exercises whose first is graded, and what is wrong on purpose
+SECOND = {"left", "more", "twice", "waited", "until", "product", "least_upper", "one_number", "nearest"}
 
 
 def solutions():
@@ -85,7 +86,7 @@ def test_every_function_of_a_solution_is_graded_or_says_why_not():
     assert len(names) > 60
     graded = {tuple(id.split(".")) for id in EXERCISES if id[0].isdigit()}
     assert graded <= names
-    assert {name for _, name in names - graded} == GRADED_BY_A_CLAIM | set(NOT_GRADED)
+    assert {name for _, name in names - graded} == GRADED_BY_A_CLAIM | set(NOT_GRADED) | SECOND
 
 
 @pytest.mark.parametrize("number, cell", solutions())
