@@ -43,25 +43,25 @@ def _largest(p: np.ndarray, k: int) -> np.ndarray:
     return kept
 
 
-def _with_memory(x: np.ndarray, e: np.ndarray, gradient: np.ndarray, eta: float, k: int) -> Any:
-    p = e + eta * gradient
+def _with_memory(x: np.ndarray, e: np.ndarray, gradient: np.ndarray, gamma: float, k: int) -> Any:
+    p = e + gamma * gradient
     sent = _largest(p, k)
     return x - sent, p - sent
 
 
-def _local_steps(x: np.ndarray, gradients: Sequence[Callable], eta: float, H: int) -> np.ndarray:
+def _local_steps(x: np.ndarray, gradients: Sequence[Callable], gamma: float, H: int) -> np.ndarray:
     ends = []
     for gradient in gradients:
         y = x
         for _ in range(H):
-            y = y - eta * gradient(y)
+            y = y - gamma * gradient(y)
         ends.append(y)
     return np.mean(ends, axis=0)
 
 
-def _differences(x: np.ndarray, g: np.ndarray, gradients: Callable, k: int, eta: float) -> Any:
+def _differences(x: np.ndarray, g: np.ndarray, gradients: Callable, k: int, gamma: float) -> Any:
     g = g + np.array([_largest(row, k) for row in gradients(x) - g])
-    return x - eta * g.mean(axis=0), g
+    return x - gamma * g.mean(axis=0), g
 
 
 def _outside(c: Any, gradients: np.ndarray, gammas: np.ndarray) -> Any:
@@ -152,8 +152,8 @@ def _least_noise(epsilon: float, delta: float, T: int) -> float:
     return high
 
 
-def _end(A: np.ndarray, b: np.ndarray, eta: float, H: int) -> float:
-    weight = 1 - (1 - eta * A) ** H
+def _end(A: np.ndarray, b: np.ndarray, gamma: float, H: int) -> float:
+    weight = 1 - (1 - gamma * A) ** H
     return float(np.sum(weight * b) / np.sum(weight))
 
 
@@ -358,7 +358,7 @@ EXERCISES: dict[str, Exercise] = {
         ("the new x", "the new g"),
     ),
     "14.workers_for": Exercise(
-        lambda goal, eta, omega, G, mu: math.ceil(2 * eta * omega * G / (mu * goal)),
+        lambda goal, gamma, omega, G, mu: math.ceil(2 * gamma * omega * G / (mu * goal)),
         [(0.6, 0.05, 7.0, 2.0, 0.1), (0.03, 0.05, 7.0, 2.0, 0.3), (0.2, 0.7, 3.0, 5.0, 0.2)],
     ),
     "15.my_trimmed_mean": Exercise(
