@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_240,
     "theory/wire": 1_340,
     "theory/worst": 960,
-    "tests": 26_070,
+    "tests": 26_080,
     "benchmarks": 2_330,
 }
 
