@@ -56,7 +56,7 @@ def notebook(stem: str = LECTURE, address: str = UNKNOWN) -> str:
     """The notebook of a lecture as text."""
     import nbformat
 
-    made = convert(NOTEBOOKS / f"{stem}.md")
+    made = convert(NOTEBOOKS / f"{stem}.md", quiz=True)
     for cell in made.cells:
         hidden = cell.metadata.pop("jupyter", None)
         if hidden:  # Colab folds a cell with a title

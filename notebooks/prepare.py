@@ -4,8 +4,8 @@ python notebooks/prepare.py           # all pages that are not there, or that ch
 python notebooks/prepare.py --fresh   # all of them; what was changed in a notebook is saved beside it, as *.mine.ipynb
 
 The notebooks are copies to work in: nothing is written back, and git does not see them.  Links between pages lead from
-notebook to notebook, solutions are folded, and ``index.ipynb`` is the list of lectures.  A notebook in which somebody
-wrote is never replaced: where the lecture has changed since, a line says so.
+notebook to notebook, solutions are folded, a cell below the quiz checks its answers, and ``index.ipynb`` is the list of
+lectures.  A notebook in which somebody wrote is never replaced: where the lecture has changed since, a line says so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import itertools
 import json
 import re
 import sys
+import zlib
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).resolve().parent
@@ -70,14 +71,50 @@ def fold(cell, named: list[str]) -> None:
         del cell.metadata["tags"]
 
 
+QUIZ = '''def quiz(letters):
+    """Say which answers are right: quiz({1: "a", 2: "c"})."""
+    import zlib
+
+    right = %s
+    for number, letter in letters.items():
+        found = zlib.crc32(f"{number}{letter.strip(' ()').lower()}".encode())
+        said = "right" if found == right.get(number) else "not right" if letter else "open"
+        print(f"question {number}: {said}")'''
+
+
+def quiz_answers(text: str) -> dict[int, str]:
+    """The letters that are right in a lecture's quiz, from its folded answers: one for each question, or all in one."""
+    section = text.partition("### Quiz\n")[2].partition("\n## ")[0]
+    all_in_one = section.partition("<summary>Answers</summary>")[2]
+    found = re.findall(r"(\d) \((\w)\)", all_in_one) or enumerate(re.findall(r"</summary>\s+\((\w)\)", section), 1)
+    return {int(number): letter for number, letter in found}
+
+
+def add_quiz(cells: list) -> None:
+    """Put two cells below the quiz: one that checks letters, folded and without the letters, and one to write them."""
+    from nbformat.v4 import new_code_cell, new_markdown_cell
+
+    for place, cell in enumerate(cells):
+        if cell.cell_type == "markdown" and "### Quiz\n" in cell.source:
+            before, _, after = cell.source.partition("\n## ")
+            head, _, tail = before.rpartition("</details>")
+            answers = quiz_answers(cell.source)
+            known = {number: zlib.crc32(f"{number}{letter}".encode()) for number, letter in answers.items()}
+            checks = new_code_cell(QUIZ % known, metadata={"tags": ["hide-input"]})
+            mine = new_code_cell(f"quiz({dict.fromkeys(answers, '')})  # your letters".replace("'", '"'))
+            rest = f"{tail}\n## {after}".strip()
+            cells[place : place + 1] = [new_markdown_cell(f"{head}</details>"), checks, mine, new_markdown_cell(rest)]
+            return
+
+
 def words(notebook) -> str:
     """A digest of what is written in a notebook: its cells, without results."""
     cells = [[cell.cell_type, cell.source.rstrip()] for cell in notebook.cells]
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
-def convert(page: Path):
-    """The notebook of a page."""
+def convert(page: Path, *, quiz: bool = False):
+    """The notebook of a page, with cells that check its quiz if asked for."""
     from ipykernel.ipkernel import IPythonKernel
     from nbformat.v4 import new_markdown_cell, new_notebook
 
@@ -85,6 +122,8 @@ def convert(page: Path):
     if page.stem[0].isalpha():  # prose alone: what it shows of a shell is not to be run
         body = page.read_text(encoding="utf-8")
         notebook = new_notebook(cells=[new_markdown_cell(body.strip())])
+    if quiz:
+        add_quiz(notebook.cells)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"{page.stem[:2].lower()}-{number}"  # the same in every copy
         if cell.cell_type == "markdown":
@@ -111,7 +150,7 @@ def write(folder: Path, *, fresh: bool = False) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     said = []
     for page in pages():
-        made, path = convert(page), folder / notebook_name(page.stem)
+        made, path = convert(page, quiz=True), folder / notebook_name(page.stem)
         if path.exists():
             there = nbformat.read(path, as_version=4)
             before, now = there.metadata.get("theory", {}).get("words"), words(there)

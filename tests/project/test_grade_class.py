@@ -93,18 +93,39 @@ def test_what_is_no_notebook_is_refused_and_the_cells_of_the_sheet_are_not_the_s
             grade_class.handed_in(wrong, set())
 
 
+WRONG = {  # a sheet, an exercise, and what a student may well write there
+    "02": (1, "def second_moment_without(M2, B_D, B, n): return B * M2 * (1 + (B - 1) / B_D)\nleft = lambda *a: 0.0"),
+    "06": (1, "def atomo(values, budget): return np.minimum(1.0, budget * np.abs(values) / np.abs(values).sum())"),
+    "07": (2, "waiting, share = lambda p: ((1 - p) / p) ** 2, 0.5"),
+    "08": (4, "difference, together = lambda q, gamma: 1 - gamma, lambda q, gamma: None"),
+    "10": (3, "received, more = lambda k, d, N: N * k * (32 + math.ceil(math.log2(d))), 16"),
+    "11": (3, "draws = lambda c: 50"),
+    "12": (5, "longest = lambda least: ((1 + least) ** 2 / 2, 1 + least)"),
+    "13": (1, "limit = lambda b1, b2: (1 - b1) / np.sqrt((1 - b2) * (1 - b1**2 / b2))"),
+}
+
+
 @pytest.mark.slow
-def test_a_class_is_graded(tmp_path, capsys):
-    made = sheets.write(tmp_path / "made", sheets.lectures("02"))
+@pytest.mark.parametrize("number", ["02", *(pytest.param(one, marks=pytest.mark.full) for one in [*WRONG][1:])])
+def test_a_class_is_graded(number, tmp_path, capsys):
+    read = sheets.read(*sheets.lectures(number))
+    made = sheets.write(tmp_path / "made", sheets.lectures(number))
     (tmp_path / "in").mkdir()
     for path, name in zip(made, ("=empty", "right"), strict=True):
         path.rename(tmp_path / "in" / f"{name}.ipynb")
+    exercise, source = WRONG[number]
+    solved = sheets.sheet(read, solutions=True)
+    (cell,) = [one for one in solved.cells if one.source == sheets.groups(read.exercises)[exercise - 1][1][0].source]
+    cell.source = source
+    (tmp_path / "in" / "wrong.ipynb").write_text(json.dumps(solved), encoding="utf-8")
     (tmp_path / "in" / "broken.ipynb").write_text("{", encoding="utf-8")
-    assert grade_class.main(str(tmp_path / "in"), "--sheet", "2", "--out", str(tmp_path / "grades.csv")) == 0
+    assert grade_class.main(str(tmp_path / "in"), "--sheet", number, "--out", str(tmp_path / "grades.csv")) == 0
     assert "left to you" not in capsys.readouterr().out
     with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
-    right = sum(one.checked for one in sheets.points(sheets.read(*sheets.lectures("02"))))
-    assert {name: int(row["points"]) for name, row in rows.items()} == {"'=empty": 0, "broken": 0, "right": right}
-    assert "no Jupyter notebook" in rows["broken"]["remark"]
-    assert "second_moment_without is not defined" in (tmp_path / "feedback" / "=empty.txt").read_text(encoding="utf-8")
+    checked = {one.name: one.checked for one in sheets.points(read)}
+    right, lost = sum(checked.values()), checked[f"exercise {exercise}"]
+    expected = {"'=empty": 0, "broken": 0, "right": right, "wrong": right - lost}
+    assert {name: int(row["points"]) for name, row in rows.items()} == expected
+    assert rows["wrong"][f"exercise {exercise}"] == "0" and "no Jupyter notebook" in rows["broken"]["remark"]
+    assert "is not defined" in (tmp_path / "feedback" / "=empty.txt").read_text(encoding="utf-8")

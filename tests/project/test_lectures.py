@@ -312,6 +312,21 @@ def test_notebooks_lead_to_notebooks_and_fold_their_solutions():
     assert solutions[0].source.startswith("# Solution: saving, least_at, most_at, gaussian\n")  # what the check uses
 
 
+@every_lecture
+def test_a_notebook_checks_the_quiz_and_does_not_show_its_answers(path, capsys):
+    answers = prepare.quiz_answers(path.read_text(encoding="utf-8"))
+    assert list(answers) == [1, 2, 3, 4, 5] and set(answers.values()) <= set("abc")
+    cells, space = prepare.convert(path, quiz=True).cells, {}
+    (place,) = [k for k, cell in enumerate(cells) if cell.source.startswith("def quiz(")]
+    assert cells[place + 1].source == 'quiz({1: "", 2: "", 3: "", 4: "", 5: ""})  # your letters'
+    assert cells[place - 1].source.endswith("</details>") and "## Exercises" in cells[place + 2].source
+    exec(cells[place].source, space)  # noqa: S102
+    for letter in "abc":
+        space["quiz"](dict.fromkeys(answers, f"({letter})"))
+        said = [line.partition(": ")[2] == "right" for line in capsys.readouterr().out.splitlines()]
+        assert said == [right == letter for right in answers.values()]
+
+
 def test_what_somebody_wrote_is_never_replaced(tmp_path, monkeypatch):
     import nbformat
 
@@ -531,10 +546,11 @@ def test_a_failed_check_says_what_was_expected_and_what_came():
     assert said == "expected: 0 < low(1) < f.high\ncame:     low(1) = 2.5\ncame:     f.high = 2"
     said = failed("assert all(x > y for x in found)", found=[1], y=2)
     assert said == "expected: all((x > y for x in found))"
-    calls = []
-    tree = ast.parse("for k in range(3):\n    assert calls.append(k) is None and (np.arange(2) == [0, 1]).all()")
+    assert failed("assert abs(f(2) - 3) < 1", f=lambda x: None) == "f(2) is None: is `return` missing?"
+    calls = iter(range(9))
+    tree = ast.parse("for k in range(3):\n    assert next(calls) == k and (np.arange(2) == [0, 1]).all()")
     exec(compile(ast.fix_missing_locations(ExplainAsserts().visit(tree)), "a cell", "exec"), {"calls": calls, "np": np})
-    assert calls == [0, 1, 2]  # nothing is evaluated twice
+    assert next(calls) == 3  # nothing is evaluated twice
 
 
 @every_lecture

@@ -69,13 +69,13 @@ def faults_of(answer: Callable, exercise: Exercise) -> list[str]:
         right = exercise.right(*arguments)
         for part, one, other in zip(seen, found if several else [found], right if several else [right], strict=True):
             part.append(Seen(given, one, other))
-    if _all_same(seen, exercise.tolerance):
+    whole = [[one._replace(right=exercise.whole(one.right)) for one in part] for part in seen]
+    if _all_same(seen, exercise.tolerance) or _all_same(whole, exercise.tolerance):
         return []
-    if several:
-        swapped = zip(seen, reversed(seen), strict=True)
-        turned = [[a._replace(found=b.found) for a, b in zip(*two, strict=True)] for two in swapped]
-        if _all_same(turned, exercise.tolerance):
-            return [f"the values are right, but in another order: return {', '.join(exercise.parts)}"]
+    swapped = zip(seen, reversed(seen), strict=True)
+    turned = [[a._replace(found=b.found) for a, b in zip(*two, strict=True)] for two in swapped]
+    if several and _all_same(turned, exercise.tolerance):
+        return [f"the values are right, but in another order: return {', '.join(exercise.parts)}"]
     for words, mistake in exercise.mistakes.items():
         if all(_same(one.found, mistake(*one.given.values()), exercise.tolerance) for one in seen[0]):
             return [words]

@@ -21,7 +21,8 @@ from ..compressors import TopK
 class Exercise(NamedTuple):
     """A right answer, the arguments with which an answer is called, names of its parts, and the allowed difference.
 
-    ``mistakes`` are usual wrong answers, of an exercise with one part, by what a grade says of them.
+    ``mistakes`` are usual wrong answers, of an exercise with one part, by what a grade says of them.  ``whole`` makes a
+    right number whole where the exercise asks for a count: both are right.
     """
 
     right: Callable
@@ -29,6 +30,7 @@ class Exercise(NamedTuple):
     parts: tuple[str, ...] = ("the value",)
     tolerance: float = 1e-6
     mistakes: Mapping[str, Callable] = MappingProxyType({})
+    whole: Callable = lambda right: right
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -41,25 +43,25 @@ def _largest(p: np.ndarray, k: int) -> np.ndarray:
     return kept
 
 
-def _with_memory(x: np.ndarray, e: np.ndarray, gradient: np.ndarray, eta: float, k: int) -> Any:
-    p = e + eta * gradient
+def _with_memory(x: np.ndarray, e: np.ndarray, gradient: np.ndarray, gamma: float, k: int) -> Any:
+    p = e + gamma * gradient
     sent = _largest(p, k)
     return x - sent, p - sent
 
 
-def _local_steps(x: np.ndarray, gradients: Sequence[Callable], eta: float, H: int) -> np.ndarray:
+def _local_steps(x: np.ndarray, gradients: Sequence[Callable], gamma: float, H: int) -> np.ndarray:
     ends = []
     for gradient in gradients:
         y = x
         for _ in range(H):
-            y = y - eta * gradient(y)
+            y = y - gamma * gradient(y)
         ends.append(y)
     return np.mean(ends, axis=0)
 
 
-def _differences(x: np.ndarray, g: np.ndarray, gradients: Callable, k: int, eta: float) -> Any:
+def _differences(x: np.ndarray, g: np.ndarray, gradients: Callable, k: int, gamma: float) -> Any:
     g = g + np.array([_largest(row, k) for row in gradients(x) - g])
-    return x - eta * g.mean(axis=0), g
+    return x - gamma * g.mean(axis=0), g
 
 
 def _outside(c: Any, gradients: np.ndarray, gammas: np.ndarray) -> Any:
@@ -150,8 +152,8 @@ def _least_noise(epsilon: float, delta: float, T: int) -> float:
     return high
 
 
-def _end(A: np.ndarray, b: np.ndarray, eta: float, H: int) -> float:
-    weight = 1 - (1 - eta * A) ** H
+def _end(A: np.ndarray, b: np.ndarray, gamma: float, H: int) -> float:
+    weight = 1 - (1 - gamma * A) ** H
     return float(np.sum(weight * b) / np.sum(weight))
 
 
@@ -183,6 +185,7 @@ EXERCISES: dict[str, Exercise] = {
     "01.overtakes": Exercise(
         lambda net, p: bounds.ring_doubling_crossover(p, alpha=net.alpha, beta=net.beta, gamma=net.gamma),
         [(NET, 64), (NETWORKS["1 Gbit/s"], 16), (NET, 8)],
+        whole=math.ceil,
     ),
     "01.overlap": Exercise(lambda B, row, rest: (B * row + rest) / max(B * row, rest), [(8, 0.5, 3.0), (2, 0.1, 7.0)]),
     "01.best_wait": Exercise(
@@ -209,11 +212,9 @@ EXERCISES: dict[str, Exercise] = {
     ),
     "02.enough": Exercise(
         lambda share, B_D: share / (1 - share) * (B_D - 1),
-        [(0.5, 10.0), (0.9, 231.0), (0.3, 4.0)],
+        [(0.5, 10.0), (0.85, 231.0), (0.3, 4.0)],
+        whole=math.ceil,
         mistakes={
-            "rounded up to a whole number: the lecture asks for the real number that gives exactly this share": (
-                lambda share, B_D: math.ceil(share / (1 - share) * (B_D - 1))
-            ),
             "B_D in place of B_D - 1: the speed-up is B/(1 + (B - 1)/B_D)": (
                 lambda share, B_D: share / (1 - share) * B_D
             ),
@@ -252,10 +253,8 @@ EXERCISES: dict[str, Exercise] = {
     "04.down": Exercise(
         lambda N: bounds.terngrad_downlink_bits(N),
         [(2,), (4,), (30,)],
+        whole=math.ceil,
         mistakes={
-            "rounded up to a whole number: the exercise asks for the logarithm": (
-                lambda N: math.ceil(math.log2(2 * N + 1))
-            ),
             "these are the bits without a common scale: with it a sum takes 2N + 1 values": (
                 lambda N: N * math.log2(3)
             ),
@@ -324,8 +323,9 @@ EXERCISES: dict[str, Exercise] = {
     "09.largest": Exercise(
         lambda T, N, mu, L, ratio: math.sqrt(ratio * mu * T / (64 * L * N)),
         [(10**7, 4, 0.7, 2.0, 0.5), (10**5, 9, 3.0, 5.0, 2.0)],
+        whole=math.floor,
     ),
-    "09.rows": Exercise(lambda n, S2, E: 1 / (1 / n + E / S2), [(1000, 5.0, 0.1), (30, 2.0, 0.7)]),
+    "09.rows": Exercise(lambda n, S2, E: 1 / (1 / n + E / S2), [(1000, 5.0, 0.1), (30, 2.0, 0.7)], whole=math.ceil),
     "10.hosts": Exercise(
         lambda rank, ranks, workers: list(range(rank * (workers // ranks), (rank + 1) * (workers // ranks))),
         [(1, 2, 8), (3, 4, 12), (2, 5, 35)],
@@ -358,7 +358,7 @@ EXERCISES: dict[str, Exercise] = {
         ("the new x", "the new g"),
     ),
     "14.workers_for": Exercise(
-        lambda goal, eta, omega, G, mu: math.ceil(2 * eta * omega * G / (mu * goal)),
+        lambda goal, gamma, omega, G, mu: math.ceil(2 * gamma * omega * G / (mu * goal)),
         [(0.6, 0.05, 7.0, 2.0, 0.1), (0.03, 0.05, 7.0, 2.0, 0.3), (0.2, 0.7, 3.0, 5.0, 0.2)],
     ),
     "15.my_trimmed_mean": Exercise(

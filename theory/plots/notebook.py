@@ -40,15 +40,16 @@ class Came:
         self.values: dict[str, Any] = {}
 
     def __call__(self, source: str, value: Any) -> Any:
-        """The value; its source is what is named if the check fails."""
+        """The value; its source is what is named if the check fails.  None is no answer."""
+        if value is None:
+            raise AssertionError(f"{source} is None: is `return` missing?")
         self.values[source] = value
         return value
 
     def said(self, expected: str, message: object = None) -> str:
         """What was expected, and what came."""
-        head = [] if message is None else [str(message)]
-        came = [f"{source} = {_short(value)}" for source, value in self.values.items()]
-        return "\n".join([*head, f"expected: {expected}", *(f"came:     {line}" for line in came)])
+        came = [f"came:     {source} = {_short(value)}" for source, value in self.values.items()]
+        return "\n".join([*([] if message is None else [str(message)]), f"expected: {expected}", *came])
 
 
 def _short(value: Any) -> str:
