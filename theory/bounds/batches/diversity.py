@@ -145,8 +145,6 @@ def minibatch_step(
     Statement (step.without-replacement): As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
     M^2/B.
     Kind: identity.
-    Kind (step): identity.
-    Kind (step.without-replacement): identity.
     Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
     f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
     Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
@@ -213,8 +211,7 @@ def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failur
     and n grow.
     Kind: lower.
     Kind (random-features): rate.
-    Latex (asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
-    Latex (random-features): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
+    Latex (random-features, asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)). Asymptotic constant
     derived from sigma_max ~ sqrt(n) + sqrt(d). Guaranteed: derived. E sigma_max <= sqrt(pi/2) E of that for Gaussian
     entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex and
@@ -339,9 +336,6 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     Statement (theorem-7): With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n,
     and B > n if B_D > n.
     Kind: identity.
-    Kind (drop-connect): identity.
-    Kind (langevin): identity.
-    Kind (quantized): identity.
     Kind (theorem-7): lower.
     Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
     Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
@@ -356,9 +350,8 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
     DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
     ||grad f_i||_2, for quantization.
-    Source (drop-connect): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (langevin): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (drop-connect, langevin, quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh:
+    derived.
     Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.

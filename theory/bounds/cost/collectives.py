@@ -144,7 +144,6 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     Attained (bandwidth): ring, shards, Rabenseifner's with p a power of two.
     Proof (bandwidth): Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
     Source: [patarasuk2009bandwidth].
-    Source (bandwidth): [patarasuk2009bandwidth].
     ranks: p.
     words: n.
 

@@ -242,8 +242,7 @@ def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     Proof (bias): E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.
     Proof (inclusion): Exponential times have no memory.
     Source: derived: exponential times have no memory.
-    Source (inclusion): derived.
-    Source (bias): derived.
+    Source (inclusion, bias): derived.
     k: From 1 to n.
     rates (array_like, shape (n,)): The mu_i, above 0; at most 20, since all sets are visited.
 
@@ -282,7 +281,6 @@ def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
     Latex (horvitz-thompson): \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
     Proof (horvitz-thompson): E of the indicator of i in S is pi_i.
     Source: [horvitz1952generalization].
-    Source (horvitz-thompson): [horvitz1952generalization].
     probabilities (array_like, shape (n,)): The pi_i in (0, 1].
 
     Returns

@@ -52,14 +52,10 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     on what a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.
     Kind: upper.
     Kind (gossip): lower.
-    Latex (derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
+    Latex (gossip, derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
     E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Latex (gossip): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
-    E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
-    two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
-    Proof (gossip): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
-    two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
+    Proof (gossip, derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the
+    larger of the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
     Source: [koloskova2019decentralized], Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at most 2
     - rho.
     Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma.

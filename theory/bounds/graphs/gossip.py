@@ -297,7 +297,6 @@ def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: 
     Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
     of the mean, if the step is short.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
     Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
     Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the

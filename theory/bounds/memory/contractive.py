@@ -334,10 +334,8 @@ def conef_noise(
     that of unbiased random-k, if and only if theta < k/d.
     Kind: upper (worst), identity (zero-mean).
     Kind (noise): identity.
-    Latex (worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
-    Latex (noise): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
-    Proof (worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
-    Proof (noise): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
+    Latex (noise, worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
+    Proof (noise, worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
     Source: derived, as there.
     Source (noise): derived; algorithm: [li2023contractive].
     variance, second_moment: sigma^2 and G^2.

@@ -125,27 +125,23 @@ def ef_sgd(
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
     with noise in its stationary law).
     Kind (nonconvex.sharp): tight.
-    Latex (paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
-    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
     Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
     f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad
     M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
     LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
-    Latex (nonconvex): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
+    Latex (nonconvex, paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
     LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
     Attained (nonconvex.sharp): delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +
     sqrt(1 - delta)) v there.
-    Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is
-    at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
     Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
     Proof (nonconvex.quoted): C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1
     + q) gamma x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k -
     q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
     raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the
     half.
-    Proof (nonconvex): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>,
-    which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    Proof (nonconvex, paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
+    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
     Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the text was not at hand); the form
     with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t
     and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the

@@ -70,7 +70,6 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     = 0.
     Source (exact.workers): [bergthomsen2026tight]; with this V derived.
     Known: quoted
-    Known (exact.workers): quoted
 
     >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
     0.36

@@ -266,10 +266,9 @@ def mem_sgd(
     Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
     proof.
     Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
-    Source (free): [stich2018sparsified], Remark 2.6.
+    Source (free, slope.rcv1): [stich2018sparsified], Remark 2.6.
     Source (theorem.rcv1): [stich2018sparsified], Theorem 2.4.
     Source (theorem.quadratic): derived, beside [stich2018sparsified], Theorem 2.4.
-    Source (slope.rcv1): [stich2018sparsified], Remark 2.6.
     shift: a.
     alpha (float, optional): By default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.

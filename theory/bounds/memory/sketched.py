@@ -42,14 +42,11 @@ def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
     Statement (width): kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a
     fresh sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.
     Kind: identity (fresh, balanced), lower (linear).
-    Latex (fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
-    Latex (width): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
+    Latex (width, fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
     Attained (fresh): equally full buckets and whole 1/r
     Attained (width): equally full buckets and whole 1/r.
-    Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
-    is (d - 1) times the chance of a collision.
-    Proof (width): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
-    is (d - 1) times the chance of a collision.
+    Proof (width, fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for
+    either hash is (d - 1) times the chance of a collision.
     Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets 1 +
     theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
     Source (width): derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory;
@@ -161,8 +158,7 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
     Proof (whole): Each of the n coordinates takes (1 - beta) S_b away from the counter.
     Source: derived. Algorithm: the code that accompanies [li2023contractive].
-    Source (whole): derived; algorithm: the released code of [li2023contractive].
-    Source (factor): derived; algorithm: the released code of [li2023contractive].
+    Source (whole, factor): derived; algorithm: the released code of [li2023contractive].
     load: n, at least 1.
     rate: q, in (0, 1].
     square (float, optional): E K^2; that of independent coordinates if not given (see :func:`kept_square`,
@@ -293,8 +289,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
     Kind (partial): identity.
-    Latex (sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
-    Latex (partial): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
+    Latex (partial, sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
     Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
     ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
     Source (partial): derived; the rule is that of the talk on contractive error feedback; [li2023contractive].

@@ -245,26 +245,22 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     Statement (code-length): The norm, then gap, sign and level of each non-zero in Elias codes, take at most (3 + (3/2)
     log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
-    Latex (theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
-    d)}\Big)s(s+\sqrt d)+32
     Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
-    Latex (code-length): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
-    d)}\Big)s(s+\sqrt d)+32
+    Latex (code-length, theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le
+    \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt d)}\Big)s(s+\sqrt d)+32
     Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
     Attained (theorem-3.2): nearest for s = 1 and equal magnitudes
     Attained (code-length): nearest for s = 1 and equal magnitudes.
-    Proof (theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of
-    non-zeros.
     Proof (theorem-3.4): Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and
     no code whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic
     gradient themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the
     entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.
-    Proof (code-length): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of
-    non-zeros.
+    Proof (code-length, theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for
+    the number of non-zeros.
     Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
     Source (theorem-3.4): [alistarh2017qsgd], Theorem 3.4.
     Source (code-length): [alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the

@@ -237,8 +237,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
     Kind (nonzeros.paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
-    Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
-    Latex (nonzeros.paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Latex (nonzeros.paper, paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
     Attained (sharp): equal magnitudes
     Attained (paper): nowhere; the term 2^(2s) is not needed
     Attained (nonzeros.paper): nowhere; the term 2^(2s) is not needed.
@@ -307,7 +306,6 @@ def optimal_ratio(s: int, d: int) -> float:
     Kind (ratio): upper.
     Latex (ratio): p^\star = \arg\min_p\, \omega(p)
     Source: derived.
-    Source (ratio): derived.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412
@@ -401,9 +399,8 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     Statement (dithering): E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).
     Kind: tight (sharp), upper (paper).
     Kind (dithering): upper.
-    Latex (paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
-    Latex (dithering): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
+    Latex (dithering, paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first summand is
     attained where many levels leave x small, the second where one level makes it large
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s

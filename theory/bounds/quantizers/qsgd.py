@@ -165,7 +165,6 @@ def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     Statement (spectrum.unbiased): Singular values rounded at random to s levels of the Frobenius norm, with their
     vectors as they are: E Q(X) = X.
     Kind: identity.
-    Kind (spectrum.unbiased): identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
     Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
     f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
@@ -176,7 +175,6 @@ def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     Proof (variance): The matrices u_i v_i' are orthonormal, so squared errors of the values add up.
     Proof (spectrum.unbiased): E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.
     Source: derived.
-    Source (variance): derived.
     Source (spectrum.unbiased): derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd].
     norm: The norm used as the scale.
 

@@ -32,7 +32,6 @@ def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
     Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
     Latex (unbiased): \mathbb{E}\,Q(v) = v
     Attained: everywhere.

@@ -88,7 +88,6 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     Statement (slope.rcv1): Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E
     f(xbar_T) - f* ~ 1/T on logistic regression.
     Kind: upper.
-    Kind (weighted-average): upper.
     Kind (slope.rcv1): rate.
     Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)

@@ -40,12 +40,9 @@ def bottou_constant_step_floor(
     artanh(y/m)/artanh(y), y = alpha L/(2 - alpha L).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
     Kind (minibatch): identity.
-    Latex (sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Latex (minibatch): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step;
-    floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
-    Proof (minibatch): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a
-    step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
+    Latex (minibatch, sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
+    Proof (minibatch, sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor
+    of a step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
     Source: [bottou2018optimization], Theorem 4.6 (paper); sharp is derived.
     Source (minibatch): [bottou2018optimization], section 4.2, after Theorem 4.7; what is exact is derived.
     mu: c.

@@ -96,16 +96,14 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     0.95533.
     Kind: upper.
     Kind (gd): tight.
-    Latex (simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Latex (gd.one-step): \max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L
-    Latex (gd): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
+    Latex (gd, simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Attained (simple): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step
     Attained (sharp): only the conditions of its authors allow it. With the stronger ones of Rubbens, Hendrickx, Taylor,
     arXiv 2504.14377, a semidefinite program finds 0.683267 in place of 0.727273 for mu/L = 0.2 and gamma = 1/L.
     Attained (gd): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step.
-    Proof (simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Proof (gd.one-step): pl.gd with T = 1.
-    Proof (gd): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
+    Proof (gd, simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Source: [karimi2016linear], Theorem 1 (simple, gamma = 1/L; otherwise derived from f(x_+) <= f(x) - gamma (1 - c/2)
     ||grad f(x)||^2); [abbaszadehpeivasti2023conditions], Theorem 3 (sharp).
     Source (gd): [karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3.

@@ -210,28 +210,24 @@ def sgd_scaled_inverse_time(
     Kind: rate and upper.
     Kind (theta): tight.
     Kind (theta.quoted): upper.
-    Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
-    Latex (theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
+    Latex (theta, sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
     Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
     with noise that begins in step 2c and then fills E g^2 up to G^2
     Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
     with noise that begins in step 2c and then fills E g^2 up to G^2.
-    Proof (sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
-    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
-    1).
     Proof (theta.quoted): ||x - x*|| <= G/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2
     G^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to what is stated is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
     which is largest for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; then the induction is right and the ratio does
     not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to
     the edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise
     across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.
-    Proof (theta): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
-    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
-    1).
+    Proof (theta, sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is
+    negative or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >=
+    Q/(2c - 1).
     Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the text was
     not at hand). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there a_2 <= Q, and
     nothing better, so that 2Q has to stand beside Q/(2c - 1). From t >= 2c on the induction is right.

@@ -320,14 +320,12 @@ def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     moment sum g_i^2/p_i.
     Statement (spectral.budget): The expected number of triplets sent is the budget, also where some have probability 1.
     Kind: identity.
-    Kind (spectral.budget): identity.
     Latex (optimal): \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
     Latex (spectral.budget): \sum_i p_i = b
     Proof (optimal): Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m =
     1/c^2.
     Proof (spectral.budget): c is chosen so.
     Source: [wang2018atomo], Theorem 3 and Algorithm 1.
-    Source (optimal): [wang2018atomo], Theorem 3 and Algorithm 1.
     Source (spectral.budget): [wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends
     less.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
@@ -364,7 +362,6 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
     of their squares, if k triplets have probability 1.
     Statement (spectral.unbiased): Singular triplets kept with probability p_i and divided by it: E Q(X) = X.
     Kind: identity.
-    Kind (spectral.unbiased): identity.
     Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
     Latex (spectral.unbiased): \mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X
     Attained: everywhere

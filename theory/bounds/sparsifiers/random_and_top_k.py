@@ -25,7 +25,6 @@ def rand_k_variance(d: int, k: int) -> float:
     = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
     Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k: E Q(v) = v.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
     Latex (block.unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
     Latex (unbiased): \mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v
@@ -164,7 +163,6 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     Statement (unbiased): With a new hash in every message, the mean or the median of the rows' estimates has the mean
     v.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
     Latex (unbiased): \mathbb{E}\,Q(v)=v
     Proof (unbiased): What collides with v_i enters with independent signs, so its law is symmetric.
