@@ -197,7 +197,8 @@ def sign_momentum_gradient(
     Source: derived. The method is [bernstein2018signsgd], Signum, from memory. That momentum makes signs converge, as
     T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and earlier of Sun, Wang, Li,
     Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023). Only the abstracts of both
-    were read. workers_lipschitz: L~, the mean of the L_i.
+    were read.
+    workers_lipschitz: L~, the mean of the L_i.
     momentum: a, the weight of a new gradient; 1 is sign descent.
     variance: sigma^2 of one worker's gradient.
     apart: zeta, the largest over t of the mean of ||grad f_i - grad f||_1 over the workers.

@@ -1,5 +1,4 @@
-"""Differential privacy of clipped messages with Gaussian noise: its guarantee, its cost, and the effect of
-quantization."""
+"""Differential privacy of clipped messages with Gaussian noise: guarantee, cost, and effect of quantization."""
 
 from __future__ import annotations
 

@@ -65,8 +65,7 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 
 @formula("0 <= delta < inf", "passes > 0", "second_moment > 0", "0 < step <= 0.5 / mu")
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
-    r"""Lower bound on a strongly convex function where large batches lose as much as Theorem 5 allows, up to a
-    constant.
+    r"""Lower bound on a strongly convex function where large batches lose as Theorem 5 allows, up to a constant.
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
     depend on the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;

@@ -245,21 +245,21 @@ def fewest_iterations(
 def best_batch(
     gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
 ) -> float:
-    r"""Rows of a worker's batch that minimize the time to an accuracy.
+    r"""Number of rows of a worker's batch that minimizes the time to an accuracy.
 
-    Title: The batch with the least time to an accuracy.
+    Title: The batch that minimizes the time to an accuracy.
     Setting: the number of steps is proportional to the second moment of the applied gradient, G^2 (1 + omega/N) +
     (1+omega) sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
-    Statement: Where steps are proportional to M^2 and a step takes B c + tau, the time is least at B* = sqrt((1+omega)
-    sigma^2 tau/(G^2 (N + omega) c)).
+    Statement: If the number of steps is proportional to M^2 and a step takes B c + tau, the time is smallest at B* =
+    sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
     Kind: lower.
     Latex: B^*=\sqrt{\frac{(1+\omega)\,\sigma^2\,\tau}{G^2\,(N+\omega)\,c}}
     Attained: at B*
-    Proof: A + a B + b/B is least at sqrt(b/a).
+    Proof: A + a B + b/B is smallest at B = sqrt(b/a).
     Source: derived: the product is a constant + G^2 (1 + omega/N) c B + (1+omega) sigma^2 tau/(N B).
     gradient_squared, variance: G^2 = ||grad f||^2, above 0, and sigma^2 of one row.
     row: c, seconds of a gradient of one row.
-    rest: tau, seconds of a step that do not depend on B (start, coding, exchange).
+    rest: tau, the seconds of a step that do not depend on B (start-up, coding, exchange).
 
     Returns
     -------
@@ -274,7 +274,7 @@ def best_batch(
 
 @formula("batch > 0", "row > 0", "rest >= 0")
 def utilisation(batch: float, *, row: float, rest: float) -> float:
-    """Fraction of a step spent in gradients.
+    """Fraction of the time of a step that gradients take.
 
     Setting: a step takes B c + tau.
     Statement: B c/(B c + tau).
