@@ -1,10 +1,10 @@
-"""Warning before a compressed memory grows without bound, and the error of messages in a run.
+"""Warnings about compressed memories that may grow without bound, and the errors of messages in a run.
 
 The warning comes from the closed forms of the compressors.  The mean square of a memory is multiplied by at most kappa
 in every step (:mod:`theory.bounds`); for kappa >= 1 it is not bounded for any step size, and a run that seems to work
 is only too short.  Without closed forms of both compressors there is no warning.
 
-The error is ||p - Q(p)||^2 beside ||p||^2, in chosen rounds of a run.
+The error ||p - Q(p)||^2 is recorded with ||p||^2 in chosen rounds of a run.
 """
 
 from __future__ import annotations
