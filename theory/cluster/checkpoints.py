@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run in a folder, written while it runs, and read when it goes on.
+"""Checkpoints: the state of a run in a folder, which is written during the run and read when it continues.
 
 A folder of checkpoints has one folder for each, ``step-000000001200``: a manifest and NumPy files, those of its own
 workers from each rank.  It is renamed when all are on disk, and the last two are retained.

@@ -1,4 +1,4 @@
-"""MPI transport with mpi4py buffer calls, which ranks share a machine, and messages that travel while workers compute.
+"""MPI transport with mpi4py buffer calls, the placement of ranks on machines, and messages sent during computations.
 
 The round functions are the same as in the simulator.  A rank hosts consecutive workers.  Every rank gathers all
 messages and adds them in the order of the workers, so the sums, and hence all bits of x, do not depend on the number of

@@ -1,4 +1,4 @@
-"""The index of the sources: what five sources state, and what the evidence says about it.
+"""The index of the sources: the statements of five sources, and the evidence for or against them.
 
 An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
 weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What

@@ -1,4 +1,4 @@
-"""Worst cases by semidefinite programs, and a formula beside the worst case.
+"""Worst cases by semidefinite programs, and their comparison with formulas.
 
 The programs are solved by PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.  Compared with a formula, a
 worst case has a gap and a verdict.
