@@ -67,7 +67,7 @@ def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: 
             run.set_gradient(g, at=y)  # g = gradient at y                               -> Combine, Draw, Gradient
             run.add(y, g, scale=-run.eta)  # y = y - eta g                               -> Combine
         p = self.feedback.load(run)  # p = e
-            | NoFeedback.load: Begin with p = 0.
+            | NoFeedback.load: Start with p = 0.
             | p = run.scratch()
             | run.set(p, 0.0)                                                            -> Combine
             | return p
@@ -132,7 +132,7 @@ def _lines(run: Run, t: int) -> list[str]:
     found[0] = found[0][:-1] + _factors(run, "\n".join(found))
     loop = next((loop for loop in LOOPS if loop.fits(run)), None)
     if loop is not None:
-        found.append(f"In its place runs {loop.name}, with the same bits: {loop.test}.")
+        found.append(f"In its place runs {loop.name}, with bit-identical results: {loop.test}.")
     return found
 
 
