@@ -19,7 +19,7 @@ VERDICT = {word: said for word, (said, *_) in SCALE.items()}
 
 REFUTED = {
     "in print": "the sentence was read in the source",
-    "quoted": "the text was not at hand: it is refuted as others quote it, or as it is remembered",
+    "quoted": "the text was not available: it is refuted as others quote it, or as it is remembered",
     "reading": "the sentence is the authors', and this reading of it is ours",
     "question": "a question of our own; nobody claims it",
 }
