@@ -169,14 +169,14 @@ def gap_between(bound: float, below: float, contracts: bool) -> float:
     Parameters
     ----------
     bound, below : float
-        What is stated, and what is reached, both above 0.
+        The stated and the reached value, both above 0.
     contracts : bool
-        Whether they are factors below 1: then the share of steps that the bound asks for in vain.
+        Whether they are factors below 1: then the result is the fraction of the bound's steps that are unnecessary.
 
     Returns
     -------
     float
-        Infinite for a factor of 1 and more, which asks for steps without end.
+        Infinite for a factor of 1 or more, which requires infinitely many steps.
 
     Examples
     --------
