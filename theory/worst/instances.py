@@ -66,7 +66,7 @@ class Solved(World):
 
 
 class Live(World):
-    """A world of functions for every vector: what a run's result is measured in.
+    """A world that maps each vector to functions; it measures the result of a run.
 
     Parameters
     ----------

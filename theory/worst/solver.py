@@ -71,7 +71,7 @@ class Unknowns(World):
         return f
 
     def unknown(self) -> Any:
-        """A vector, of which nothing is known."""
+        """An unknown vector."""
         self.leaves.append(self._pepit.Point())
         return self.leaves[-1]
 
