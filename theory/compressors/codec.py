@@ -280,7 +280,7 @@ def decode(
     end = 8 * start + bits
     out = np.empty(length, dtype)
     if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:
-        raise WireError("message: its payload is not one of its compressor")
+        raise WireError("message: its payload is not valid for its compressor")
     if _first_bad(symbols.value) >= 0 or _first_bad(out) >= 0:
         raise WireError("message: it holds numbers that are not finite")
     return out
@@ -378,7 +378,7 @@ def check_parts(name: str, c: Any) -> None:
 
 def _stated(c: FunctionCompressor, name: str) -> float:
     if c.factors[name] is None:
-        raise TypeError(f"{name}: nothing is known of a function, unless it is stated in compressor(..., {name}=...)")
+        raise TypeError(f"{name}: not known for a function, unless it is stated in compressor(..., {name}=...)")
     return float(c.factors[name])
 
 

@@ -47,7 +47,7 @@ def require_valid(name: str, X: Any, error: type[Exception] = ValueError) -> Non
         block = X.blocksize if X.format == "bsr" else (1, 1)
         along = (0, 1) if X.format != "csc" else (1, 0)
         if X.indices.size != len(X.data):
-            raise error(f"{name}: got {len(X.data)} numbers for {X.indices.size} indices, allowed: as many")
+            raise error(f"{name}: got {len(X.data)} numbers for {X.indices.size} indices, allowed: equal counts")
         fits = outer * block[along[0]] == X.shape[along[0]] and ends[0] == 0 and not (np.diff(ends) < 0).any()
         if not fits or not ends[-1] <= X.indices.size:
             what = f"indptr, of length {ends.size}, from {ends[0]} to {ends[-1]} for {X.indices.size} indices"

@@ -97,7 +97,7 @@ def shard(
         os.chmod(final / MANIFEST, 0o600)
     except FileExistsError:
         there = final.with_name(final.name + WRITING)
-        raise DataError(f"out: {there} is in the way, which was not written here; move it") from None
+        raise DataError(f"out: {there} exists but was not written by this package; move it") from None
     except OSError as error:
         raise DataError(f"out: {final} cannot be written ({error.strerror}); give another folder") from None
     finally:

@@ -373,7 +373,7 @@ def _plot(argv: list[str], comm: Any) -> int:
                 write_json(options.json, record.results)
             paths = draw_record(record, options.out)
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # lines that lack something, or hold another
-            parser.error(f"{options.record} is not a whole record: {type(error).__name__}: {error}")
+            parser.error(f"{options.record} is not a complete record: {type(error).__name__}: {error}")
         for path in paths:
             say(f"figure: {path}")
     return 0

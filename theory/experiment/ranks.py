@@ -66,7 +66,7 @@ def each(function: Callable, items: Sequence, processes: int) -> Iterator[tuple[
             yield tasks[task], found
     except BrokenProcessPool:
         first = list(todo.values())[:processes]
-        raise RuntimeError(f"a process was ended from outside, at one of {first}: too little memory?") from None
+        raise RuntimeError(f"a process was killed while it ran one of {first}: too little memory?") from None
     finally:
         for child in set(multiprocessing.active_children()) - set(before):
             child.terminate()

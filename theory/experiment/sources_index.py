@@ -174,7 +174,7 @@ def piece(key: str, records: Records) -> Piece:
     path = records.figures.parent / file
     if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):
         return Piece(key, HOLDS, test)  # a test that fails stops everything
-    raise KeyRefused(f"evidence {key!r}: allowed are claim:id, claim:id#check, study:name#statement, test:file::name")
+    raise KeyRefused(f"evidence {key!r}: allowed: claim:id, claim:id#check, study:name#statement, test:file::name")
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------

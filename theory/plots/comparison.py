@@ -320,7 +320,7 @@ class Comparison:
             for name, (first, *others) in zip(names, self._all(), strict=True)
         ]
         if len(curves) > LOOKS:
-            warnings.warn(f"plot: {len(curves)} curves have {LOOKS} looks, so that some look alike", stacklevel=2)
+            warnings.warn(f"plot: {len(curves)} curves have {LOOKS} line styles, so some look alike", stacklevel=2)
         start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
         if ax is not None:
             require(len(panels) == 1, "x", x, "one axis with ax")

@@ -70,7 +70,7 @@ def _curvature_bounds(problem: Any) -> tuple[float, float]:
     bounds = getattr(problem, "curvature_bounds", None)
     if bounds is None:
         raise TypeError(
-            f"{type(problem).__name__} does not say how curved its losses are: give the class an attribute "
+            f"{type(problem).__name__} has no bounds on the curvature of its losses: give the class an attribute "
             "curvature_bounds = (infimum, supremum) of the second derivative by the margin"
         )
     return bounds
@@ -353,7 +353,7 @@ def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """
     if is_drawn(problem):
         kind = type(problem).__name__
-        raise TypeError(f"gradient_diversity: the gradients of a {kind} are no finite sum; use batch_bound")
+        raise TypeError(f"gradient_diversity: the gradients of a {kind} are not a finite sum; use batch_bound")
     return batch_bound(problem, x, comm) / rows(problem)
 
 

@@ -133,7 +133,7 @@ class Rotated(NamedTuple):
         if not isinstance(c.inner, LloydMax) or not c.inner.unbiased:
             return omega(c.inner, padded(d, c.uniform))
         if not c.uniform:
-            raise TypeError(f"{c!r} is biased, by bounds.hadamard_sign_bias at least: unbiased is uniform=True")
+            raise TypeError(f"{c!r} is biased, by bounds.hadamard_sign_bias at least; uniform=True is unbiased")
         if c.inner.bits > 1:
             raise TypeError(f"{c!r} is unbiased, but omega has no closed form: bounds.eden_variance is its limit")
         return bounds.rotated_sign_variance(d)
@@ -146,7 +146,7 @@ class Rotated(NamedTuple):
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         if not isinstance(c.inner, SAME_LENGTH):
-            raise TypeError(f"{type(c.inner).__name__}: no closed form for the expected payload behind a rotation")
+            raise TypeError(f"{type(c.inner).__name__}: no closed form for the expected payload after a rotation")
         return KEY_BITS + expected_payload_bits(c.inner, np.ones(padded(len(v), c.uniform)))
 
 
