@@ -1,4 +1,6 @@
-"""EF21 in 15 lines: each worker sends the compressed change of its gradient.  The same bits in a notebook and on ranks.
+"""EF21 in 15 lines: each worker sends the compressed change of its gradient.
+
+Results are bit-identical in a notebook and on ranks.
 
 Richtárik, Sokolov, Fatkhullin, "EF21: A new, simpler, theoretically better, and practically faster error feedback"
 (NeurIPS 2021), Algorithm 1, from g_i = C(gradient of f_i at x_0).

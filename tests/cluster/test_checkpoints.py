@@ -284,7 +284,7 @@ def test_edited_code_is_another_run_and_the_same_code_is_not(tmp_path):
         ("scale=-0.5", "scale=-0.75"),
     ):
         answer = said(20, old, new)
-        assert answer.startswith("refused resume: this is another run"), new
+        assert answer.startswith("refused resume: this run differs"), new
     assert "method (its code has changed)" in said(20, "scale=-0.5", "scale=-0.75")
     assert said(20, "# no", "# words") == said(20, folder="whole")
 
@@ -297,7 +297,7 @@ def test_what_cannot_be_compared_is_named_and_an_identity_asked_for(tmp_path):
         small(**known, checkpoint=tmp_path)
     small(**known, checkpoint=tmp_path, identity="first")
     small(**known, resume=tmp_path, identity="first", steps=30)
-    with pytest.raises(ResumeError, match="this is another run"):
+    with pytest.raises(ResumeError, match="this run differs"):
         small(**known, resume=tmp_path, identity="second", steps=30)
 
 
@@ -327,7 +327,7 @@ def test_every_file_that_is_damaged_is_noticed(tmp_path):
     flip(before / "manifest.json", 100)
     for path in last.glob("*.npy"):
         flip(path, -1)
-    with pytest.warns(UserWarning), pytest.raises(ResumeError, match="no checkpoint that is whole: .*checksum differs"):
+    with pytest.warns(UserWarning), pytest.raises(ResumeError, match="no complete checkpoint: .*checksum differs"):
         small(resume=tmp_path)
 
 

@@ -95,7 +95,7 @@ def test_a_name_is_defined_above_the_line_that_uses_it(capsys):
     memory = bare(shown(capsys, th.ParallelSGD(th.TopK(3), STEP, th.ErrorFeedback()), PROBLEM))
     load = memory.index("    p = self.feedback.load(run)  # p = e")
     assert memory[load + 1 : load + 4] == [
-        "        | ErrorFeedback.load: Begin with p = e, and in its place.",
+        "        | ErrorFeedback.load: Start with p = e, in the same array.",
         "        | e = run.memory()",
         "        | return e  # p is e from here on",
     ]

@@ -243,7 +243,7 @@ def test_rcv1_without_a_network(monkeypatch):
         raise URLError("Name or service not known")
 
     monkeypatch.setattr("sklearn.datasets.fetch_rcv1", fetch_rcv1)
-    with pytest.raises(DataError, match=r"could not download it \(Name or service.*Two ways on: .*LIBSVM.*rcv1-like"):
+    with pytest.raises(DataError, match=r"could not download it \(Name or service.*Alternatives: .*LIBSVM.*rcv1-like"):
         load_data("rcv1")
 
 

@@ -236,7 +236,7 @@ HARMS = {
     "no indices": (lambda f: (f / "indices").unlink(), "indices: cannot be read .No such file"),
     "a damaged manifest": (lambda f: overwrite(f / MANIFEST, 100, b"?"), "manifest.json is damaged: its checksum"),
     "another program's manifest": (lambda f: (f / MANIFEST).write_text('{"name": "app"}'), "manifest.json is damaged"),
-    "another folder": (lambda f: (f / MANIFEST).write_bytes(NEW), "not a folder of shards but something else"),
+    "another folder": (lambda f: (f / MANIFEST).write_bytes(NEW), "not a folder of shards;"),
     "an older version": (lambda f: reseal(f, lambda a: a.update(version=0)), "shards of an older version, 0 and not 1"),
     "a newer version": (lambda f: reseal(f, lambda a: a.update(version=2)), "shards of a newer version, 2 and not 1"),
     "a manifest without rows": (lambda f: reseal(f, lambda a: a.pop("rows")), "manifest.json lacks what this version"),
@@ -244,9 +244,9 @@ HARMS = {
     "more columns": (lambda f: reseal(f, lambda a: a.update(columns=50_000)), "contradicts itself about scales"),
     "edges that nothing lies between": (
         lambda f: reseal(f, lambda a: a.update(edges=[0, float("nan"), N])),
-        "counts in numbers that are not integers",
+        "has counts that are not integers",
     ),
-    "a fraction of a row": (lambda f: reseal(f, lambda a: a.update(rows=N + 0.5)), "counts in numbers that are not"),
+    "a fraction of a row": (lambda f: reseal(f, lambda a: a.update(rows=N + 0.5)), "has counts that are not"),
     "no norm": (lambda f: reseal(f, lambda a: a.update(largest_norm2="1")), "states '1' as the largest squared norm"),
     "a file of another name": (
         lambda f: reseal(f, lambda a: a["arrays"]["labels"].update(file="a\0b")),

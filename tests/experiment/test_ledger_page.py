@@ -409,7 +409,7 @@ def test_the_summary_says_how_well_a_refuted_statement_is_known(results, own):
         del REGISTRY["coin.said"]
         return text[text.index("Said:") :]
 
-    assert "The text was not at hand" in said("quoted") and "nobody claims it" in said("question")
+    assert "The text was not available" in said("quoted") and "nobody claims it" in said("question")
     assert "the reading is ours" in said("reading", "At most one head.")
     printed = said("in print", "At most one head.")
     assert "at hand" not in printed and "reading" not in printed
@@ -551,7 +551,7 @@ def test_only_errata_accuse():
     for entry in read.split("\n### ")[1:]:
         assert "*Read from:*" in entry
         assert "**So read, refuted.**" in entry and ": false" not in entry
-    assert "was not at hand: they stand here as others quote them" in quoted and "the reading is ours" in read
+    assert "was not available: they are given as others quote them" in quoted and "the reading is ours" in read
     assert all(f'<a id="{NAMES[how]}-' in written(how) for how in NAMES)
 
 

@@ -61,7 +61,7 @@ def test_an_experiment_that_was_stopped_goes_on_with_the_same_command(tmp_path, 
         assert np.array_equal(whole.arrays(label)["x"], again.arrays(label)["x"])
         for name in ("step", "bits_up", "f", "gradient_norm"):
             assert np.array_equal(whole.histories[label][name], again.histories[label][name])
-    with pytest.raises(ConfigurationError, match=r"another run than the one that was stored: seed \(was"):
+    with pytest.raises(ConfigurationError, match=r"this run differs from the stored one: seed \(was"):
         do(tmp_path / "other", kept, seed=1)
     with pytest.raises(SystemExit):
         main(["--checkpoint", kept.resume])

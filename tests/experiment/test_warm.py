@@ -83,5 +83,5 @@ def test_every_item_is_done_once():
 def test_an_error_in_a_process_is_an_error_here():
     with pytest.raises(ValueError, match="x: got -1"):
         list(each(square, [-1], 2))
-    with pytest.raises(RuntimeError, match=r"ended from outside, at one of \[7\]"):
+    with pytest.raises(RuntimeError, match=r"killed while it ran one of \[7\]"):
         list(each(stop, [7], 2))

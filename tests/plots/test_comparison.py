@@ -243,7 +243,7 @@ def test_no_two_curves_of_twelve_look_alike():
     twelve = th.compare(dict(list(many.items())[:12]), PROBLEM, **START).plot("rounds")
     looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in twelve.axes[0].lines[:12]]
     assert len(set(looks)) == 12 and len({marker for *_, marker in looks}) == 12
-    with pytest.warns(UserWarning, match="13 curves have 12 looks"):
+    with pytest.warns(UserWarning, match="13 curves have 12 line styles"):
         th.compare(many, PROBLEM, **START).plot("rounds")
 
 

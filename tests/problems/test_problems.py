@@ -513,7 +513,7 @@ def test_closed_forms_of_the_quadratic():
     assert th.second_moment(problem, x) == pytest.approx(g @ g + 4.0)
     assert th.gradient_variance(problem, x) == pytest.approx(4.0)
     assert th.batch_bound(problem, x) == pytest.approx(1.0 + 4.0 / (g @ g))
-    with pytest.raises(TypeError, match="no finite sum"):
+    with pytest.raises(TypeError, match="not a finite sum"):
         th.gradient_diversity(problem, x)
     result = th.solve(problem)
     assert result.success and result.gap == 0.0 and result.fun == 0.0
@@ -545,7 +545,7 @@ def test_closed_forms_of_the_saturating_quadratic():
     np.testing.assert_allclose(th.gradient(problem, x), g, atol=1e-8)
     assert th.second_moment(problem, x) == pytest.approx(g @ g + 4.0)
     assert th.gradient_variance(problem, x) == problem.noise == pytest.approx(4.0)
-    with pytest.raises(TypeError, match="a SaturatingQuadratic are no finite sum"):
+    with pytest.raises(TypeError, match="a SaturatingQuadratic are not a finite sum"):
         th.gradient_diversity(problem, x)
     result = th.solve(problem)
     assert result.success and result.fun == 0.0

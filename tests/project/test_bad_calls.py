@@ -1451,7 +1451,7 @@ def test_a_record_that_lacks_something_is_not_drawn(more, capsys, tmp_path):
     (tmp_path / "record.jsonl").write_text(first + '{"kind":"result","run":"a"}\n')
     with pytest.raises(SystemExit):
         main(["plot", str(tmp_path)])
-    assert "is not a whole record: " in capsys.readouterr().err
+    assert "is not a complete record: " in capsys.readouterr().err
 
 
 # --- the command line -------------------------------------------------------------------------------------------------

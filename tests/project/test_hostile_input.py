@@ -71,7 +71,7 @@ def test_a_forged_manifest_is_damaged(text, tmp_path):
     (folder / "manifest.json").write_bytes(content)
     with pytest.raises(ValueError, match="is damaged"):
         th.load_result(folder)
-    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="no checkpoint that is whole"):
+    with pytest.warns(UserWarning, match="is damaged"), pytest.raises(ValueError, match="no complete checkpoint"):
         run(resume=tmp_path)
 
 

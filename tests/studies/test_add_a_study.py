@@ -171,7 +171,7 @@ def test_a_record_never_has_a_file_run_that_nobody_named(write, tmp_path, capsys
     write(text="open('it_was_run', 'w')\n")
     for name in ("study-squares-of-numbers", "squares-of-numbers"):
         said = refused(["figures", name], capsys)
-        assert "is of squares_of_numbers.py, which is run only if it is named: figures squares_of_numbers.py" in said
+        assert "is of squares_of_numbers.py, which runs only if it is named: figures squares_of_numbers.py" in said
     for argv in (["run", "--config", RECORD], ["plot", RECORD]):
         said = refused(argv, capsys)
         assert f"{RECORD} is the record of a figure" in said

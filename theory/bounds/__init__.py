@@ -1,8 +1,8 @@
 """Closed forms: every formula of the package, as a pure function of numbers.
 
-A docstring states, in this order: setting, statement, kind (identity, tight, upper, lower, rate), source, arguments
-with their domain, what is raised outside it, an example.  One convention throughout: ``delta`` is the contraction,
-error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
+A docstring states the setting, the statement, its kind (identity, tight, upper, lower, rate) and the source. The
+arguments with their domains, the errors and an example follow. All formulas share one convention: ``delta`` is the
+contraction, error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
 # ruff: noqa: F403

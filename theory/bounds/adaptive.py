@@ -1,12 +1,11 @@
-"""Adaptive steps: Adam, LAMB and signs of momenta, and the memory and communication of ZeRO.
+"""Adaptive steps: Adam, LAMB, signs of momenta, and the memory and communication of ZeRO.
 
-For Adam and LAMB there are bounds on how far they move, and the momentum behind a memory; for signs of momenta, the
-cost of noise, of momentum and of workers whose data differ.
+The bounds on Adam and LAMB limit the length of a step. `momentum_memory` combines momentum with error feedback. The
+bound on signs of momenta has a term for noise, for momentum and for workers whose data differ.
 
-ZeRO is training in which workers share parameters, gradients and moments.  Stage 0 is data parallelism: every worker
-holds everything.  Stage 1 divides the optimizer's state over the workers, stage 2 the gradients, too, stage 3 the
-parameters, too.  The memory of an error feedback rule belongs to its worker: nobody else has it, so no stage divides
-it.
+ZeRO divides parameters, gradients and moments over the workers.  Stage 0 is data parallelism: every worker holds
+everything.  Stage 1 divides the optimizer's state over the workers, stage 2 also the gradients, stage 3 also the
+parameters. The memory of an error feedback rule is different on each worker, so no stage can divide it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     Latex:
     |x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
     r=\frac{\beta_1^2}{\beta_2}
-    Attained: gradients that grow by beta2/beta1 in every step: the same for all t.
+    Attained: gradients that grow by beta2/beta1 in every step; the same gradients attain it for all t.
     Proof: Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).
     Source: derived: Cauchy-Schwarz for the sums m = (1 - beta1) sum beta1^k g_{t-k} and v = (1 - beta2) sum beta2^k
     g_{t-k}^2.
@@ -70,9 +69,9 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     most eta otherwise.
     Kind: upper (refuted: `adam_step` is attained).
     Latex: |\Delta_t|\le\alpha\max\Big(1,\frac{1-\beta_1}{\sqrt{1-\beta_2}}\Big)
-    Proof: The bound is the ratio for a single gradient after zeros, and it is not the longest one: gradients that grow
-    by beta2/beta1 in every step reach sqrt((1 - beta1)^2/((1 - beta2)(1 - beta1^2/beta2))), which is 7.27 against 3.16
-    for the recommended factors.
+    Proof: The printed bound is the step after a single gradient that follows zeros. Longer steps exist: gradients that
+    grow by beta2/beta1 in every step reach sqrt((1 - beta1)^2/((1 - beta2)(1 - beta1^2/beta2))), which is 7.27 for the
+    recommended factors, where the printed bound is 3.16.
     Source: [kingma2015adam], section 2.1.
     beta1: In [0, 1).
     beta2: In (0, 1).
@@ -91,9 +90,9 @@ def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> f
     Title: Adam with a frozen variance is preconditioned momentum.
     Setting: x+ = x - eta P m, m = beta1 m + (1 - beta1) g, exact gradients; the preconditioned curvatures, the
     eigenvalues of P^{1/2} A P^{1/2}, lie in [mu, L].
-    Statement: After the warm-up of 1-bit Adam with a compressor that loses nothing, the iterates are those of heavy
-    ball in the coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).
-    Kind: identity (every start with a share in the slowest direction, in the limit of many steps).
+    Statement: After the warm-up of 1-bit Adam with a lossless compressor, the iterates are those of heavy ball in the
+    coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).
+    Kind: identity (in the limit of many steps, for every start with a component in the slowest direction).
     Latex: x_{t+1}=x_t-\eta P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)
     Proof: With x = P^(1/2) y and n = P^(1/2) m: y+ = y - eta n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).
     Source: derived: with x = P^{1/2} y the recursion is heavy ball on f(P^{1/2} y); Polyak 1964.
@@ -113,9 +112,9 @@ def _largest_root(b: float, c: float) -> float:
 
 @formula("eta > 0", "size > 0", "low >= 0", "low <= high", "0 <= high <= inf")
 def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf) -> float:
-    r"""How far LAMB moves a layer.
+    r"""Length of LAMB's step in a layer.
 
-    Title: LAMB's step is a share of the layer.
+    Title: LAMB's step is proportional to the norm of the layer.
     Setting: a layer of x with norm ``size``, above 0, and a direction u that is not 0.
     Statement: LAMB moves every layer that is not 0 by eta min(max(||x||, low), high), whatever the gradients are, as
     long as its direction is not 0.
@@ -135,20 +134,20 @@ def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf)
 
 @formula("error >= 0")
 def momentum_memory(error: float, beta: float) -> float:
-    r"""How far momentum carries the iterates from those without compression, behind a memory.
+    r"""Distance between heavy-ball iterates with and without error feedback.
 
-    Title: Momentum behind a memory.
+    Title: Momentum with error feedback.
     Setting: error feedback whose server has heavy-ball momentum beta; the mean of the memories is e_t, with ||e_t|| <=
     error.
     Statement: With error feedback and heavy-ball momentum at the server, x_t - z_t follows heavy ball with the
-    gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so x_t is at most max ||e|| / (1 - beta)
-    away from it.
+    gradients at x_t, where z_t = beta z_{t-1} + e_t sums the mean memories; so the distance of x_t from it is at most
+    max ||e|| / (1 - beta).
     Kind: tight (a memory that no longer changes).
     Latex: x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)
-    Attained: a constant gradient and the compressor that always falls short by the same share.
+    Attained: a constant gradient and a compressor C(v) = c v with a constant c.
     Proof: What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the
     differences of the memories into z_t.
-    Source: derived: what is sent is eta g_t + e_t - e_{t+1}, and the velocity is linear in what is sent.
+    Source: derived.
     error: Largest norm of the mean memory.
 
     >>> momentum_memory(0.5, 0.75)
@@ -174,7 +173,7 @@ def sign_momentum_gradient(
     apart: float = 0.0,
     vote: bool = False,
 ) -> float:
-    r"""Mean gradient of Signum, descent along the signs of the workers' momenta.
+    r"""Bound on the mean gradient norm of Signum, which descends along the signs of the workers' momenta.
 
     Title: Signs of momenta descend under any noise of finite variance.
     Setting: m_i <- (1 - a) m_i + a g_i, m_i = g_i in the first step; x <- x - eta mean sign(m_i), or a majority vote of
@@ -190,18 +189,20 @@ def sign_momentum_gradient(
     gradients x - b and x + b from where one of them vanishes, and with a vote by (x - y)^2/2 + G y and (x - y)^2/2 - G
     y from (G, 0).
     Proof: f(x+) <= f - eta ||grad f||_1 + 2 eta sum_j |grad_j f| w_j + eta^2 L d/2, w_j the share of wrong signs, or
-    with a vote 1 where half of the signs or more are wrong, at most 2 w_j. Where a sign is wrong m_i is off by |grad_j
-    f| or more, and against it; in each coordinate the deviations of the grad f_i from their mean cancel, so half of
-    their sum is against it. E||m_i - grad f_i|| <= e_t: m_i errs by sums of what the gradient changed, at most L_i eta
-    sqrt(d) a step, and of noise that is uncorrelated. At a = 1 half of the term of the noise is enough.
+    with a vote 1 where half of the signs or more are wrong, at most 2 w_j. Where a sign is wrong, m_i differs from
+    grad_j f by |grad_j f| or more, in the opposite direction; in each coordinate the deviations of the grad f_i from
+    their mean cancel, so half of their sum has the opposite sign. E||m_i - grad f_i|| <= e_t: the error of m_i sums the
+    changes of the gradient, at most L_i eta sqrt(d) in a step, and uncorrelated noise. At a = 1 half of the noise term
+    suffices.
     Source: derived. The method is [bernstein2018signsgd], Signum, from memory. That momentum makes signs converge, as
-    T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and before them Sun, Wang, Li,
-    Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023): of both the abstract was read.
+    T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and earlier of Sun, Wang, Li,
+    Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023). Only the abstracts of both
+    were read.
     workers_lipschitz: L~, the mean of the L_i.
     momentum: a, the weight of a new gradient; 1 is sign descent.
     variance: sigma^2 of one worker's gradient.
     apart: zeta, the largest over t of the mean of ||grad f_i - grad f||_1 over the workers.
-    vote: Whether x moves by the sign of the mean.
+    vote: Whether x moves by the majority vote of the signs.
 
     Returns
     -------
@@ -247,21 +248,23 @@ def zero_memory(
     gradient_bytes: float = 2.0,
     parameter_bytes: float = 2.0,
 ) -> float:
-    """Bytes that a worker holds under data parallelism and ZeRO, with an error memory.
+    """Bytes that a worker stores under data parallelism or ZeRO, with an error memory.
 
     Title: Memory under ZeRO with an error memory.
-    Title (example): The example of ZeRO, and what error feedback adds to it.
+    Title (example): The example of ZeRO with the memory of error feedback.
     Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
     and 12 bytes for a parameter and its two moments in single precision.
     Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
     bytes b_e of the error memory are never divided.
-    Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker by stage; stage 3
-    sends half as much again. Error feedback in single precision adds 30 GB at every stage, so that stage 3 takes 17
-    times its memory; gradients at a twentieth of their size save 95 % of the communication of data parallelism, and
-    31.7 % of stage 3, which sends as much as data parallelism without compression even if its gradients cost nothing.
+    Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker in stages 0 to 3;
+    stage 3 sends 1.5 times as much as data parallelism. Error feedback in single precision adds 30 GB at every stage,
+    so that stage 3 takes 17 times its memory. Gradients compressed to a twentieth of their size save 95 % of the
+    communication of data parallelism, and 31.7 % of that of stage 3. Even if its gradients cost nothing, stage 3 sends
+    as much as data parallelism without compression.
     Kind: identity.
-    Proof: Count: the memories of the workers differ, so that none can be rebuilt from the slices of others.
-    Proof (example): Count.
+    Proof: By counting bytes. The memories of the workers differ, so no memory can be restored from those of other
+    workers.
+    Proof (example): By counting bytes.
     Source: [rajbhandari2020zero], section 5; with a memory: derived.
     Source (example): [rajbhandari2020zero], figure 1 and section 7; with a memory: derived.
     parameters: Psi, above 0.
@@ -293,7 +296,8 @@ def zero_volume(parameters: float, workers: int, stage: int = 0, ratio: float = 
     the space, and so does the mean of several, as for coordinates that all workers share or if it is compressed again.
     Statement: (N - 1)/N Psi times 2 ratio in stage 0 (gradients are reduced and gathered), ratio + 1 in stages 1 and 2
     (gradients are scattered, new parameters gathered), and ratio + 2 in stage 3 (parameters are gathered before the
-    forward and before the backward pass): at most a half and a third of it can be saved by compressing gradients.
+    forward and before the backward pass): compressing gradients saves at most a half of it in stages 1 and 2 and at
+    most a third in stage 3.
     Kind: identity.
     Proof: A reduction is a scatter and a gather of slices; of the parameters, which no compressor of gradients touches,
     stages 1 and 2 gather one copy in a step and stage 3 two.

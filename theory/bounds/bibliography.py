@@ -1,4 +1,4 @@
-"""The sources: their BibTeX in ``bibliography.bib``, how a sentence names them, and how well each is known.
+"""The sources: their BibTeX in ``bibliography.bib``, their names in a sentence, and how well each source is known.
 
 A text refers to a source by its key in brackets: ``[alistarh2017qsgd], Lemma 3.1``.
 """
@@ -24,7 +24,7 @@ LETTERS = {r"\L": "Ł", r"\l": "ł", r"\o": "ø", r"\O": "Ø", r"\i": "i", r"\&"
 
 @functools.cache
 def entries() -> dict[str, str]:
-    """The BibTeX entries by their keys, without the fields that are ours."""
+    """The BibTeX entries by their keys, without the fields that this package adds."""
     return {key: re.sub(r",\n  (?:shorthand|known)\s*= \{.*\}", "", entry) for key, entry in _entries().items()}
 
 
@@ -41,7 +41,7 @@ def fields(key: str) -> dict[str, str]:
 
 
 def parsed(entry: str) -> tuple[str, dict[str, str]]:
-    """Kind and fields of an entry whose values are in braces, which may be anybody's; other values are left out.
+    """Kind and fields of any BibTeX entry whose values are in braces; other values are omitted.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def keys(text: str) -> list[str]:
 
 
 def cited(text: str, brief: bool = False) -> str:
-    """The text with sources named in words; ``brief``: by authors and year alone.
+    """The text with each key replaced by the source's name; with ``brief`` by authors and year alone.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _named(key: str, brief: bool) -> str:
 
 
 def source_known(source: str) -> str:
-    """How the source of a statement is known: "read", "quoted", "remembered", or "derived" for what is derived here.
+    """How the source of a statement is known: "read", "quoted", "remembered", or "derived" if it is derived here.
 
     Parameters
     ----------

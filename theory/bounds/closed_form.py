@@ -1,6 +1,6 @@
-"""Closed forms: arguments that are checked, calls that can be watched, and the record of the theorem behind each.
+"""Closed forms: their checked arguments, calls that can be observed, and the record of the theorem behind each.
 
-The record of a theorem is what the docstring of its formula says, read by field, and completed for the reader.  A
+The record of a theorem is parsed from the fields of its formula's docstring, which is then completed for the reader.  A
 docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
 ``Proof``, ``Source`` and ``Known``, each a paragraph.  A formula with several forms says in parentheses which one a
 field is about: ``Statement (paper): ...``; a field without parentheses is about all that have none of their own.  A
@@ -37,7 +37,7 @@ SECTION = re.compile(r"\n(?=[A-Z]\w+\n-{4,}\n)")
 
 
 class Theorem(NamedTuple):
-    """What is known of a formula, or of one of its forms.
+    """The theorem behind a formula, or behind one of its forms.
 
     Attributes
     ----------
@@ -46,19 +46,19 @@ class Theorem(NamedTuple):
     part : str
         The form; empty if there is only one.
     title, setting, statement : str
-        A few words; what is assumed; what is stated, in one sentence or more.
+        A title of a few words; the assumptions; the statement, in one sentence or more.
     kind : str
-        One of `KINDS`; empty where the formula states nothing by itself, as a step size.
+        One of `KINDS`; empty for a formula without a statement, such as a step size.
     latex : str
         The formula.
     attained : str
         Where a tight bound is attained.
     proof : str
-        A short sketch.
+        A short sketch of the proof.
     source : str
-        Keys of the bibliography in brackets, with the theorem's number; or "derived", and how.
+        Keys of the bibliography in brackets, with the theorem's number; or "derived" with a derivation.
     known : str
-        How well the source is known, where it is not as the bibliography says.
+        How well the source is known, if that differs from the bibliography's entry.
     """
 
     formula: str
@@ -98,7 +98,7 @@ def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
 
 
 def parts(function: Callable[..., Any]) -> list[str]:
-    """The forms about which a docstring says something of their own."""
+    """The forms for which a docstring has separate fields."""
     return [part for part in _fields(inspect.unwrap(getattr(function, "func", function))) if part]
 
 
@@ -108,7 +108,7 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
     Parameters
     ----------
     of : callable
-        A function with such a docstring, or a `functools.partial` of one that fixes its form.
+        A closed form, or a `functools.partial` of one that fixes its form.
     part : str
         The form; by default the one that the partial fixes, or else the default one.
 
@@ -119,7 +119,7 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
     Raises
     ------
     ValueError
-        If nothing is said of this part.
+        If the docstring has no fields for this part.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _forms(of: Callable[..., Any]) -> set[str]:
 
 
 def completed(function: Callable[..., Any], domain: Domain) -> str:
-    """The docstring with what formulas share, in numpydoc's form: fields as paragraphs, arguments with their domain."""
+    """The docstring in numpydoc's form: fields as paragraphs, and all arguments with their domains."""
     text = re.sub(r"\n\n(?=>>>)", "\n\nExamples\n--------\n", inspect.cleandoc(function.__doc__ or ""), count=1)
     head, *rest = SECTION.split(text)
     sections = {s.split("\n", 1)[0]: s.strip() for s in rest}
@@ -217,7 +217,7 @@ _WATCHES: list[Watch] = []  # of those who watch at the moment
 
 
 def told(name: str, arguments: tuple[Any, ...], named: dict[str, Any], value: Any) -> Any:
-    """The value of a call of a formula, once all who watch at the moment have seen it."""
+    """The value of a call of a formula, after all active observers have seen it."""
     for watch in _WATCHES:
         value = watch(name, arguments, named, value)
     return value
@@ -225,13 +225,13 @@ def told(name: str, arguments: tuple[Any, ...], named: dict[str, Any], value: An
 
 @contextlib.contextmanager
 def watched_calls(watch: Watch) -> Iterator[None]:
-    """Show each call of a closed form to a function, whoever makes the call.
+    """Pass each call of a closed form to a function, wherever the call is made.
 
     Parameters
     ----------
     watch : callable
-        Of the formula's name, the arguments by position, those by name, and the value; what it returns becomes the
-        value of the call.
+        Called with the formula's name, its positional arguments, its named arguments and the value; its result replaces
+        the value of the call.
 
     Examples
     --------
@@ -249,12 +249,12 @@ def watched_calls(watch: Watch) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counted_calls() -> Iterator[Counter[str]]:
-    """Count the calls of closed forms, whoever makes them.
+    """Count the calls of closed forms, wherever they are made.
 
     Yields
     ------
     collections.Counter
-        Calls by the name of the formula; filled until the end of the context.
+        Number of calls by the name of the formula, up to date until the context ends.
 
     Examples
     --------
@@ -283,12 +283,13 @@ def formula(given: str = ..., *more: str) -> Callable[[F], F]: ...
 
 
 def formula(given: Any = "", *more: str) -> Any:
-    """Make a closed form of a function: checked arguments, a whole docstring, and calls that can be watched.
+    """Make a function a closed form: check its arguments, complete its docstring, and let its calls be observed.
 
     Parameters
     ----------
     given, *more : str
-        Conditions on the arguments, such as ``"0 < step <= 1 / lipschitz"``, besides those of the common symbols.
+        Conditions on the arguments, such as ``"0 < step <= 1 / lipschitz"``, in addition to those of the common
+        symbols.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""Domains of arguments: conditions written once, checked before a formula runs, and the symbols that formulas share.
+"""Domains of arguments: conditions that are checked before a formula runs, and the symbols that formulas share.
 
-A condition is a comparison in Python's words, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
-first operand that is a bare name.  ``"one of first, second"`` wants exactly one of two optional arguments.  Of an array
-(``ArrayLike``) a condition must hold everywhere, and all are finite numbers; ``vector(v)``, ``increasing(v)``,
-``some(v)`` and ``power_of_two(d)`` are conditions by themselves.  A symbol's own condition (``SYMBOLS``) holds wherever
-the symbol is an argument that is a number, unless the formula gives one with the same subject.  Integers come from
-annotations.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound <= inf`` does. Where
-an argument is an array, what is computed of it is summed, so that a number is one number.
+A condition is a comparison in Python's syntax, such as ``"0 < delta <= 1"`` or ``"1 <= k <= d"``; its subject is the
+first operand that is a bare name.  ``"one of first, second"`` requires exactly one of two optional arguments. For an
+array (``ArrayLike``) a condition must hold for every entry, and all entries must be finite; ``vector(v)``,
+``increasing(v)``, ``some(v)`` and ``power_of_two(d)`` are further conditions. A symbol's own condition (``SYMBOLS``)
+holds wherever the symbol is a numeric argument, unless the formula has a condition with the same subject. Annotations
+say which arguments are integers.  A number is finite unless one of its conditions names ``inf``, as ``1 <= batch_bound
+<= inf`` does. Where an argument is an array, what is computed of it is summed, so that a number is one number.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Limit(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What must hold of arguments.
+    """A condition on the arguments.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Condition(NamedTuple):
         return tuple(eval(listed.code, KNOWN)) if listed else ()
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it holds; of arrays, everywhere."""
+        """Whether it holds; for arrays, whether it holds for every entry."""
         if not self.limits:
             return bool(np.all(eval(self.code, KNOWN, dict(values))))
         found = values[self.subject]
@@ -200,7 +200,7 @@ def condition(text: str) -> Condition:
 
 
 class Argument(NamedTuple):
-    """An argument of a formula: its type and what is allowed, for the check and for the page."""
+    """An argument of a formula: its type and its allowed values, for the check and for the documentation."""
 
     name: str
     kind: str
@@ -214,7 +214,7 @@ class Argument(NamedTuple):
 
     @property
     def array(self) -> bool:
-        """Whether it is an array, or whatever NumPy makes one of."""
+        """Whether it is an array or array-like."""
         return self.kind.startswith("ArrayLike")
 
     @property
@@ -223,7 +223,7 @@ class Argument(NamedTuple):
         return self.kind.split(" | ")[0] in ("int", "float")
 
     def said(self) -> str:
-        """What is allowed, without "a number", such as ``In (0, 1].``."""
+        """The allowed values in words, such as ``In (0, 1].``."""
         own = [one for one in self.conditions if one.text != FINITE.format(self.name)]
         said = "; ".join(one.said(self.integer, many=self.array) for one in own)
         short = re.sub(r"(^|; )(?:a number|an integer|numbers),? ", r"\1", said)
@@ -231,7 +231,7 @@ class Argument(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """The arguments of a formula and what is allowed for each."""
+    """The arguments of a formula and their allowed values."""
 
     arguments: tuple[Argument, ...]
     signature: inspect.Signature
@@ -240,8 +240,8 @@ class Domain(NamedTuple):
     def check(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments | None:
         """Raise ValueError for the first argument outside its domain; TypeError as Python does for a wrong call.
 
-        Returned are the arguments with Python's numbers in place of NumPy's, and with integers that came as floats;
-        None if they are as they should be.
+        Returns the arguments with Python's numbers in place of NumPy's and integers in place of whole floats; None if
+        nothing has to be converted.
         """
         try:
             if self.quick(*arguments, **named) is True:
@@ -301,7 +301,7 @@ class Domain(NamedTuple):
 
 
 def domain(function: Callable[..., Any], given: Sequence[str]) -> Domain:
-    """The domain of a formula: its own conditions, those of the common symbols, and the types of its signature."""
+    """The domain of a formula, from its own conditions, those of the common symbols, and the types in its signature."""
     signature = inspect.signature(function)
     own: dict[str, list[Condition]] = {}
     replaced = set()

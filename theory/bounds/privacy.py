@@ -1,4 +1,4 @@
-"""Differential privacy of clipped messages with Gaussian noise: what it grants, what it costs, what quantizing does."""
+"""Differential privacy of clipped messages with Gaussian noise: guarantee, cost, and effect of quantization."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ def gaussian_privacy(epsilon: float, noise: float, steps: int = 1) -> float:
     r"""The delta of (epsilon, delta)-differential privacy of a worker's clipped and noisy messages.
 
     Title: Privacy of T noisy messages.
-    Setting: A message is g min(1, C/|g|) plus Gaussian noise of deviation sigma C in each entry; T of them are seen, in
-    any compressed form. A worker that is absent sends the noise alone.
-    Statement: delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2), mu = sqrt(T)/sigma, and for vectors
-    of at least the length C no smaller one.
+    Setting: A message is g min(1, C/|g|) plus Gaussian noise of deviation sigma C in each entry; T of them are
+    observed, in any compressed form. An absent worker sends the noise alone.
+    Statement: delta = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2), mu = sqrt(T)/sigma, and no smaller
+    delta holds for vectors of norm C or more.
     Kind: identity.
     Latex: \delta=\Phi\Big(\frac{\mu}{2}-\frac{\epsilon}{\mu}\Big)-e^{\epsilon}\Phi\Big(-\frac{\mu}{2}-\frac{\epsilon}
         {\mu}\Big),\quad\mu=\frac{\sqrt T}{\sigma}
     Proof: All of them together are a Gaussian vector whose mean moves by at most sqrt(T) C, with the deviation sigma C.
     The logarithm of the ratio of its two densities is normal, with the variance mu^2 and the means mu^2/2 and -mu^2/2;
-    the best event is that it exceeds epsilon.
-    Source: derived; Gaussian differential privacy and its composition are known, those papers were not read.
+    the event that attains delta is that it exceeds epsilon.
+    Source: derived; Gaussian differential privacy and its composition are known, but those papers were not read.
     noise: sigma, in units of C.
     steps (int): T.
 
     Raises
     ------
     ValueError
-        Outside the domain.
+        If an argument is outside its domain.
 
     >>> round(float(gaussian_privacy(0.0, noise=1.0)), 6), round(float(gaussian_privacy(1.0, noise=4.0, steps=16)), 6)
     (0.382925, 0.126937)
@@ -43,14 +43,14 @@ def gaussian_privacy(epsilon: float, noise: float, steps: int = 1) -> float:
 
 @formula("step > 0", "step * curvature < 2", "curvature > 0", "clip > 0", "noise >= 0", "d >= 1", "workers >= 1")
 def private_floor(step: float, curvature: float, clip: float, noise: float, d: int, workers: int) -> float:
-    r"""Squared distance at which gradient descent with private messages stays.
+    r"""Limit of the mean squared distance of gradient descent with private messages.
 
-    Title: What noise for privacy costs.
+    Title: The error that noise for privacy causes.
     Setting: The mean of N messages as for `gaussian_privacy`, none of which is clipped; f = lambda |x|^2/2.
     Statement: E|x|^2 tends to eta sigma^2 C^2 d/(N lambda (2 - eta lambda)).
     Kind: identity.
     Latex: \mathbb{E}\lVert x\rVert^2\to\frac{\eta\,\sigma^2C^2d}{N\lambda(2-\eta\lambda)}
-    Proof: In each step (1 - eta lambda)^2 of it is left, and eta^2 sigma^2 C^2 d/N are added.
+    Proof: Each step multiplies it by (1 - eta lambda)^2 and adds eta^2 sigma^2 C^2 d/N.
     Source: derived.
     step: eta, below 2/lambda.
     curvature: lambda.
@@ -65,12 +65,13 @@ def private_floor(step: float, curvature: float, clip: float, noise: float, d: i
 
 @formula("0.5 < share < 1", "distance > 0", "clip > 0")
 def clipped_fixed_point(share: float, distance: float, clip: float) -> float:
-    r"""Where descent along the mean of clipped gradients ends, with two kinds of workers.
+    r"""Fixed point of descent along the mean of clipped gradients, with two kinds of workers.
 
     Title: Clipping moves the minimum.
-    Setting: The share p of the workers has |x|^2/2, the others have |x - b|^2/2; gradients are exact, and clipped to C.
-    Statement: at the distance (1 - p) min(|b|, C/p) from the minimum of the majority, on the way to b; the minimum of
-    the mean is at (1 - p)|b|. It is the same for every step size.
+    Setting: A fraction p of the workers has |x|^2/2, the others have |x - b|^2/2; gradients are exact, and clipped to
+    C.
+    Statement: Descent ends at the distance (1 - p) min(|b|, C/p) from the minimum of the majority, towards b; the
+    minimum of the mean is at (1 - p)|b|. The end point is the same for every step size.
     Kind: identity.
     Latex: \lVert x\rVert=(1-p)\min\Big(\lVert b\rVert,\frac{C}{p}\Big)
     Proof: Unless the others' gradients are clipped, it is x* = (1 - p) b, where they have the length p|b|. If that is
@@ -88,15 +89,15 @@ def clipped_fixed_point(share: float, distance: float, clip: float) -> float:
 
 @formula("d >= 1", "1 <= levels <= sqrt(d)")
 def quantized_exposure(d: int, levels: int) -> float:
-    r"""The delta of a quantizer without noise, whatever epsilon is.
+    r"""The delta of a quantizer without noise, for every epsilon.
 
     Title: Quantizing alone is not private.
-    Setting: QSGD with s levels on a vector of d equal entries; an absent worker's vector is 0. Only the restored vector
-    is seen, not the norm in the message.
+    Setting: QSGD with s levels on a vector of d equal entries; an absent worker's vector is 0. Only the decoded vector
+    is observed, not the norm in the message.
     Statement: delta = 1 - (1 - s/sqrt(d))^d for every epsilon: nearly 1.
     Kind: identity.
     Latex: \delta(\epsilon)=1-\Big(1-\frac{s}{\sqrt d}\Big)^{d}
-    Proof: 0 is restored from 0 with certainty, so the event that something is not 0 has the probability delta or 0.
+    Proof: The vector 0 is always decoded as 0, so the event of a nonzero entry has the probability delta or 0.
     Source: derived.
     d (int): Number of entries.
     levels (int): s.

@@ -13,16 +13,16 @@ from .closed_form import formula
 def median_deviation(workers: int, bad: int) -> float:
     r"""Maximum distance of the median, with Byzantine workers, from the mean of the honest numbers.
 
-    Title: What the median stands.
+    Title: Robustness of the median.
     Setting: N numbers, N odd, of which f < N/2 may be arbitrary; the other N - f have the mean m and the standard
     deviation s (divided by N - f). For vectors, coordinate by coordinate.
-    Statement: If f of N workers send anything, N odd, the squared distance of the coordinate-wise median from the mean
-    of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.
-    Kind: tight (all f bad ones far above, (N - 1)/2 honest ones at one value and the others at a larger one).
+    Statement: If f of N workers send arbitrary messages, N odd, the squared distance of the coordinate-wise median from
+    the mean of the honest messages is at most (N - 1)/(N + 1 - 2f) times their own mean squared distance from it.
+    Kind: tight (all f Byzantine numbers far above, (N - 1)/2 honest ones at one value and the others at a larger one).
     Latex: \|\mathrm{med}-\bar x\|^2\le\frac{N-1}{N+1-2f}\cdot\frac1{N-f}\sum_{i\ \mathrm{honest}}\|x_i-\bar x\|^2
-    Attained: the liars far above, (N - 1)/2 honest messages at one point and the others at another
-    Proof: The median is at most the honest number of rank k = (N + 1)/2; the h - k + 1 honest ones from it on pull
-    their mean up, and the k - 1 others pay for it in the variance.
+    Attained: the Byzantine messages far above, (N - 1)/2 honest messages at one point and the others at another
+    Proof: The median is at most the honest number of rank k = (N + 1)/2; the h - k + 1 honest numbers from that rank on
+    raise the honest mean, and the distance to the k - 1 others raises the variance.
     Source: derived: the median is at most the honest number of rank k = (N + 1)/2, and that of h numbers is at most ``m
     + s sqrt((k - 1)/(h - k + 1))`` (Boyd, Univ. Beograd Publ. Elektrotehn. Fak. 365, 1971; Hawkins, JASA 1971).
     workers: N, odd.
@@ -43,9 +43,9 @@ def median_deviation(workers: int, bad: int) -> float:
 def normal_median_variance(workers: float) -> float:
     r"""Cost of the median without Byzantine workers: N times the variance of the median of N normal numbers.
 
-    Title (price): What the median costs where nobody lies.
+    Title (price): Cost of the median without Byzantine workers.
     Setting: N independent numbers with the law N(m, sigma^2), N odd.
-    Statement: ``N Var(median)/sigma^2`` is what is returned; 1 would be the mean's. It grows with N to pi/2.
+    Statement: The value is ``N Var(median)/sigma^2``; it is 1 for the mean. It grows with N to pi/2.
     Statement (price): The median of N normal numbers has pi/2 times the variance of their mean for large N, and 1.346
     times for N = 3.
     Kind: identity.
@@ -78,10 +78,10 @@ def normal_median_variance(workers: float) -> float:
 
 @formula("0 <= bad < workers / 2")
 def least_robustness(workers: int, bad: int) -> float:
-    r"""Least factor kappa with which any rule stands f of N workers; the trimmed mean has it.
+    r"""Smallest robustness factor kappa of any rule against f of N workers; the trimmed mean attains it.
 
-    Title (trimmed-mean): The trimmed mean is as robust as any rule can be.
-    Title (floor): How far a trimmed mean is pulled from the optimum.
+    Title (trimmed-mean): The trimmed mean has the smallest robustness factor.
+    Title (floor): Distance of gradient descent with a trimmed mean from the optimum.
     Setting: F is (f, kappa)-robust if ``||F(x_1, ..., x_N) - m_S||^2 <= kappa (1/|S|) sum over S of ||x_i - m_S||^2``
     for any vectors and every set S of N - f of them with mean m_S.
     Statement: No F is robust with a factor below f/(N - 2f).
@@ -89,15 +89,16 @@ def least_robustness(workers: int, bad: int) -> float:
     robust with kappa = f/(N - 2f), and with no smaller factor.
     Statement (floor): Where honest workers have ``||x - b_i||^2/2``, gradient descent with the trimmed mean of the
     gradients ends at a squared distance of at most f/(N - 2f) times the spread of the b_i from their mean.
-    Kind: tight (N - 2f honest vectors at one place and f at another, the hostile ones far beyond the N - 2f).
+    Kind: tight (N - 2f honest vectors at one point and f at another, the hostile ones far beyond the N - 2f).
     Latex: \kappa\ge\frac{f}{N-2f}
     Latex (trimmed-mean): \|\mathrm{TM}-\bar x_S\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|x_i-\bar x_S\|^2
     Latex (floor): \|x_\infty-\bar b\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|b_i-\bar b\|^2
-    Attained: N - 2f honest vectors at one place and f at another
+    Attained: N - 2f honest vectors at one point and f at another
     Proof: Let N - f vectors be 0 and f be v. With S the zeros F is 0; with S the f and N - 2f zeros m_S = f v/(N - f)
     and the spread is f (N - 2f)/(N - f)^2 ||v||^2.
-    Proof (trimmed-mean): It grows with each number, so it is most with all hostile ones above: the mean of the N - 2f
-    largest of N - f numbers, by Cauchy and Schwarz at most sqrt(f/(N - 2f)) standard deviations above their mean.
+    Proof (trimmed-mean): It increases in each number, so it is largest with all hostile numbers above: it is then the
+    mean of the N - 2f largest of N - f numbers, by Cauchy and Schwarz at most sqrt(f/(N - 2f)) standard deviations
+    above their mean.
     Proof (floor): x moves by its distance from a point c, that with TM(c - b_i) = 0; the rest is the factor.
     Source: Allouah et al., "Fixing by mixing: a recipe for optimal Byzantine ML under heterogeneity", AISTATS 2023,
     from memory; the proof is derived.
@@ -114,15 +115,16 @@ def least_robustness(workers: int, bad: int) -> float:
 
 @formula("0 <= bad < workers / 2")
 def geometric_median_robustness(workers: int, bad: int) -> float:
-    r"""Factor with which the geometric median stands f of N workers.
+    r"""Robustness factor of the geometric median against f of N workers.
 
-    Title (geometric-median): What the geometric median stands.
+    Title (geometric-median): Robustness of the geometric median.
     Setting: as for `least_robustness`; the point with the least sum of distances.
     Statement: It is (f, kappa)-robust with kappa = 4 (1 + f/(N - 2f))^2.
     Kind: upper.
     Latex: \kappa=4\Big(1+\frac{f}{N-2f}\Big)^2
     Proof: The sum of distances at it is at most that at m_S; each of the N - f in S is nearer to m_S than to it by at
-    most their distance, each other by at most as much as it is away: (N - 2f) ||F - m_S|| <= 2 sum over S of
+    most their distance, and each other vector is farther from m_S than from it by at most the same distance: (N - 2f)
+    ||F - m_S|| <= 2 sum over S of
     ||x_i - m_S||.
     Source: Allouah et al., AISTATS 2023, from memory; the proof is derived.
     workers: N.
@@ -136,9 +138,9 @@ def geometric_median_robustness(workers: int, bad: int) -> float:
 
 @formula("0 <= bad", "2 * bad + 2 < workers")
 def krum_robustness(workers: int, bad: int) -> float:
-    r"""Factor with which Krum stands f of N workers.
+    r"""Robustness factor of Krum against f of N workers.
 
-    Title (krum): What Krum stands.
+    Title (krum): Robustness of Krum.
     Setting: as for `least_robustness`; the message with the least sum of squared distances to its N - f - 2 nearest
     others.
     Statement: Krum is (f, kappa)-robust with kappa = (1 + sqrt 2)^2 (N - f)/(N - 2f - 1).
@@ -159,15 +161,15 @@ def krum_robustness(workers: int, bad: int) -> float:
 
 @formula("0 <= bad < workers / 2", "robustness >= 0")
 def mixed_robustness(workers: int, bad: int, robustness: float) -> float:
-    r"""Factor with which a rule stands f of N workers after mixing with nearest neighbours.
+    r"""Robustness factor of a rule against f of N workers after mixing with nearest neighbours.
 
-    Title (mixed): What a rule stands after mixing with nearest neighbours.
+    Title (mixed): Robustness of a rule after mixing with nearest neighbours.
     Setting: as for `least_robustness`; each vector is replaced by the mean of its N - f nearest, itself included, and a
     (f, kappa)-robust rule is applied.
     Statement: Mixing and the rule together are (f, 8f/(N - f) (kappa + 1))-robust.
     Kind: upper.
     Latex: \kappa'=\frac{8f}{N-f}\,(\kappa+1)
-    Proof: N_i and S differ in as many vectors on both sides, at most f, and those of N_i are nearer to x_i: the mixed
+    Proof: N_i and S have the same size and differ in at most f vectors, and those of N_i are nearer to x_i: the mixed
     y_i, i in S, have a mean squared distance of at most 8f/(N - f) spreads from m_S. This is their spread and the
     square of the distance of their mean; Cauchy and Schwarz give the factor kappa + 1.
     Source: Allouah et al., AISTATS 2023, Lemma 1, from memory; the proof is derived.

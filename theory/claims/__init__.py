@@ -1,4 +1,4 @@
-"""Claims: from a statement, its source, its bound and a measurement to a verdict; the ledger lists them all."""
+"""Claims: a statement, its source, its bound and a measurement lead to a verdict; the ledger lists all claims."""
 
 from ..bounds.bibliography import source_known
 from ..bounds.closed_form import formula

@@ -14,9 +14,9 @@ compressor, a method, a formula), and yields checks of measured against predicte
         error = np.sum((context.subject(v) - v) ** 2) / (v @ v)
         yield identity("error / norm", error, 1 - np.abs(v).sum() ** 2 / (v.size * (v @ v)))
 
-What the claim states (title, statement, kind, source, formula in LaTeX, where it is attained, a proof) is the record of
-the formula that ``of`` names, in `theory.bounds`; a consequence, such as the slope of a bound, is a part of it.  Only a
-claim without a formula says it itself.
+The statement of a claim (title, statement, kind, source, formula in LaTeX, where it is attained, a proof) is the record
+of the formula that ``of`` names, in `theory.bounds`; a consequence, such as the slope of a bound, is a part of it. Only
+a claim without a formula has these fields itself.
 ``verify(id)`` measures the subject, applies the rule of each check, and does the same to every mutant.
 """
 
@@ -121,7 +121,7 @@ class Claim:
 
     @property
     def outside(self) -> bool:
-        """Whether somebody else made it, in a file or a notebook of theirs."""
+        """Whether it was made outside the package, in a file or a notebook."""
         return not Path(self.origin).resolve().is_relative_to(PACKAGE)
 
     @property
@@ -205,48 +205,48 @@ def claim(
         The value of ``context.subject``.
     of : function
         The closed form that the claim is about, from :mod:`theory.bounds`, or a `functools.partial` that fixes its
-        form; or your own, for a claim outside the package.  What it states is the record in its docstring.
+        form; or your own, for a claim outside the package. Its docstring is the record of the statement.
     part : str
         The part of that record that is claimed, such as a consequence; by default the one that has the claim's id as
         its name, or the id without its topic, and if there is none, the form that ``of`` has.
     title, statement, kind, latex, attained, proof : str
-        Of a claim without ``of``: a few words, for tables; one sentence; "identity", "tight", "upper", "lower" or
+        For a claim without ``of``: a few words, for tables; one sentence; "identity", "tight", "upper", "lower" or
         "rate"; the formula; where a bound is attained; a short sketch.
     source : str
-        Of a claim without ``of``: keys of the bibliography in brackets with the theorem's number,
+        For a claim without ``of``: keys of the bibliography in brackets with the theorem's number,
         ``"[alistarh2017qsgd], Lemma 3.1"``, or "derived".
     source_known : {"read", "quoted", "remembered", "derived"}
-        Of a claim without ``of``: how well the source is known, where the bibliography does not say it.
+        For a claim without ``of``: how well the source is known, if the bibliography does not state it.
     bibtex : str
-        A BibTeX entry of your own, for a source that the bibliography does not have.
+        A BibTeX entry for a source that is not in the bibliography.
     mutants : dict
         Name to subject: deliberately wrong versions, all of which the claim must refute.
     refuted : {"", "in print", "quoted", "reading", "question"}
-        Not empty: the numbers refute the statement, and what holds instead is a separate claim, named in ``see``.  It
-        says how the statement is known: its text was read; it is quoted by others or remembered; it is one reading of
-        a text that can be read in another way, too; or it is a question of our own that nobody has claimed.
+        If not empty, the numbers refute the statement, and the correct statement is a separate claim, named in ``see``.
+        The value tells how the statement is known: its text was read; it is quoted by others or remembered; it is one
+        of several readings of a text; or it is our own question, which nobody has claimed.
     quote : str
-        The sentence as it stands in the source, in Markdown; needed for a statement in print and for a reading.
+        The verbatim sentence of the source, in Markdown; required for a statement in print and for a reading.
     see : tuple of str
         Other claims: the correct reading, or those with the mutants that this bound is too loose to refute.
     certificate : str
-        How the statement is secured, where the measurement does not show it: "semidefinite program", "conjecture".
+        How the statement is secured, if the measurement does not show it: "semidefinite program", "conjecture".
     lemmas : tuple of str
         Claims from which the measurement recomputes the theorem, all that its proof uses: a composition.
     measured_by : str
-        Who produced the numbers, where the measurement does not show it.
+        The origin of the numbers, if the measurement does not show it.
     repeatable : bool
-        Whether the same seed gives the same numbers; False where threads race.
+        Whether the same seed gives the same numbers; False if threads race.
     version : int
         Increased whenever the statement changes, so that ``id@version`` can be cited.
     fixed : dict
-        Arguments of the formula that have one value in all claims, with the reason; others take at least two, so that
-        a wrong exponent is noticed.
+        Arguments of the formula that have one value in all claims, with the reason; all others take at least two, so
+        that a wrong exponent is detected.
 
     Returns
     -------
     function
-        A decorator; what it returns is the :class:`Claim`.
+        A decorator, which returns the :class:`Claim`.
 
     Raises
     ------

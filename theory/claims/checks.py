@@ -1,12 +1,12 @@
-"""What a measurement yields: checks of a number against a prediction, and what they are given.
+"""The results of a measurement: checks of a number against a prediction, and their arguments.
 
-What is measured may be an array of independent samples, whose mean is meant; a computed number; an `Interval`; or a
-function from a level to an `Interval`.  Outcomes, an array of bool, are counted.  ``verify`` counts those that vary and
-makes all intervals hold together, at each of its attempts.
+A measured value may be an array of independent samples, for their mean; a computed number; an `Interval`; or a function
+from a level to an `Interval`.  Outcomes, an array of bool, are counted.  ``verify`` counts the random ones and makes
+all intervals hold simultaneously, at each of its attempts.
 
-Samples that are all equal are judged as a number.  What this cannot see is a rare event: if one draw in a thousand is
-different, a thousand samples may well be equal.  `said_of_equal` says so with every verdict.  Of outcomes the number
-is never certain: `share_interval` knows what was not seen, as does `betting_interval` of a known range.
+Samples that are all equal are judged as a number.  This does not detect a rare event: if one draw in a thousand is
+different, a thousand samples may all be equal. `said_of_equal` adds this remark to the verdict. For outcomes the number
+is never certain: `share_interval` accounts for unobserved events, as does `betting_interval` for a known range.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Check(NamedTuple):
     Attributes
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     rule : {"identity", "equality", "upper", "lower", "rate", "limit"}
     measured : array_like, float, Interval or callable
         The samples, the computed number, or its interval.
@@ -48,9 +48,9 @@ class Check(NamedTuple):
         Identity: of the difference, relative to the prediction, or absolute if that is 0.  Rate, limit: distance
         from the predicted number.  Equality, upper, lower: relative rounding.
     trivial : float or None
-        A bound that is no better than this where it was evaluated holds vacuously.
+        A bound that is no better than this at the evaluated point holds vacuously.
     assumed : bool
-        An assumption of the theorem, checked along the run: it says nothing about the theorem's formula.
+        An assumption of the theorem, checked along the run; it is not evidence for the theorem's formula.
     interval : Interval
         The measured number with its interval, once ``verify`` knows how many must hold together.
     """
@@ -133,7 +133,7 @@ def identity(label: str, measured: float, predicted: float, tolerance: float = 1
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     measured : float
         The computed number.
     predicted : float
@@ -167,9 +167,9 @@ def equality(label: str, measured: Any, predicted: float, tolerance: float = ROU
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     measured : array_like, float, Interval or callable
-        Samples of the mean; a computed number as `certain`.
+        Samples whose mean is compared; a computed number as `certain`.
     predicted : float
         The closed form.
     tolerance : float
@@ -183,7 +183,7 @@ def equality(label: str, measured: Any, predicted: float, tolerance: float = ROU
     Raises
     ------
     ValueError
-        If there is a single number, which has no interval, or an array that has not one number for each draw.
+        If there is a single number, which has no interval, or an array without one number per draw.
 
     Examples
     --------
@@ -201,13 +201,13 @@ def upper(label: str, measured: Any, bound: float, trivial: float | None = None)
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     measured : array_like, float, Interval or callable
-        Samples of the mean, or the computed number.
+        Samples whose mean is compared, or the computed number.
     bound : float
         The closed form.
     trivial : float, optional
-        A bound that is no better than this says nothing.
+        A bound that is no better than this is vacuous.
 
     Returns
     -------
@@ -228,13 +228,13 @@ def lower(label: str, measured: Any, bound: float, trivial: float | None = None)
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     measured : array_like, float, Interval or callable
-        Samples of the mean, or the computed number.
+        Samples whose mean is compared, or the computed number.
     bound : float
         The closed form.
     trivial : float, optional
-        A bound that is no better than this says nothing.
+        A bound that is no better than this is vacuous.
 
     Returns
     -------
@@ -255,11 +255,11 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     measured : float, array_like, Interval or callable
-        Such as the largest E||g||^2 on the way.
+        Such as the largest E||g||^2 during the run.
     bound : float
-        What the theorem was given, such as G^2.
+        The value that the theorem assumes, such as G^2.
 
     Returns
     -------
@@ -275,20 +275,21 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
 
 
 def rate(label: str, slope: Any, predicted: float, tolerance: float = NEAR) -> Check:
-    """A rate: the interval of the log-log slope contains the exponent, and none that is 0.1 away from it.
+    """A rate: the interval of the log-log slope contains the exponent and no number 0.1 away from it.
 
     An interval that is within the tolerance and does not contain the exponent *holds loosely*.
 
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     slope : Interval or callable
         The measured slope.
     predicted : float
         The exponent of the theorem, or the slope of an exact law between the points that were measured.
     tolerance : float
-        Beyond this distance from it the interval refutes it.  Below 0.1, what must be excluded is as near as this.
+        Beyond this distance from it the interval refutes it.  Below 0.1, it is also the distance of the numbers that
+        must be excluded.
 
     Returns
     -------
@@ -313,9 +314,9 @@ def limit(label: str, computed: float, value: float, tolerance: float) -> Check:
     Parameters
     ----------
     label : str
-        What was computed, and where.
+        Description of the computed number.
     computed : float
-        A law where it is not yet its limit; such as the slope of a bound between two large T.
+        A number near its limit, such as the slope of a bound between two large T.
     value : float
         The limit.
     tolerance : float
@@ -335,11 +336,11 @@ def limit(label: str, computed: float, value: float, tolerance: float) -> Check:
 
 
 def certain(samples: Any) -> Any:
-    """A number that is no mean of draws, or samples of what has one value in every draw, as the statement knows.
+    """A number that is not a mean of draws, or samples that are known to have the same value in every draw.
 
-    That all samples were the same says little about what was not seen.  Here it is known beforehand, such as of |x|^2
-    for x = +-1, so it is a computed number; of a mutant it need not be true.  A number is one that was computed, such
-    as the largest ratio over the instances that were drawn.
+    Equal samples alone do not exclude other values. Here equality is known beforehand, for example of |x|^2 for x =
+    +-1, so the value is a computed number; for a mutant it need not be true. A single number is computed, such as the
+    largest ratio over the drawn instances.
 
     Parameters
     ----------

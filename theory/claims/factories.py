@@ -49,7 +49,7 @@ def loglog_rate(
     Parameters
     ----------
     label : str
-        What was measured, and where.
+        Description of the measured number.
     x : array_like, shape (n,)
         Such as numbers of steps or of workers, above 0.
     samples : array_like, shape (m, n), or list of n arrays of m samples

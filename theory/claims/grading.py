@@ -1,8 +1,8 @@
-"""Exercises that are graded: a compressor in place of a claim's, a round or a number beside the right one.
+"""Grading of exercises: a compressor in place of a claim's, or a round or a number compared with the correct one.
 
-The verdict on a compressor is the claim's: the same vectors, the same formula, the same intervals.  What a measurement
-cannot see is looked at before: the shape of the result, a changed argument, 0/0, random numbers from elsewhere.  Then
-its messages are compared with right ones, also at vectors that the claim does not have.
+The verdict on a compressor is the claim's: the same vectors, the same formula, the same intervals.  Errors that a
+measurement cannot detect are checked before: the shape of the result, a changed argument, 0/0, random numbers from
+elsewhere. Then its messages are compared with correct ones, also at vectors that are not in the claim.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ NUMBER = (
 
 @dataclass(frozen=True)
 class Grade:
-    """Result of `grade`: true if the compressor passed; it prints, with what is wrong if something is.
+    """Result of `grade`: true if the compressor passed; it prints with the errors that were found.
 
     Attributes
     ----------
     id : str
         The claim.
     passed : bool
-        Whether its checks hold and nothing else is wrong.
+        Whether its checks hold and there are no other errors.
     faults : tuple of str
-        What is wrong.
+        The errors.
     checks : tuple of Check
         The claim's comparisons, with the compressor's numbers; empty if it could not be called.
     """
@@ -184,15 +184,16 @@ def _known_errors(claim: Claim) -> dict[str, Callable]:
 
 
 def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
-    """Grade what was written for an exercise, and name what is wrong with it.
+    """Grade the solution of an exercise, and name its errors.
 
     Parameters
     ----------
     compressor : function, class or compressor
-        For an exercise about a round or a number the function that it asks for.  For a claim about a compressor:
-        A function ``(v, rng, s)`` that returns what is sent for the vector v; ``rng`` is a ``numpy.random.Generator``,
-        and the other parameters are the settings of the claim (such as ``s``, ``k``).  It may do without ``rng``, or
-        without settings if they are given below.  Or a class or function that makes compressors of the settings.
+        For an exercise about a round or a number, the requested function.  For a claim about a compressor:
+        A function ``(v, rng, s)`` that returns the message for the vector v; ``rng`` is a ``numpy.random.Generator``,
+        and the other parameters are the settings of the claim (such as ``s``, ``k``).  ``rng`` may be omitted, and
+        settings may be omitted if they are given below. It may also be a class or function that makes compressors from
+        the settings.
     id : str
         A claim about a compressor's messages, such as ``"qsgd.variance"``; or an exercise, such as ``"ef.identity"`` or
         ``"09.rows"``, ``rows`` of lecture 9.  docs/teach.md lists them.
@@ -204,12 +205,12 @@ def grade(compressor: Any, id: str, *, seed: int = 0, **settings: Any) -> Grade:
     Returns
     -------
     Grade
-        True if it passed; it prints, with what is wrong.
+        True if it passed; it prints with the errors.
 
     Raises
     ------
     TypeError
-        If the compressor is none of these.
+        If ``compressor`` is of another type.
     ValueError
         If there is no such claim, it is not about a compressor's messages, or it has no case with these settings.
 

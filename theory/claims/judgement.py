@@ -1,4 +1,4 @@
-"""From checks to a verdict, and what the words of the ledger mean.
+"""The verdict of checks, and the meaning of the words of the ledger.
 
 The words of the ledger are in one place for the page, the exports and the documentation.
 """
@@ -19,7 +19,7 @@ VERDICT = {word: said for word, (said, *_) in SCALE.items()}
 
 REFUTED = {
     "in print": "the sentence was read in the source",
-    "quoted": "the text was not at hand: it is refuted as others quote it, or as it is remembered",
+    "quoted": "the text was not available: it is refuted as others quote it, or as it is remembered",
     "reading": "the sentence is the authors', and this reading of it is ours",
     "question": "a question of our own; nobody claims it",
 }
@@ -141,7 +141,7 @@ def overall(checks: Iterable[Check]) -> str:
 
 
 def passing_factor(checks: Iterable[Check]) -> float | None:
-    """By which factor the stated numbers of checks that hold could be wrong at most, and no check would notice.
+    """The largest factor by which the stated numbers of checks that hold could be wrong without failing a check.
 
     All are multiplied at once: by a number below 1 in upper bounds, above 1 in lower ones, since the opposite only
     weakens a bound; by either elsewhere.  Assumptions, vacuous checks and those of a stated 0 are not

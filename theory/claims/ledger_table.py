@@ -18,7 +18,7 @@ HEADER = ("claim", "measured", "+-", "predicted", "meas./bound", "verdict", "pas
 
 
 class Explanation(str):
-    """A string that is displayed as text, also at the prompt; in a notebook as ``html``, if it has it."""
+    """A string that is displayed as text, also at the prompt; in a notebook as ``html``, if available."""
 
     html: str | None = None
 
@@ -34,7 +34,7 @@ def _wrapped(title: str, text: str) -> str:
 
 
 def explain(id: str) -> Explanation:
-    """Explain a claim: its statement, its source, why it is true and where it is tight.
+    """Explain a claim: its statement, its source, its proof and where it is tight.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _laid_out(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
 
 
 def resolution(results: Iterable[Verification]) -> str:
-    """One line: the share of the claims that would notice a stated number that is wrong by 25 %.
+    """One line: the fraction of the claims that would detect a stated number that is wrong by 25 %.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def ledger(results: Iterable[Verification]) -> Explanation:
 
 
 def exit_code(results: Iterable[Verification]) -> int:
-    """0 if every result is as expected: it holds, or was to be refuted and is, and no mutant survived.
+    """0 if every result is as expected: it holds, or is refuted as expected, and no mutant survived.
 
     Parameters
     ----------

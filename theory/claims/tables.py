@@ -1,4 +1,4 @@
-"""Claims in tables: results of several, and the list to look through."""
+"""Tables of claims: results of several claims, and lists of claims."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def topic_of(text: str) -> str:
 
 
 def browse(text: str = "", *, source: str = "") -> ClaimTable:
-    """The claims of a topic, or with some words; ``theory.claims(...)`` is the same.
+    """The claims of a topic, or those that contain some words; ``theory.claims(...)`` is the same.
 
     Parameters
     ----------

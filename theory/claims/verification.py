@@ -89,7 +89,7 @@ class Verification:
     measured : float
         The headline's estimate.
     interval : (float, float)
-        The headline's interval; with the other checks' it is at ``level``.
+        The headline's interval, which holds simultaneously with those of the other checks at ``level``.
     predicted : float
         The bound's or the equality's value.
     mutants : dict
@@ -103,14 +103,14 @@ class Verification:
     note : str
         A remark of the measurement.
     refuted : {"", "in print", "quoted", "reading", "question"}
-        If not empty, "fails" is expected, and how the refuted statement is known.
+        If not empty, "fails" is expected, and the value tells how the refuted statement is known.
     seed, quick, effort : int and bool
         How the claim was run.
     mutant_checks : dict
         Name to the checks of the mutant's last attempt.
     passing : float or None
-        By which factor the stated numbers could be wrong at most, and no check would notice; None if nothing is
-        stated but 0, or the verdict is not that it holds.
+        The largest factor by which the stated numbers could be wrong without failing a check; None if only 0 is stated,
+        or if the verdict is not that it holds.
     certificate : str
         How the statement is secured: symbolic, symbolic instance, symbolic composition, identity, exact witness,
         composition, semidefinite program, measured, conjecture.
@@ -157,7 +157,7 @@ class Verification:
 
     @property
     def passes(self) -> str:
-        """Which wrong numbers in place of the stated ones would pass, in words; empty if nothing is known of it."""
+        """The wrong numbers that would pass in place of the stated ones, in words; empty if unknown."""
         if self.passing is None:
             near = "the slope is near the exponent, and is not it: at the sizes that were run lower orders still count"
             return near if self.verdict == LOOSELY else ""
@@ -199,12 +199,12 @@ class Verification:
 
     @property
     def expected(self) -> str:
-        """Says of a statement that is marked as refuted, and fails, that it was to; empty elsewhere."""
+        """For a statement that is marked as refuted and fails, a remark that this is expected; otherwise empty."""
         return f"as expected ({self.refuted})" if self.refuted and self.verdict == FAILS else ""
 
     @property
     def why(self) -> str:
-        """In one line why it is not ``ok``: the check, what was measured and what was stated; empty if it is."""
+        """The reason why it is not ``ok``, in one line with the check and both numbers; otherwise empty."""
         if self.ok:
             return ""
         worst = next((c for c in self.checks if judge(c) == self.verdict), None)
@@ -217,7 +217,7 @@ class Verification:
 
     @property
     def survivors(self) -> list[str]:
-        """The mutants that were not noticed."""
+        """The mutants that were not detected."""
         return [name for name, fate in self.mutants.items() if fate != "caught"]
 
     def as_dict(self) -> dict:
@@ -314,7 +314,7 @@ def verify(
     id: list[Any] | tuple[Any, ...], *, seed: int = ..., quick: bool = ..., data: Any = ...
 ) -> Verifications: ...
 def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> Any:
-    """Measure a claim and its mutants; or several.
+    """Measure one or several claims and their mutants.
 
     Parameters
     ----------
@@ -330,8 +330,8 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
     Returns
     -------
     Verification
-        With ``verdict``, ``measured``, ``interval``, ``predicted``, ``tightness`` and ``mutants``; it prints.  Of
-        several claims a list, `Verifications`, that prints as a table.
+        With ``verdict``, ``measured``, ``interval``, ``predicted``, ``tightness`` and ``mutants``; it can be printed.
+        For several claims a list, `Verifications`, that prints as a table.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def verify(id: Any, *, seed: int = 0, quick: bool = False, data: Any = None) -> 
 
 
 def judged(claim: Claim, record: ClaimRecord) -> Verification:
-    """Apply the rules to what was measured, now or some time ago.
+    """Apply the rules to measurements, new or recorded.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Calls:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and value is not vars(self).get(name):  # run.x *= 2 assigns run.x itself
-            raise AttributeError(f"run.{name}: got another value, allowed: none; operations change what is in it")
+            raise AttributeError(f"run.{name}: got a new value, allowed: none; operations change its contents")
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:

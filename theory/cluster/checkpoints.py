@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run in a folder, written while it runs, and read when it goes on.
+"""Checkpoints: the state of a run in a folder, which is written during the run and read when it continues.
 
 A folder of checkpoints has one folder for each, ``step-000000001200``: a manifest and NumPy files, those of its own
 workers from each rank.  It is renamed when all are on disk, and the last two are retained.
@@ -145,7 +145,7 @@ def read_checkpoint(folder: Path, comm: Any = None) -> State | None:
         if rank == 0:
             warnings.warn(f"{wrong}: the checkpoint before it is used", stacklevel=2)
     if why:
-        raise ResumeError(f"resume: {folder} has no checkpoint that is whole: {why}")
+        raise ResumeError(f"resume: {folder} has no complete checkpoint: {why}")
     return None
 
 
@@ -170,7 +170,7 @@ def resumed(given: Any, folder: Path | None, setup: Setup, comm: Any) -> State |
         return None
     wrong = differences(setup.about(), state.about())
     if wrong:
-        raise ResumeError(f"resume: this is another run than the one that was stored: {'; '.join(wrong)}")
+        raise ResumeError(f"resume: this run differs from the stored one: {'; '.join(wrong)}")
     steps, least = (int(rounds) * setup.method.local_steps for rounds in (setup.records[-1], state.rounds))
     require(steps >= least, "steps", steps, f"at least the {least} that are done", ResumeError)
     return state

@@ -187,7 +187,7 @@ class Run(GraphRows):
     # --- coins -----------------------------------------------------------------------------------------------------
 
     def coin(self, p: float) -> bool:
-        """Whether a coin of all workers shows heads, with probability p: one for each seed, replica and round."""
+        """A random choice, true with probability p, that all workers share: one per seed, replica and round."""
         chance = real("p", p, "a number from 0 to 1", lambda q: 0.0 <= q <= 1.0)
         require(
             self.replicas == 1,
@@ -209,11 +209,11 @@ class Run(GraphRows):
         return self.rates.now() == 0
 
     def every(self, rounds: int) -> bool:
-        """Whether a stretch of so many rounds begins with this one."""
+        """Whether this round is the first of each group of this many rounds."""
         return self.rates.now() % whole_number("rounds", rounds) == 0
 
     def skip(self) -> None:
-        """Note that this round has no exchange: the history does not count it among the rounds."""
+        """Mark this round as one without an exchange, which the history does not count."""
         self.check_layouts()
         self.python(self._skip, "skip", OTHER)
 

@@ -1,4 +1,4 @@
-"""Executes rounds, with dense rows or with sparse ones.
+"""The driver, which executes rounds with dense or sparse rows.
 
 With sparse rows the operations are the same, at a cost proportional to the non-zeros of rows and messages.  The calls
 of a round function are listed once and replayed, or the function runs every round.

@@ -1,8 +1,8 @@
-"""Ranks that do not answer, and ranks that raise: who is waited for, and when a job is ended.
+"""Ranks that do not answer and ranks that raise: messages about them, and the end of a job.
 
-A thread of each rank looks once a second what its rank waits for.  After some seconds it tells all others that it
-waits, and hears which of them do, too: the others are those that it waits for.  Nothing is sent before, so that a run
-without trouble costs nothing.
+A thread of each rank checks once a second whether its rank waits. After some seconds it informs all other ranks and
+learns which of them also wait; the remaining ones are those that it waits for. Nothing is sent before, so a run without
+failures has no overhead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOGETHER = 0.8  # seconds within which all ranks raise, if they do
 
 
 class Watch:
-    """Says for whom this rank waits, and ends the job when that takes too long.
+    """Reports the ranks that this rank waits for, and ends the job if that takes too long.
 
     Parameters
     ----------
@@ -212,9 +212,10 @@ def _ends_well(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def abort_on_error(comm: Any) -> Iterator[None]:
-    """Abort the whole job when this rank raises, with one readable traceback; without ``comm``, do nothing.
+    """Abort the whole job if this rank raises, with one readable traceback; without ``comm``, do nothing.
 
-    Without it, a rank that raises leaves the others waiting.  If several ranks raise, only the lowest prints.
+    Without this context, a rank that raises leaves the others waiting. If several ranks raise, only the lowest one
+    prints.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ def abort_on_error(comm: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def abort_unless_all_raise(comm: Any) -> Iterator[None]:
-    """The same, where an error that all ranks raise is theirs to catch."""
+    """The same, except that an error raised by all ranks can be caught."""
     try:
         yield
     except BaseException as error:

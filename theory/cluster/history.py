@@ -210,17 +210,17 @@ def seeds_of(seed: Any) -> tuple[int, ...]:
 
 @collection("runs")
 class Runs(tuple):
-    """What `theory.run` returns with several seeds: a tuple of the results, that prints.
+    """The result of `theory.run` with several seeds: a tuple of the results, which can be printed.
 
     Attributes
     ----------
     seeds : tuple of int
     fun : Spread
-        The mean of f at the end over the seeds, and half of its interval (95 %); ``runs.fun - optimum.fun`` is one,
-        too.
+        The mean of the final f over the seeds, and half of its interval (95 %); ``runs.fun - optimum.fun`` is also of
+        this type.
     history : History
-        Of shape (rows, seeds): ``runs.history["f"][-1]`` has the last f of each seed.  A run that ended earlier than
-        another keeps its last row.
+        Of shape (rows, seeds): ``runs.history["f"][-1]`` has the last f of each seed. The last row of a run is repeated
+        if other runs are longer.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class Runs(tuple):
 
     @property
     def fun(self) -> Spread:
-        """The mean of f at the end over the seeds, and half of its interval."""
+        """The mean of the final f over the seeds, and half of its interval."""
         return spread([result.fun for result in self])
 
     @property
@@ -254,7 +254,7 @@ class Runs(tuple):
         return np.stack(several, axis=1).view(History)
 
     def to_pandas(self) -> Any:
-        """The histories below each other as a ``pandas.DataFrame``, with a column ``seed``."""
+        """All histories as one ``pandas.DataFrame`` with a column ``seed``."""
         tables = [result.history.to_pandas() for result in self]
         import pandas  # `History.to_pandas` says if there is none
 
@@ -275,7 +275,7 @@ class Runs(tuple):
 
     @classmethod
     def loaded(cls, plain: dict, results: list[Result]) -> Runs:
-        """What `save` wrote."""
+        """The results that `save` wrote."""
         return cls.of(results, plain["seeds"])
 
     def __repr__(self) -> str:

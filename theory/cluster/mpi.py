@@ -1,4 +1,4 @@
-"""MPI transport with mpi4py buffer calls, which ranks share a machine, and messages that travel while workers compute.
+"""MPI transport with mpi4py buffer calls, the placement of ranks on machines, and messages sent during computations.
 
 The round functions are the same as in the simulator.  A rank hosts consecutive workers.  Every rank gathers all
 messages and adds them in the order of the workers, so the sums, and hence all bits of x, do not depend on the number of
@@ -118,7 +118,7 @@ def agree(comm: Any, digest: str) -> None:
     wait(comm.Iallgather(mine, all_of_them), what="the comparison of arguments")
     other = [rank for rank, its in enumerate(all_of_them) if (its != all_of_them[0]).any()]
     if other:
-        raise ValueError(f"comm: ranks {other} were given other arguments or data than rank 0; all must be the same")
+        raise ValueError(f"comm: ranks {other} got other arguments or data than rank 0; all ranks need the same")
 
 
 def share_report(comm: Any, row: np.ndarray, status: int, message: str) -> tuple[int, str]:

@@ -82,37 +82,37 @@ def run(
 
     Parameters
     ----------
-    method : ParallelSGD, LocalSGD or a method of your own
+    method : ParallelSGD, LocalSGD or another method
         The method; see :func:`theory.method`.
     problem : problem
         From :func:`theory.logistic`, :func:`theory.ridge`, :func:`theory.softmax`, :func:`theory.quadratic`, ...
     workers : int
-        Number N of workers.  With ``comm``, the number of ranks divides it.
+        Number N of workers.  With ``comm``, it must be a multiple of the number of ranks.
     steps : int, optional
-        Number of steps; for ``LocalSGD`` local steps, a multiple of those in a round.
+        Number of steps; for ``LocalSGD`` the number of local steps, a multiple of those in a round.
     seed : int or sequence of int
-        The same seed gives the same bits, in the simulator and on any number of ranks.  With several, one run for each;
-        they are returned as a tuple that prints the mean with its interval.
+        The same seed gives bit-identical results in the simulator and on any number of ranks. With several seeds there
+        is one run for each, and the result is a tuple that prints the mean with its interval.
     samples : int, optional
         Instead of ``steps``: the budget T of each worker.  The run ends before a round that would take a worker over
         T gradients.  The history's ``samples`` is the sum over the workers: at most N T.
     epochs : float, optional
-        Instead of ``steps``: passes over the rows that the workers make together, samples = epochs n / N.
+        Instead of ``steps``: passes of all workers together over the rows, samples = epochs n / N.
     step : float, step size or "theory", optional
-        In place of the method's own: a number for a constant one, or "theory" for the step of the theorem that covers
-        the method on this problem, as :func:`theory.theory_step` says; the result's ``theory`` names it.
+        Replaces the method's own step: a number for a constant step, or "theory" for the step of the theorem that
+        covers the method on this problem, see :func:`theory.theory_step`; the result's ``theory`` names the theorem.
     tol : float, optional
-        Stop when ``||grad f(x)||`` is at most this: short for ``target={"gradient_norm": tol}``.
+        Stop when ``||grad f(x)||`` is at most this number; short for ``target={"gradient_norm": tol}``.
     target : float or dict, optional
         Stop at the first row of the history that reaches one of these: ``gap`` (f - f*, f* computed by
         :func:`theory.solve`; a number alone is a gap), ``f``, ``gradient_norm``; or that has spent ``bits`` (sent by a
-        worker), ``seconds``, ``samples`` (of all workers) or ``rounds``.  ``record_every`` sets how often that is
-        looked at.  A run that ends without reaching what it was to reach has the status 3, and no success.
+        worker), ``seconds``, ``samples`` (of all workers) or ``rounds``.  ``record_every`` determines how often this is
+        checked. A run that ends without reaching its target has ``status`` 3, and ``success`` is False.
     verbose : bool
         Whether to print a line for each row of the history (on rank 0).
     x0 : array_like, shape (d,), optional
         Start; if omitted, :func:`theory.initial_point`: zero, or the random weights of a network.  For methods on
-        graphs, whose workers have models of their own, also of shape (workers, d): one for each.
+        graphs, whose workers have their own models, also of shape (workers, d), one for each.
     replicas : int
         Independent repetitions, in the simulator.  Then ``x`` and ``last`` have shape (replicas, d), ``funs`` has each
         replica's f, ``fun`` and the history's f are their mean.
@@ -128,51 +128,54 @@ def run(
         Runs on its ranks.  Every rank calls with the same arguments and gets the same result; the history's seconds
         are rank 0's.
     compression_error : bool
-        Whether to measure what the workers' messages lose, in the last round before every row of the history.
+        Whether to measure the compression error of the workers' messages in the last round before every row of the
+        history.
     fast : bool
         Whether the round function is called once and its operations replayed in compiled code, or replaced by a
-        compiled loop; if False, the round function that `show` prints runs in every round, in Python.  The bits are the
-        same.
+        compiled loop; if False, the round function that `show` prints runs in every round, in Python, with
+        bit-identical results.
     checkpoint : path, optional
         A folder for the state of the run: the last two checkpoints are retained, one of them at the end.  SIGTERM and
-        SIGUSR1 then write one more, and end the process with exit code 75.
+        SIGUSR1 then write another checkpoint and end the process with exit code 75.
     every : int or str
         Steps between two checkpoints, rounded up to whole rounds, or a time: "30s", "10min", "2h".
     resume : path or result, optional
-        Goes on from the last whole checkpoint of a folder, or from a result, with the same bits as if the run had never
-        stopped: also with more ``steps``, or on another number of ranks.  All that determines the bits must be the
-        same.  The folder of ``checkpoint`` may have none yet: then the run starts.  Functions of your own are compared
-        by their code, and by the values and functions that it names.
+        Continues from the last complete checkpoint of a folder, or from a result, bit-identical to a run that never
+        stopped, also with more ``steps`` or on another number of ranks. All other arguments that affect the result must
+        be the same. If the folder of ``checkpoint`` has no checkpoint yet, the run starts. User-defined functions are
+        compared by their code, and by the values and functions that it names.
     identity : str
-        For runs with checkpoints that depend on objects which cannot be compared, such as an open file; the error names
-        them.  This name is compared in place of the method and the problem; change it when you change the code.
+        A name that is compared in place of the method and the problem, for runs with checkpoints that depend on objects
+        which cannot be compared, such as an open file; the error names these objects. Change the name when the code
+        changes.
     patience : float
-        Seconds for which a rank waits for another one that does not answer; then the job is ended.  0: for ever.
+        Seconds for which a rank waits for another one that does not answer, after which the job is ended; 0 for no
+        limit.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x`` (the average that the method chooses), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
+        ``x`` (the average that the method defines), ``fun``, ``last`` (the last iterate), ``history``, ``memory`` (the
         error memories, shape (workers, d); on MPI those of this rank; decoded if stored compressed), ``memory_bytes``
-        (bytes that each worker stores between steps), ``server`` (the vectors that the server rule keeps beside x, by
-        name; not with replicas or sparse rows; of a `Sharded` rule the slices here), ``server_bytes`` (their bytes, for
-        each worker), ``nit``, ``success``, ``status`` and ``message``.
+        (bytes that each worker stores between steps), ``server`` (the vectors that the server rule stores in addition
+        to x, by name; not with replicas or sparse rows; of a `Sharded` rule the slices here), ``server_bytes`` (their
+        bytes, for each worker), ``nit``, ``success``, ``status`` and ``message``.
         A method on a graph adds ``models`` (the last ones, shape (workers, d); on MPI those of this rank) and
         ``consensus``: for each row of the history the sum of their squared distances from their mean; with replicas
         of shape (rows, replicas).  ``x`` is then the mean over the workers, and a worker's ``bits_down`` are those of
         its neighbours' messages.
         With ``compression_error``, ``compression_error``: for each row of the history the means over the workers of
-        ``vector``, ||p||^2 of what a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN where
-        nothing was.
-        ``state``, with which ``resume=result`` goes on.
-        With ``step="theory"``, ``theory``: the step, its theorem and what that assumes.
+        ``vector``, ||p||^2 of the vector that a worker compressed in the phase "up", and ``error``, ||p - Q(p)||^2; NaN
+        if nothing was compressed.
+        ``state``, from which ``resume=result`` continues.
+        With ``step="theory"``, ``theory``: the step, its theorem and the theorem's assumptions.
         ``success`` is false if the run diverged, which stops it (``status`` 2), ended above f(x_0) (1), missed its
-        target (3) or was stopped by the callback (99); ``message`` has the reason.
+        target (3) or was stopped by the callback (99); ``message`` states the reason.
 
     Raises
     ------
     ValueError
-        For an argument outside its domain; the message names it.
+        If an argument is outside its domain; the message names it.
 
     Notes
     -----

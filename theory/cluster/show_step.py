@@ -1,4 +1,4 @@
-"""``show``: the step of a method as it runs, line by line."""
+"""``show`` prints the step of a method as it runs, line by line."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ WIDTH = 84  # of a line, in front of its operations
 
 
 def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: Any = None, t: int = 0) -> None:
-    """Print the step of a method: its round function, and below each line what it calls in this run.
+    """Print the step of a method: its round function, and below each line the code that it calls in this run.
 
-    Lines of the parts (a feedback rule, a topology, a server) are marked by a bar: those that do something in this run,
-    and those that define the names in them.  The operations on rows that a line calls are on its right.  If a compiled
-    loop replaces the round function, its name and the test that compares the two come last; ``run(..., fast=False)``
-    runs the round function.  Nothing is run.
+    Lines of the parts (a feedback rule, a topology, a server) are marked by a bar; only lines that are executed in this
+    run are shown, and those that define names for them. The operations on rows that a line calls are on its right. If a
+    compiled loop replaces the round function, the last lines are its name and the test that compares both; ``run(...,
+    fast=False)`` runs the round function. ``show`` itself runs nothing.
 
     Without a problem, print the source of a function or class: ``show(QSGD.quantize)``.
 
     Parameters
     ----------
-    method : ParallelSGD, LocalSGD or a method of your own; a function or a class
-        What to show; see :func:`theory.method`.
+    method : ParallelSGD, LocalSGD or another method; a function or a class
+        The object to show; see :func:`theory.method`.
     problem : problem, optional
         The problem of the method.
     workers : int, optional
@@ -48,9 +48,9 @@ def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: 
     Raises
     ------
     ValueError
-        For arguments that :func:`theory.run` rejects.
+        If :func:`theory.run` rejects an argument.
     TypeError
-        If there is no problem, and ``method`` is neither a function nor a class.
+        If no problem is given and ``method`` is neither a function nor a class.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def show(method: Any, problem: Any = None, *, workers: int | None = None, comm: 
             run.set_gradient(g, at=y)  # g = gradient at y                               -> Combine, Draw, Gradient
             run.add(y, g, scale=-run.eta)  # y = y - eta g                               -> Combine
         p = self.feedback.load(run)  # p = e
-            | NoFeedback.load: Begin with p = 0.
+            | NoFeedback.load: Start with p = 0.
             | p = run.scratch()
             | run.set(p, 0.0)                                                            -> Combine
             | return p
@@ -132,7 +132,7 @@ def _lines(run: Run, t: int) -> list[str]:
     found[0] = found[0][:-1] + _factors(run, "\n".join(found))
     loop = next((loop for loop in LOOPS if loop.fits(run)), None)
     if loop is not None:
-        found.append(f"In its place runs {loop.name}, with the same bits: {loop.test}.")
+        found.append(f"In its place runs {loop.name}, with bit-identical results: {loop.test}.")
     return found
 
 

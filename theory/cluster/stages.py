@@ -92,17 +92,17 @@ def catalyst(
     step : float, optional
         Step size, below 2/(theta + L); 1/(theta + L) by default.
     seed : int
-        The same seed gives the same bits.
+        The same seed gives bit-identical results.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     comm : mpi4py communicator, optional
-        Runs on its ranks, as in `run`.
+        Communicator of the ranks on which it runs, as in `run`.
     compressor : compressor
         Compressor of the messages; the theorem assumes full precision.
     wire_dtype : float32 or float64
         Type of floats in messages.
     record_every : int, optional
-        Steps between two rows of the history, rounded up to whole proximal problems; by default one row for each.
+        Steps between two rows of the history, rounded up to whole proximal problems; by default one row per problem.
     callback : callable, optional
         Called with y_k, read-only, before each proximal problem.
 
@@ -110,13 +110,13 @@ def catalyst(
     -------
     scipy.optimize.OptimizeResult
         ``x`` and ``last`` (the last y), ``fun``, ``history`` (f and its gradient at y_0, ..., y_K, with the costs so
-        far), ``mean_squared_gradient`` (of y_0, ..., y_{K-1}: what the theorem bounds), ``outer`` (K), ``nit`` (rounds
-        in all), ``success``, ``status`` and ``message``.
+        far), ``mean_squared_gradient`` (over y_0, ..., y_{K-1}, as in the theorem), ``outer`` (K), ``nit`` (all
+        rounds), ``success``, ``status`` and ``message``.
 
     Raises
     ------
     ValueError
-        For an argument outside its domain; the message names it.
+        If an argument is outside its domain; the message names it.
 
     Notes
     -----
@@ -248,7 +248,7 @@ def qsvrg(
     problem : problem
         A strongly convex mean of n smooth convex functions, such as ridge or logistic regression.
     compressor : compressor, optional
-        Without bias; ``QSGD(ceil(sqrt(d)))`` by default, the theorem's.
+        Unbiased; ``QSGD(ceil(sqrt(d)))`` by default, as in the theorem.
     workers : int
         Number N of workers.
     epochs : int
@@ -258,11 +258,11 @@ def qsvrg(
     step : float, optional
         Step size; ``bounds.qsvrg_step`` by default.
     seed : int
-        The same seed gives the same bits.
+        The same seed gives bit-identical results.
     x0 : array_like, shape (d,), optional
         The first y; zero if omitted.
     comm : mpi4py communicator, optional
-        Runs on its ranks, as in `run`.
+        Communicator of the ranks on which it runs, as in `run`.
     wire_dtype : float32 or float64
         Type of floats in messages.
 
@@ -270,14 +270,14 @@ def qsvrg(
     -------
     scipy.optimize.OptimizeResult
         ``x`` (the last y), ``fun``, ``history`` (f and its gradient at every y, with the costs so far), ``inner`` and
-        ``step`` (T and eta), ``nit`` (steps in all), ``success``, ``status`` and ``message``.  A worker's costs include
-        its part of the full gradients, which are summed: d floats up and d floats down an epoch.  ``samples`` counts
-        two gradients a step and n an epoch.
+        ``step`` (T and eta), ``nit`` (all steps), ``success``, ``status`` and ``message``.  A worker's costs include
+        its part of the full gradients, which are summed: d floats up and d floats down per epoch. ``samples`` counts
+        two gradients per step and n per epoch.
 
     Raises
     ------
     ValueError
-        For an argument outside its domain; the message names it.
+        If an argument is outside its domain; the message names it.
     TypeError
         If the compressor has no known variance.
 

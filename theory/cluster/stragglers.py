@@ -1,4 +1,4 @@
-"""Stragglers: every round waits for the fastest k of n workers, on simulated clocks or with real delays on ranks.
+"""Stragglers: every round waits for the fastest k of n workers, with simulated clocks or real delays on ranks.
 
 Times of different rounds and workers are independent; workers that are not among the fastest are stopped, and start the
 next round with the others.  All ranks draw the same times from the same keys, so that each knows when it is stopped.
@@ -103,7 +103,7 @@ def _count(low: int, high: float = math.inf, **numbers: Any) -> None:
 def race(
     times: Any, *, workers: int, fastest: int, rounds: int, seed: int = 0, speeds: Any = None, replica: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw which workers are the fastest, and their times.
+    """Draw the fastest workers and their times.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def race(
     speeds : array_like, shape (workers,), optional
         1 for all by default.
     replica : int
-        Each has independent random numbers.
+        Number of the replica; each has independent random numbers.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def run_fastest_k(
     delay: float = 0.0,
     comm: Any = None,
 ) -> Result:
-    """Run SGD that waits for the fastest k of n workers in every round, on simulated clocks or with real delays.
+    """Run SGD that waits for the fastest k of n workers in every round, with simulated clocks or real delays.
 
     Parameters
     ----------
@@ -183,11 +183,11 @@ def run_fastest_k(
         1 for all by default.
     weights : {"plain", "inclusion"}
         The weight of a gradient that is used: 1/k, or 1/(n pi_i) with the probability pi_i that worker i is
-        among the fastest (Horvitz-Thompson); different speeds need ShiftedExponential for it.
+        among the fastest (Horvitz-Thompson); with different speeds this requires ShiftedExponential.
     batch : int
         Rows that a worker averages.
     shards : {"shared", "contiguous"}
-        Which rows a worker draws from; workers have equal weights in the mean.
+        The rows that a worker draws from; workers have equal weights in the mean.
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     seed, replicas : int
@@ -195,12 +195,12 @@ def run_fastest_k(
     record_every : int, optional
         Rounds between two rows of the history; by default about 50 rows.
     compressor : compressor, optional
-        Of the gradients that are sent, without memory; in full precision, and in float64, if omitted.
+        Compressor of the gradients, without memory; full precision in float64 by default.
     delay : float
         Real seconds that a worker sleeps for each second of its clock, until it is stopped; 0 for simulated clocks
-        alone.  With it the exchange of a round is complete when the slowest of the fastest k has arrived.
+        only. With real delays the exchange of a round is complete when the slowest of the fastest k has arrived.
     comm : mpi4py communicator, optional
-        Runs on its ranks, whose number divides that of the workers; the bits are the same.
+        Runs on its ranks, whose number divides that of the workers, with bit-identical results.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def run_fastest_k(
     Raises
     ------
     ValueError
-        For an argument outside its domain.
+        If an argument is outside its domain.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Training in which workers divide parameters, gradients and moments among themselves: the stages of ZeRO.
+"""The stages of ZeRO: training in which workers divide parameters, gradients and moments among themselves.
 
-Stage 0 is data parallelism.  In stage 1 each worker keeps a slice of the moments, in stage 2 of the gradients, too, and
-in stage 3 of the parameters: a layer is gathered for its forward pass and again for its backward pass, as the paper
-counts, and dropped after each.  The first layer's parameters are needed backward for the l2 term alone, and the last
-layer's could be stored: with two layers that is all of stage 3's extra communication, in a deep network it is little.
-The code is the same for all stages; what is stored and sent is counted from the arrays.
+Stage 0 is data parallelism.  In stage 1 each worker stores a slice of the moments, in stage 2 also of the gradients,
+and in stage 3 also of the parameters. There a layer is gathered for its forward pass and again for its backward pass,
+as in the paper, and discarded after each.  The first layer's parameters are needed backward for the l2 term alone, and
+the last layer's could be stored: with two layers that is all of stage 3's extra communication, in a deep network it is
+little. The code is the same for all stages; what is stored and sent is counted from the arrays.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ STORED = ("parameters", "gradients", "optimizer", "memory")
 
 
 class ZeroRun(NamedTuple):
-    """What workers held and sent.
+    """The bytes that workers stored and the numbers that they sent.
 
     Parameters
     ----------
     x : ndarray of float32, shape (d,)
         The parameters at the end, of all workers together.
     held : dict of str to int
-        Bytes that a worker keeps at an update, of the worker with the most: ``parameters``, ``gradients``,
+        Bytes that a worker stores at an update, for the worker with the most: ``parameters``, ``gradients``,
         ``optimizer``, ``memory``.
     sent : float
         Numbers that a worker sends in a step, the mean of all workers.
@@ -271,12 +271,12 @@ def run_zero(
     seed: int = 0,
     comm: Any = None,
 ) -> ZeroRun:
-    """Train a network with Adam, in a stage of ZeRO; every worker takes all rows of its part of the data in each step.
+    """Train a network with Adam in a stage of ZeRO; in each step a worker uses all rows of its part of the data.
 
     Parameters
     ----------
     network : TwoLayer
-        With dense rows, which are divided evenly, to within one.
+        With dense rows, which are divided evenly up to one row.
     workers : int, optional
         Number of workers, at most one for each row: 4 by default; with ``comm`` the number of its ranks.
     stage : int
@@ -286,14 +286,15 @@ def run_zero(
     server : Adam
         The update rule.
     share : float
-        Above 0, at most 1: this share of the coordinates of each worker's slice of a layer is sent, rounded, the same
-        coordinates by all workers, others in every step; the rest of the mean gradient is 0.
+        Above 0, at most 1: the fraction of the coordinates of each worker's slice of a layer that is sent, rounded to a
+        whole number. All workers send the same coordinates, which are drawn in every step; the other entries of the
+        mean gradient are 0.
     memory : bool
-        Whether a worker adds to its gradient what it did not send before.
+        Whether a worker has an error memory.
     comm : mpi4py communicator, optional
         One worker on each of its ranks.
     seed : int
-        Of the first weights and of the coordinates.
+        Seed of the initial weights and of the coordinates.
 
     Returns
     -------
@@ -303,13 +304,13 @@ def run_zero(
     Raises
     ------
     ValueError
-        If an argument is outside its domain, or if a slice would send nothing.
+        If an argument is outside its domain, or if no coordinate of a slice would be sent.
 
     Notes
     -----
-    [rajbhandari2020zero]; what should be held and sent: :func:`theory.bounds.zero_memory`,
-    :func:`theory.bounds.zero_volume`.  On top of what is held
-    come, for a while, the parameters and the gradient of one layer, and activations.
+    [rajbhandari2020zero]; the formulas for the stored bytes and the sent numbers are :func:`theory.bounds.zero_memory`
+    and :func:`theory.bounds.zero_volume`. The parameters and the gradient of one layer, and activations, are stored
+    temporarily in addition.
 
     Examples
     --------

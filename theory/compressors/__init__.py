@@ -1,4 +1,4 @@
-"""Compressors: how a vector becomes few bits, and what the receiver restores from them."""
+"""Compressors: the encoding of a vector in few bits, and the vector that the receiver decodes."""
 
 from ..core.arguments import lists_itself as _lists_itself
 from .base import (

@@ -1,4 +1,4 @@
-"""The interface of a compressor: the generic functions, and the one container for symbols.
+"""The interface of a compressor: the generic functions, and the container for symbols.
 
 A compressor is a :func:`theory.core.setting` of numbers and other compressors.  Written in one file, it registers
 
@@ -26,7 +26,7 @@ from ..core import generic, kernel, python_generic
 
 
 class Symbols(NamedTuple):
-    """One message before it is packed.  One type for all compressors, so that Numba compiles few variants.
+    """One message before it is packed. There is one type for all compressors, so that Numba compiles few variants.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Symbols(NamedTuple):
     index : numpy.ndarray of uint32
         Positions.
     value : numpy.ndarray of float32 or float64
-        Numbers as sent: the dtype of this array *is* that of the wire, so storing rounds.
+        The numbers of the message: this array has the dtype of the message, so storing rounds.
     level : numpy.ndarray of int32
         Signed integers.
     scratch : numpy.ndarray of uint32
@@ -116,7 +116,7 @@ def _most_bits(c: Any, d: int, float_bits: int) -> int:
 
 @python_generic
 def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
-    """A length in bits that no payload exceeds, for buffers.
+    """An upper bound on the bits of a payload, for buffers.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ def max_payload_bits(c: Any, d: int, float_bits: int) -> int:
     d : int
         Length of the vectors.
     float_bits : int
-        Of a float on the wire: 32 or 64.
+        Bits of a float in the message: 32 or 64.
 
     Returns
     -------
     int
-        By default ``fixed_bits``, or where the length varies what the symbols hold, uncoded.
+        By default ``fixed_bits``, or for variable lengths the size of the uncoded symbols.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def section(symbols, begin, room):
 
 
 def new_symbols(c: Any, d: int, wire: np.ndarray) -> Symbols:
-    """Empty symbols for vectors of length d; ``wire`` is an empty array whose dtype is that of floats on the wire.
+    """Empty symbols for vectors of length d; ``wire`` is an empty array with the dtype of the message's floats.
 
     Allocated by NumPy, which uses large pages: that halves the time for a long vector, and nothing needs compiling.
 

@@ -1,4 +1,4 @@
-"""What is stated of a compressor, in Python only: plain reference, closed forms, and the domain of d."""
+"""The plain reference of a compressor, its closed forms, and the domain of d; in Python only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import check_dimension
 
 @python_generic
 def reference(c: Any, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray:
-    """What the receiver restores from the message for ``v``, computed in NumPy from the definition: slow, but readable.
+    """The vector that the receiver decodes for ``v``, computed in NumPy from the definition: slow but readable.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def reference(c: Any, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray
     Returns
     -------
     ndarray of float64, shape (d,)
-        Rounded to the dtype of v it equals what :func:`theory.compress` returns, except for the sign of zeros; a
+        Rounded to the dtype of v it equals the result of :func:`theory.compress`, except for the sign of zeros; a
         compressor whose kernels compute differently documents the difference.
 
     Examples
@@ -47,7 +47,7 @@ def reference(c: Any, v: np.ndarray, stream: Any, wire: DTypeLike) -> np.ndarray
 
 @python_generic
 def sent_entries(c: Any, v: np.ndarray, stream: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What a sparsifier sends of ``v`` (float64): positions, and the values there before the wire rounds them."""
+    """The positions that a sparsifier sends of ``v`` (float64), and the values there before rounding."""
     raise TypeError(f"{type(c).__name__} has no plain reference; write one and decorate it with @reference.register")
 
 
@@ -74,9 +74,9 @@ def check(c: Any, d: int) -> None:
 
 
 def check_stateless(name: str, c: Any, d: int) -> None:
-    """Raise ValueError unless the part of a compressor fits vectors of length d, and neither keeps nor shares anything.
+    """Raise ValueError unless the part of a compressor fits vectors of length d, has no state and shares no numbers.
 
-    That is, it keeps nothing between messages, and workers share no numbers before them.
+    That is, it stores nothing between messages, and workers share no numbers before them.
     """
     check(c, d)
     free = not state_size(c, d) and not opening(c, d)
@@ -85,7 +85,7 @@ def check_stateless(name: str, c: Any, d: int) -> None:
 
 @python_generic
 def for_workers(c: Any, workers: int) -> Any:
-    """The compressor ``c`` for this number of workers: one whose workers divide something among them, as `PermK`.
+    """The compressor ``c`` for this number of workers, for compressors that depend on it, such as `PermK`.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def for_workers(c: Any, workers: int) -> Any:
     Raises
     ------
     ValueError
-        If it is made for another number, or contains such a compressor: a part does not learn whose message it is.
+        If it is made for another number of workers, or contains such a compressor, whose parts cannot know the worker.
     """
     for name, part in zip(getattr(c, "_fields", ()), c if hasattr(c, "_fields") else (), strict=True):
         divided = for_workers.dispatch(type(part)) is not for_workers.dispatch(object)
@@ -112,7 +112,7 @@ def for_workers(c: Any, workers: int) -> Any:
 
 @python_generic
 def first_state(c: Any, d: int, worker: int) -> tuple[float, ...]:
-    """The state with which a worker begins, for compressors with one; by default zeros.
+    """The initial state of a worker, for compressors with a state; by default zeros.
 
     Parameters
     ----------
@@ -156,21 +156,21 @@ def omega(c: Any, d: int) -> float:
 
 @python_generic
 def mean_error(c: Any, d: int, workers: float) -> float:
-    """The least known a with E||mean (Q(v_i) - v_i)||^2 <= a mean ||v_i||^2 for the messages of all workers.
+    """The smallest known a with E||mean (Q(v_i) - v_i)||^2 <= a mean ||v_i||^2 for the messages of all workers.
 
     Parameters
     ----------
     c : compressor
-        A setting such as ``QSGD(3)``, without bias.
+        An unbiased one, such as ``QSGD(3)``.
     d : int
         Length of the vectors.
     workers : float
-        N, or with weights 1 over the largest.
+        N, or 1 over the largest weight.
 
     Returns
     -------
     float
-        omega/N for messages that are drawn independently; omega where all draw the same.
+        omega/N for independent messages; omega if all workers draw the same random numbers.
     """
     return omega(c, d) / (1.0 if shares_stream(c) else workers)
 
@@ -211,7 +211,7 @@ def _missing(c: Any, factor: str, what: str, other: Any, other_name: str) -> NoR
 
 @python_generic
 def expected_nonzeros(c: Any, v: np.ndarray) -> float:
-    """Expected number of non-zero coordinates of the restored vector, for this vector ``v``.
+    """Expected number of non-zero coordinates of the decoded vector, for this vector ``v``.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def expected_nonzeros(c: Any, v: np.ndarray) -> float:
 
 @python_generic
 def expected_payload_bits(c: Any, v: np.ndarray) -> float:
-    """Expected payload of one message in bits, for this vector ``v`` (float32 on the wire).
+    """Expected payload of one message in bits, for this vector ``v`` (float32 in the message).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Compressors from Python: a vector in, the restored vector or the bytes of its message out.
+"""Compressors from Python: functions from a vector to the decoded vector or to the bytes of its message.
 
-A compressor given by one Python function: nothing is compiled for it, so it starts at once but runs slowly.
+A compressor can be one Python function: nothing is compiled for it, so it starts at once but runs slowly.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def _fits(symbols: Any, out: Any) -> None:
 def compress(
     c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float32, out: np.ndarray | None = None
 ) -> np.ndarray:
-    """What the receiver restores from the message for ``v``.
+    """The vector that the receiver decodes from the message for ``v``.
 
     Parameters
     ----------
     c : compressor
         A setting such as ``TopK(10)``.
     v : array_like of float32 or float64, shape (d,)
-        A list of floats will do.
+        The vector; a list of floats is allowed.
     key : int
         Stream of the random numbers, see :func:`theory.key`.
     wire_dtype : dtype
@@ -111,12 +111,13 @@ def compress(
     Returns
     -------
     numpy.ndarray, shape (d,)
-        Of the dtype of v.
+        In the dtype of v.
 
     Raises
     ------
     ValueError
-        If v is not finite, does not fit the compressor or overflows the floats of the wire, or if the key is invalid.
+        If v is not finite, does not fit the compressor or overflows the floats of the message, or if the key is
+        invalid.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def compress(
 def encode_payload(
     c: Any, state: np.ndarray, v: np.ndarray, stream: Any, symbols: Any, buffer: np.ndarray, cursor: int
 ) -> int:
-    """Write the payload for v at bit ``cursor``, by the fastest implementation of c; return the cursor behind it."""
+    """Write the payload for v at bit ``cursor``, by the fastest implementation of c; return the cursor after it."""
     if base.encode_into.implements(type(c)):
         return base.encode_into(c, state, v, stream, symbols, buffer, cursor)
     base.quantize(c, state, v, stream, symbols)
@@ -146,7 +147,7 @@ def encode_payload(
 
 
 def decode_payload(c: Any, buffer: np.ndarray, cursor: int, end: int, symbols: Any, out: np.ndarray) -> int:
-    """Read a payload into ``out``, by the fastest implementation of c; return the cursor behind it, or -1."""
+    """Read a payload into ``out``, by the fastest implementation of c; return the cursor after it, or -1."""
     if base.decode_into.implements(type(c)):
         return base.decode_into(c, buffer, cursor, end, symbols, out)
     cursor = base.unpack(c, buffer, cursor, end, out.size, symbols)
@@ -163,7 +164,7 @@ def encode(c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float3
     c : compressor
         A setting such as ``TopK(10)``.
     v : array_like of float32 or float64, shape (d,)
-        A list of floats will do.
+        The vector; a list of floats is allowed.
     key : int
         Stream of the random numbers, see :func:`theory.key`.
     wire_dtype : dtype
@@ -176,7 +177,7 @@ def encode(c: Any, v: np.ndarray, key: Any, *, wire_dtype: DTypeLike = np.float3
     Raises
     ------
     ValueError
-        As :func:`compress`.
+        As for :func:`compress`.
 
     Examples
     --------
@@ -233,28 +234,28 @@ def decode(
     Parameters
     ----------
     message : bytes-like
-        From any source: it is validated before use.
+        The message, from any source: it is validated before use.
     d : int, optional
-        The length of the vector that the receiver expects; a message for another length is refused.
+        The length of the vector that the receiver expects; a message for another length is rejected.
     compressor : compressor, optional
-        The one that the receiver expects; a message of another is refused, and nothing is compiled for it.
+        The compressor that the receiver expects; a message of another one is rejected, and nothing is compiled for it.
     max_d : int
-        Without ``d``: the longest vector that is accepted.  What a message says alone never makes room for more.
+        Without ``d``: the longest vector that is accepted. A message cannot make the receiver allocate more.
     dtype : dtype
-        Of the result: float64, or float32, which takes half the time and memory.
+        Type of the result: float64, or float32, which takes half the time and memory.
 
     Returns
     -------
     numpy.ndarray of ``dtype``, shape (d,)
-        For a vector v of this dtype, what ``compress`` returns.
+        For a vector v of this dtype, the result of ``compress``.
 
     Raises
     ------
     WireError
-        If the message is truncated, altered or foreign, or of another compressor or another length than the
-        receiver expects.
+        If the message is truncated, altered or not a message of this package, or if the receiver expects another
+        compressor or length.
     TypeError
-        If it is not bytes-like.
+        If ``message`` is not bytes-like.
 
     Examples
     --------
@@ -279,7 +280,7 @@ def decode(
     end = 8 * start + bits
     out = np.empty(length, dtype)
     if decode_payload(c, buffer, 8 * start, end, symbols, out) != end:
-        raise WireError("message: its payload is not one of its compressor")
+        raise WireError("message: its payload is not valid for its compressor")
     if _first_bad(symbols.value) >= 0 or _first_bad(out) >= 0:
         raise WireError("message: it holds numbers that are not finite")
     return out
@@ -292,14 +293,14 @@ WIRE = Lossless()  # the encoding of its vectors
 
 @setting
 class FunctionCompressor(NamedTuple):
-    """The result of a Python function on a vector, sent in full precision; see `compressor`.
+    """A compressor that sends the result of a Python function in full precision; see `compressor`.
 
     Parameters
     ----------
     function : callable
         ``function(v)`` or ``function(v, rng)``.
     random : bool
-        Which of the two.
+        Whether the function takes ``rng``.
     factors : dict
         The known factors: ``omega``, ``delta``.
     """
@@ -320,20 +321,20 @@ class FunctionCompressor(NamedTuple):
 
 
 def compressor(function: Callable, *, omega: float | None = None, delta: float | None = None) -> FunctionCompressor:
-    """Make a compressor of a Python function, for every method, in the simulator and over MPI.
+    """Make a compressor from a Python function, for every method, in the simulator and over MPI.
 
     Its vectors are sent in full precision, as all numbers or as non-zeros with positions, whichever is shorter.  For
-    codes of your own, and for speed, write a class: see "Add a compressor" in the documentation.
+    other codes, and for speed, write a class: see "Add a compressor" in the documentation.
 
     Parameters
     ----------
     function : callable
-        ``function(v)`` returns what is sent for the vector v, an array of its shape; ``function(v, rng)`` may draw
+        ``function(v)`` returns the vector that is sent for v, an array of the same shape; ``function(v, rng)`` may draw
         with the ``numpy.random.Generator`` rng.
     omega : float, optional
-        The variance factor, where the function is unbiased.
+        The variance factor, if the function is unbiased.
     delta : float, optional
-        The contraction, where it is known.
+        The contraction factor, if it is known.
 
     Returns
     -------
@@ -343,7 +344,7 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
     Raises
     ------
     TypeError
-        If function cannot be called.
+        If ``function`` is not callable.
     ValueError
         If omega or delta is outside its domain.
 
@@ -363,7 +364,7 @@ def compressor(function: Callable, *, omega: float | None = None, delta: float |
 
 
 def check_parts(name: str, c: Any) -> None:
-    """Raise ``TypeError`` if a function is inside another compressor, whose kernels cannot call it."""
+    """Raise ``TypeError`` if a Python function is inside another compressor, whose kernels cannot call it."""
     for part in c if isinstance(c, tuple) and not isinstance(c, FunctionCompressor) else ():
         require(
             not isinstance(part, FunctionCompressor),
@@ -377,7 +378,7 @@ def check_parts(name: str, c: Any) -> None:
 
 def _stated(c: FunctionCompressor, name: str) -> float:
     if c.factors[name] is None:
-        raise TypeError(f"{name}: nothing is known of a function, unless it is stated in compressor(..., {name}=...)")
+        raise TypeError(f"{name}: not known for a function, unless it is stated in compressor(..., {name}=...)")
     return float(c.factors[name])
 
 

@@ -1,8 +1,8 @@
-"""Full and half precision: every coordinate, or the non-zeros with their positions.
+"""Full and half precision: all coordinates, or the non-zeros with their positions.
 
-Half precision has 16 bits per coordinate, with unbiased random rounding with one common power of two.  A float16 has
-few exponents: without a common factor small gradients would vanish, and large ones overflow.  The factor brings the
-largest entry into [2^14, 2^15), just below the largest float16.  Only entries 2^28 times smaller than it are then
+Half precision has 16 bits per coordinate, with unbiased random rounding and one shared power of two. A float16 has few
+exponents: without a shared factor small gradients would underflow, and large ones overflow.  The factor brings the
+largest entry into [2^14, 2^15), just below the largest float16.  Then only entries that are 2^28 times smaller are
 rounded to multiples of a fixed spacing.
 
 `Lossless` sends the shorter of two messages: all coordinates, or the non-zeros with their positions.
@@ -46,12 +46,12 @@ COUNT_BITS = 32
 
 @setting
 class Identity(NamedTuple):
-    """The vector itself, rounded to the floats of the wire.
+    """The vector itself, rounded to the floats of the message.
 
     Parameters
     ----------
     sparse : bool
-        Send the number of non-zeros, then each with its position; otherwise all coordinates.
+        Send the number of non-zeros, then each non-zero with its position; otherwise all coordinates.
 
     Examples
     --------
@@ -168,15 +168,15 @@ LARGEST = i32(31 * 1024 - 1)  # code of the largest finite float16
 
 @setting
 class HalfPrecision(NamedTuple):
-    """Every coordinate becomes one of the two float16 around it, without bias.
+    """Every coordinate is rounded without bias to one of the two neighbouring float16 numbers.
 
     The message holds one power of two as a float, and a sign and 15 bits for each coordinate.
 
     Notes
     -----
-    The variance factor is 2^-22/(1 + 2^-10), plus a share of d that is lost in rounding: see
-    :func:`theory.bounds.half_variance`.  Rounding to nearest, as in hardware, has the same worst squared error, half of
-    it on average, and a bias.
+    The variance factor is 2^-22/(1 + 2^-10) plus a term that is proportional to d and smaller than a rounding error:
+    see :func:`theory.bounds.half_variance`.  Rounding to nearest, as in hardware, has the same worst squared error,
+    half of it on average, and a bias.
 
     Examples
     --------
@@ -282,7 +282,7 @@ register(HalfPrecision, 18, lambda d: [HalfPrecision()])
 
 @setting
 class Lossless(NamedTuple):
-    """The vector itself, rounded to the floats of the wire; one bit selects one of the two messages of `Identity`.
+    """The vector itself, rounded to the floats of the message; one bit selects one of the two messages of `Identity`.
 
     Examples
     --------

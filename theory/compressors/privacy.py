@@ -1,4 +1,4 @@
-"""Clipping and Gaussian noise before a compressor: differential privacy, which compressing afterwards cannot lose."""
+"""Clipping and Gaussian noise before a compressor: differential privacy, which compression afterwards preserves."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Private(NamedTuple):
     Parameters
     ----------
     inner : compressor
-        Without a state of its own.
+        A compressor without state.
     clip : float
-        Longest vector, above 0: a longer one is shortened to this length.
+        Largest norm, above 0: a longer vector is scaled to this norm.
     noise : float
-        Deviation of the Gaussian noise of an entry, in units of ``clip``, 0 or more.
+        Standard deviation of the Gaussian noise of an entry, in units of ``clip``; at least 0.
 
     Notes
     -----
-    A worker's T messages are (epsilon, :func:`theory.bounds.gaussian_privacy`)-private for whether it takes part at
-    all; what ``inner`` does to them afterwards changes nothing about that. Noise and messages follow from the seed of
-    the run, so that runs can be repeated: this shows the law, and protects nobody. It is biased where it clips, so
-    there is no omega, and no contraction.
+    A worker's T messages are (epsilon, :func:`theory.bounds.gaussian_privacy`)-private with respect to its
+    participation; the compressor ``inner`` does not change that. Noise and messages follow from the seed of the run, so
+    that runs can be repeated: this is for experiments and does not protect data. Clipping makes it biased, so it has no
+    omega and is not a contraction.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Registry of compressors: class, wire code and example instances; and checks that several share."""
+"""Registry of compressors with class, code in messages and example instances; and shared checks."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _examples: dict[type, Callable[[int], list]] = {}
 
 
 def register(cls: type, code: int, examples: Callable[[int], list]) -> type:
-    """Register a compressor for the wire, the property tests, the audit and the documentation.
+    """Register a compressor for messages, the property tests, the audit and the documentation.
 
     Parameters
     ----------
     cls : type
         A NamedTuple made with `setting`; the type itself, not an instance.
     code : int
-        Its code on the wire; 128 or more for classes outside this package.
+        Its code in messages; 128 or more for classes outside this package.
     examples : callable
         ``examples(d)`` returns instances for vectors of length d >= 1.
 

@@ -240,7 +240,7 @@ def _expected(sample: Sample) -> dict[int, int]:
 
 @functools.cache
 def check_layout() -> None:
-    """Raise ``RuntimeError`` if Numba reads other arguments from the bytes than those that were encoded."""
+    """Raise ``RuntimeError`` if Numba does not read the encoded arguments back from the bytes."""
     sample = _sample()
     data, tp = encode(sample), numba.typeof(sample)
     address, _ = compiled_for(_read_back, tp, types.int64, types.int64, types.int64)

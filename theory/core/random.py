@@ -56,7 +56,7 @@ def threefry2x32_13(k0, k1, c0, c1):
     Returns
     -------
     first, second : uint32
-        The halves of what comes out.
+        The halves of the result.
     """
     k2 = u32(k0 ^ k1 ^ PARITY)
     x0, x1 = u32(c0 + k0), u32(c1 + k1)
@@ -92,7 +92,7 @@ def threefry2x32(k0, k1, c0, c1):
     Returns
     -------
     first, second : uint32
-        The halves of what comes out.
+        The halves of the result.
     """
     k2 = u32(k0 ^ k1 ^ PARITY)
     x0, x1 = threefry2x32_13(k0, k1, c0, c1)
@@ -300,7 +300,7 @@ def key(seed: int, *path: int | str) -> np.uint64:
     seed : int
         From 0 to 2**64 - 1.
     *path : int or str
-        What the stream is for.  Integers are non-negative.
+        The purpose of the stream. Integers are non-negative.
 
     Returns
     -------

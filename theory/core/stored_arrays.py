@@ -290,7 +290,7 @@ def store(final: Path, manifest: dict, arrays: Iterable[tuple[dict, np.ndarray]]
         writing = begin(final)
     except FileExistsError:
         there = final.with_name(final.name + WRITING)
-        raise ValueError(f"path: {there} is in the way, which was not written here; move it") from None
+        raise ValueError(f"path: {there} exists but was not written by this package; move it") from None
     try:
         seal(writing, final, {**manifest, "arrays": add(writing, arrays)})
     except BaseException:

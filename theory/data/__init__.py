@@ -1,4 +1,4 @@
-"""Data sets: RCV1, LIBSVM files, scikit-learn's small sets, the synthetic twin; all checked on loading."""
+"""Data sets, checked on loading: RCV1, LIBSVM files, scikit-learn's small sets, and the synthetic twin."""
 
 from .dataset import DataError, Dataset, make_dataset, require_binary
 from .examples import wilson_data

@@ -1,4 +1,4 @@
-"""Data sets: rows and labels as people give them, checked, with their names.
+"""Data sets: checked rows and labels with their names.
 
 Rows are a matrix of real numbers, valid where it is sparse; labels are numbered.  A data set is a matrix, its labels, a
 name and notes on its processing, as one immutable value.
@@ -32,7 +32,7 @@ def real_rows(name: str, X: Any, error: type[Exception] = ValueError) -> Any:
 
 
 def require_valid(name: str, X: Any, error: type[Exception] = ValueError) -> None:
-    """Refuse a sparse matrix whose indices lead outside of its arrays or its shape: nothing compiled checks them."""
+    """Reject a sparse matrix with indices outside its arrays or its shape, which compiled code does not check."""
 
     def inside(what: str, indices: np.ndarray, size: int) -> None:
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < size:
@@ -47,7 +47,7 @@ def require_valid(name: str, X: Any, error: type[Exception] = ValueError) -> Non
         block = X.blocksize if X.format == "bsr" else (1, 1)
         along = (0, 1) if X.format != "csc" else (1, 0)
         if X.indices.size != len(X.data):
-            raise error(f"{name}: got {len(X.data)} numbers for {X.indices.size} indices, allowed: as many")
+            raise error(f"{name}: got {len(X.data)} numbers for {X.indices.size} indices, allowed: equal counts")
         fits = outer * block[along[0]] == X.shape[along[0]] and ends[0] == 0 and not (np.diff(ends) < 0).any()
         if not fits or not ends[-1] <= X.indices.size:
             what = f"indptr, of length {ends.size}, from {ends[0]} to {ends[-1]} for {X.indices.size} indices"
@@ -101,7 +101,7 @@ class Dataset:
     y : ndarray, shape (n,)
         float64.  -1 and +1 if ``task`` is "binary".
     name : str
-        What tables, figures and records call it.
+        Name in tables, figures and records.
     task : {"binary", "regression"}
         "regression" means only that the labels are unchanged; see `require_binary`.
     notes : tuple of str
@@ -162,15 +162,15 @@ class Dataset:
         return float(scales.max() / scales.min()) if scales.size else 1.0
 
     def scaled(self, like: Dataset | None = None) -> Dataset:
-        """The same rows with each column divided by its largest magnitude, so that zeros stay zeros.
+        """The same rows with each column divided by its largest magnitude, which preserves zeros.
 
-        A step size that is short enough for the largest column is far too short for the others where columns differ by
-        orders of magnitude.
+        If the scales of columns differ by orders of magnitude, a step size that is small enough for the largest column
+        is far too small for the others.
 
         Parameters
         ----------
         like : Dataset, optional
-            Divide by the scales of these data: held-out rows by those of the rows that one trains on.
+            Divide by the column scales of these data, for example held-out rows by those of the training rows.
 
         Returns
         -------
@@ -201,9 +201,9 @@ class Dataset:
         return replace(self, X=_frozen(X), notes=(*self.notes, f"columns divided by their largest magnitude{whose}"))
 
     def split(self, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-        """Split into two disjoint parts that together have every row: training and held-out.
+        """Split the rows into two disjoint parts: training and held-out.
 
-        Rows are drawn without replacement, whatever their labels, and keep their order.
+        Rows are drawn without replacement, independent of their labels, and stay in their order.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ def _label_list(labels: np.ndarray, limit: int = 5) -> str:
 
 
 def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
-    """Two labels become -1 (the lower) and +1 (the higher); any other number of labels is kept.
+    """Map two labels to -1 (the lower) and +1 (the higher); if there are more or fewer, they are not changed.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def map_labels(y: np.ndarray) -> tuple[np.ndarray, str, tuple[str, ...]]:
     task : {"binary", "regression"}
         "binary" if there are two labels.
     notes : tuple of str
-        The mapping; empty for labels that already are -1 and +1.
+        The mapping; empty if the labels are already -1 and +1.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def require_binary(data: Dataset) -> Dataset:
     Raises
     ------
     DataError
-        If there is only one label, more than two, or two that are not -1 and +1.
+        If there are not exactly the two labels -1 and +1.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def require_binary(data: Dataset) -> Dataset:
 
 
 def make_dataset(X: Any, y: Any, name: str = "data", notes: tuple[str, ...] = (), texts: int = 2) -> Dataset:
-    """Make a checked data set from arrays: used by every source, and for your own arrays.
+    """Make a checked data set from arrays.
 
     Parameters
     ----------
@@ -358,11 +358,11 @@ def make_dataset(X: Any, y: Any, name: str = "data", notes: tuple[str, ...] = ()
         Two labels, numbers or texts, are mapped to -1 and +1, which is recorded in the notes.  More texts are numbered
         in the order of the alphabet if ``texts`` allows so many.
     name : str
-        What tables, figures and records call it.
+        Name in tables, figures and records.
     notes : tuple of str
         Processing steps.
     texts : int
-        How many different texts the labels may be.
+        Maximum number of different texts among the labels.
 
     Returns
     -------
@@ -371,8 +371,8 @@ def make_dataset(X: Any, y: Any, name: str = "data", notes: tuple[str, ...] = ()
     Raises
     ------
     DataError
-        If there are no rows or no columns, the shapes do not fit, an entry is no real number, is NaN, infinite or so
-        large that squares cannot be summed, or an index of a sparse matrix leads outside of it.
+        If there are no rows or no columns, the shapes do not fit, an entry is not a real number, is NaN, infinite or so
+        large that squares cannot be summed, or an index of a sparse matrix is out of range.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Data sets from scikit-learn, and data on which solutions differ.
+"""Data sets from scikit-learn, and data with several solutions that generalise differently.
 
-scikit-learn contains small real data sets, and downloads RCV1.  In the data on which solutions differ, every row has
-private features, and one feature determines the label.
+scikit-learn contains small real data sets, and downloads RCV1.  In the latter, every row has private features, and one
+feature determines the label.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rcv1() -> Any:
     except OSError as error:  # URLError, time-outs and a full disk are all OSErrors
         reason = getattr(error, "reason", None) or error
         raise DataError(
-            f"rcv1: scikit-learn could not download it ({reason}). Two ways on: give the path of a LIBSVM file of it, "
+            f"rcv1: scikit-learn could not download it ({reason}). Alternatives: give the path of a LIBSVM file of it, "
             'load_data("path/to/rcv1_train.binary.bz2", n_features=47236), or use the synthetic twin, '
             'load_data("rcv1-like")'
         ) from error

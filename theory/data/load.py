@@ -1,4 +1,4 @@
-"""``load_data``: from a name or a path to a checked `Dataset`, cached on disk if that pays off."""
+"""``load_data`` returns a checked `Dataset` for a name or a path, and caches it on disk if that saves time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_data(
     target: str | int | None = None,
     comm: Any = None,
 ) -> Dataset:
-    """Load a data set, checked.
+    """Load and check a data set.
 
     A file is parsed once: its arrays are stored in the cache folder (``THEORY_CACHE``, or the user's), keyed by its
     path, size and time, and are mapped into memory from then on, so that all ranks of a machine share one copy.  The
@@ -46,9 +46,9 @@ def load_data(
     ----------
     name_or_path : str or path-like
         "rcv1-like" (synthetic), "rcv1" (downloaded by scikit-learn), "epsilon-like" (synthetic, dense, 20,000 x 2,000),
-        "breast_cancer", "digits" (even against odd), "digits-10" (ten classes), "diabetes" (regression), or the path of
-        a LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made, or of a table, CSV or parquet, which
-        pandas reads (``pip install pandas``, and pyarrow for parquet).
+        "breast_cancer", "digits" (even or odd), "digits-10" (ten classes), "diabetes" (regression), or the path of a
+        LIBSVM file, plain, gzip or bzip2, or of a folder that `shard` made, or of a table, CSV or parquet, which pandas
+        reads (``pip install pandas``, and pyarrow for parquet).
     n_features : int, optional
         Number of columns of a file; by default the highest index in it, up to 2**27.
     zero_based : bool
@@ -57,7 +57,7 @@ def load_data(
     target : str or int, optional
         The column of a table with the labels, by name or number; the others are the rows.  Texts are numbered.
     comm : mpi4py communicator, optional
-        Rank 0 loads, and so fills the cache, before the others map it.  Of a folder of shards each rank maps and
+        Rank 0 loads the data and fills the cache before the others map it. For a folder of shards each rank maps and
         checks the rows of its workers.  If one rank fails, all raise.
 
     Returns
@@ -69,7 +69,7 @@ def load_data(
     Raises
     ------
     DataError
-        For invalid data; the message states what was found and what to do.
+        If the data are invalid; the message states what was found and what to do.
 
     Examples
     --------

@@ -146,7 +146,7 @@ def open_shards(folder: Path) -> ShardFolder:
         _require_whole(folder / MANIFEST)
         about = read_manifest(folder)
         if not isinstance(about, dict) or about.get("format") != FORMAT:
-            raise DataError(f"{folder}: not a folder of shards but something else; give one that th.shard made")
+            raise DataError(f"{folder}: not a folder of shards; give one that th.shard made")
         if about["version"] != VERSION:
             age = "an older" if about["version"] < VERSION else "a newer"
             raise DataError(f"{folder}: shards of {age} version, {about['version']} and not {VERSION}; {AGAIN}")
@@ -172,7 +172,7 @@ def _require_whole(path: Path, size: int | None = None) -> None:
 def _mapped(folder: Path, about: dict) -> ShardFolder:
     n, d, entries, edges, largest = (about[name] for name in ("rows", "columns", "entries", "edges", "largest_norm2"))
     if not all(type(number) is int for number in (n, d, entries, *edges)):  # NaN would be no edge, and nothing checked
-        raise DataError(f"{folder}: {MANIFEST} counts in numbers that are not integers; {AGAIN}")
+        raise DataError(f"{folder}: {MANIFEST} has counts that are not integers; {AGAIN}")
     if type(largest) is not float or not 0.0 <= largest < math.inf:
         raise DataError(f"{folder}: {MANIFEST} states {largest!r} as the largest squared norm of a row; {AGAIN}")
     sparse, shards = about["kind"] == "csr", len(edges) - 1

@@ -1,4 +1,4 @@
-"""``shard``: from a source of any size, read once, to a folder of shards that processes map."""
+"""``shard`` reads a source of any size once and writes a folder of shards that processes map."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def shard(
 ) -> Dataset:
     """Write a data set of any size to a folder of shards, which `load_data` maps; the source is read once.
 
-    Memory stays bounded while a file is read: up to two blocks of 4 MB for each thread, with the numbers in them, and a
-    number for each column.
+    Memory is bounded while a file is read: up to two blocks of 4 MB for each thread with their numbers, and one number
+    per column.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def shard(
     out : str or path-like
         The folder to make; it must not exist yet.
     workers : int
-        Number of shards, each with checksums of its own.  They are the rows of the workers of a run with
-        ``shards="contiguous"`` and as many workers; runs of any other number can use them, too.
+        Number of shards, each with its own checksums. They are the rows of the workers of a run with
+        ``shards="contiguous"`` and as many workers; runs with another number can also use them.
     n_features : int, optional
         Columns of a file, as for `load_data`.
     zero_based : bool
@@ -59,20 +59,20 @@ def shard(
     rows : int, optional
         Rows of a synthetic data set, at least 2.
     threads : int, optional
-        By default as many as there are processors.  The bits do not depend on it.
+        By default the number of processors. The result does not depend on it, bit for bit.
     progress : callable, optional
-        Called with the part that is done, from 0 to 1.
+        Called with the fraction that is done, from 0 to 1.
 
     Returns
     -------
     Dataset
-        Over the maps; the same as ``load_data(out)``.
+        The mapped data set; the same as ``load_data(out)``.
 
     Raises
     ------
     DataError
         If the source is invalid, as by `load_data`, ``out`` exists or cannot be written, or there are more workers than
-        rows.  Nothing is left.
+        rows. No files remain.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def shard(
         os.chmod(final / MANIFEST, 0o600)
     except FileExistsError:
         there = final.with_name(final.name + WRITING)
-        raise DataError(f"out: {there} is in the way, which was not written here; move it") from None
+        raise DataError(f"out: {there} exists but was not written by this package; move it") from None
     except OSError as error:
         raise DataError(f"out: {final} cannot be written ({error.strerror}); give another folder") from None
     finally:

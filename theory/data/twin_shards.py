@@ -1,4 +1,4 @@
-"""Synthetic data of full size, made once for a machine: shards in the cache folder, which processes map."""
+"""Synthetic data of full size, generated once per machine as shards in the cache folder, which processes map."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def full_size(
     rows : int, optional
         By default 804,414, in 0.7 GB.
     workers : int
-        Shards, each with checksums of its own.
+        Number of shards, each with its own checksums.
     comm : mpi4py communicator, optional
         Rank 0 generates, and then, in turn, one rank of each machine that does not see a folder with them; each rank
         maps and checks the rows of its workers.
     progress : callable, optional
-        Called with the part that is generated, from 0 to 1.
+        Called with the fraction that is generated, from 0 to 1.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def full_size(
     Raises
     ------
     DataError
-        If the cache folder cannot be written, or what lies there is damaged.
+        If the cache folder cannot be written, or its data are damaged.
 
     Examples
     --------

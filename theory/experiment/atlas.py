@@ -1,4 +1,4 @@
-"""The atlas: for each method and class of functions what is stated, what is reached, and the gap between them.
+"""The atlas: for each method and class of functions the stated bound, the worst known value, and their gap.
 
 Its rows are the worst cases of `theory.worst` and the claims whose theorem names a class of functions, with what was
 measured for them.  Nothing in them is typed: they are computed from formulas, solutions and records.

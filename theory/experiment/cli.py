@@ -172,18 +172,18 @@ def _verify(argv: list[str], comm: Any) -> int:
     parser = parser_of("verify", text, f"{PROGRAM} verify qsgd.variance --quick --html ledger.html")
     add = parser.add_argument
     add("ids", nargs="*", metavar="ID", help="claims, or files that register some (default: all); see `list`")
-    add("--refuted", action="store_true", help="statements that are refuted, and what holds instead")
-    add("--quick", action="store_true", help="fewer samples: half a second a claim on average, more if undecided")
-    add("--write", metavar="FILE", help="write what was measured there, beside the records of other claims")
-    add("--read", metavar="FILE", help="judge what was written there, such as docs/claims.jsonl, and measure nothing")
+    add("--refuted", action="store_true", help="statements that are refuted, and the correct ones")
+    add("--quick", action="store_true", help="fewer samples: half a second per claim on average, more if undecided")
+    add("--write", metavar="FILE", help="write the measurements into this file of records")
+    add("--read", metavar="FILE", help="judge the measurements in this file, such as docs/claims.jsonl")
     add("--data", metavar="NAME", help="for claims about data: a name or a LIBSVM file in place of rcv1-like")
     add("--seed", type=int, default=0, metavar="S")
-    add("--json", metavar="FILE", help="write the ledger there as well")
-    add("--html", metavar="FILE", help="write it as a page, and as JSON beside it (or at --json)")
-    add("--markdown", metavar="FILE", help="write the claims there, each with its references, BibTeX and commit")
-    add("--author", default="", metavar="NAME", help="of your own claims, for how to cite them (default: left out)")
-    add("--badge", metavar="FILE", help="write an SVG there that counts the verdicts")
-    add("--errata", metavar="FOLDER", help="write errata.md there, the page of refuted statements")
+    add("--json", metavar="FILE", help="also write the ledger to this file")
+    add("--html", metavar="FILE", help="write it as a page, and as JSON next to it (or at --json)")
+    add("--markdown", metavar="FILE", help="write the claims with references, BibTeX and commit to this file")
+    add("--author", default="", metavar="NAME", help="author of your own claims, for citations (default: none)")
+    add("--badge", metavar="FILE", help="write an SVG with the numbers of verdicts to this file")
+    add("--errata", metavar="FOLDER", help="write errata.md, the page of refuted statements, into this folder")
     options = parser.parse_args(argv)
     from ..claims import list_claims
     from .ledger import NoSuchClaim, chosen
@@ -265,8 +265,8 @@ def _audit(argv: list[str], comm: Any) -> int:
     add("--d", type=int, default=640, metavar="D", help="length of the vectors (default: %(default)s)")
     add("--quick", action="store_true", help="a quarter of the samples")
     add("--seed", type=int, default=0, metavar="S")
-    add("--markdown", metavar="FILE", help="write the page of the documentation there, and its figure")
-    add("--figure", metavar="FILE", help="write the figure there, as PNG and PDF")
+    add("--markdown", metavar="FILE", help="write the page of the documentation and its figure")
+    add("--figure", metavar="FILE", help="write the figure to this path, as PNG and PDF")
     add_json_flag(parser)
     add(
         "-j",
@@ -305,7 +305,7 @@ def _sources(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("sources", text, f"{PROGRAM} sources nuqsgd/abstract")
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="sources, or how the keys of entries begin (default: all)")
+    add("names", nargs="*", metavar="NAME", help="sources, or prefixes of the keys of entries (default: all)")
     options = parser.parse_args(argv)
     if not Parser.speaks:
         return 0
@@ -324,12 +324,12 @@ def _atlas(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("atlas", text, f"{PROGRAM} atlas --json atlas.json")
     add = parser.add_argument
-    add("--json", metavar="FILE", help="write the rows there as well")
+    add("--json", metavar="FILE", help="also write the rows to this file")
     add(
         "--solve",
         nargs="*",
         metavar="CASE",
-        help="first solve these cases again (default: all), and keep the solutions",
+        help="first solve these cases again (default: all), and store the solutions",
     )
     options = parser.parse_args(argv)
     check_folder(parser, json=options.json)
@@ -352,7 +352,7 @@ def _plot(argv: list[str], comm: Any) -> int:
     text = "Draw the figure of a record again, and print its table."
     parser = parser_of("plot", text, f"{PROGRAM} plot runs/<record>")
     parser.add_argument("record", metavar="RECORD", help="the folder of a record, complete or not")
-    parser.add_argument("--out", metavar="FOLDER", help="where the figure goes (default: into the record)")
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the figure (default: that of the record)")
     add_json_flag(parser)
     options = parser.parse_args(argv)
     check_folder(parser, json=options.json)
@@ -373,7 +373,7 @@ def _plot(argv: list[str], comm: Any) -> int:
                 write_json(options.json, record.results)
             paths = draw_record(record, options.out)
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # lines that lack something, or hold another
-            parser.error(f"{options.record} is not a whole record: {type(error).__name__}: {error}")
+            parser.error(f"{options.record} is not a complete record: {type(error).__name__}: {error}")
         for path in paths:
             say(f"figure: {path}")
     return 0
@@ -385,8 +385,8 @@ def _calibrate(argv: list[str], comm: Any) -> int:
         "With --record, the model's time of a round of exchange beside the measured one, for every run of a record."
     )
     parser = parser_of("calibrate", text, f"mpirun -n 2 {PROGRAM} calibrate --out network.json")
-    parser.add_argument("--out", metavar="FILE", help="write what was measured and fitted there, as JSON")
-    parser.add_argument("--record", metavar="FOLDER", help="a record that as many ranks made on this machine")
+    parser.add_argument("--out", metavar="FILE", help="write measurements and fit as JSON to this file")
+    parser.add_argument("--record", metavar="FOLDER", help="a record made by this number of ranks on this machine")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and turns")
     options = parser.parse_args(argv)
     if comm is None or comm.Get_size() < 2:
@@ -424,7 +424,7 @@ def _warm(argv: list[str], comm: Any) -> int:
     parser = parser_of("warm", text, f"{PROGRAM} warm QSGD TopK logistic -j 4")
     parser.add_argument("names", nargs="*", metavar="NAME", help="jobs (default: all); see --list")
     parser.add_argument("-j", type=int, metavar="N", dest="processes", help="processes (default: the usable cores)")
-    parser.add_argument("--list", action="store_true", help="list all names, and compile nothing")
+    parser.add_argument("--list", action="store_true", help="list all names without compiling")
     options = parser.parse_args(argv)
     if options.processes is not None and options.processes < 1:
         parser.error(f"-j: got {options.processes}, allowed: at least 1")

@@ -82,11 +82,11 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
         "every method's step: a number, 'theory', or 'best' of 2^e/L (default: a method's own, else c/(mu (shift + t)))"
     )
     add("--step", type=_number_or_name, metavar="S", help=text)
-    add("--out", metavar="FOLDER", help=f"where records go (default: {default.out})")
-    add("--checkpoint", metavar="FOLDER", help="keep the state of each run there; SIGTERM and SIGUSR1 exit with 75")
+    add("--out", metavar="FOLDER", help=f"folder of records (default: {default.out})")
+    add("--checkpoint", metavar="FOLDER", help="store states of runs in this folder; SIGTERM and SIGUSR1 exit with 75")
     add("--every", metavar="N", default="10min", help="steps between two checkpoints, or a time: 30s, 10min, 2h")
-    add("--resume", metavar="FOLDER", help="go on from there; that of --checkpoint may be empty: one command for both")
-    add("--patience", type=float, metavar="S", default=600.0, help="seconds to wait for a rank, 0: for ever")
+    add("--resume", metavar="FOLDER", help="continue from this folder; that of --checkpoint may be empty")
+    add("--patience", type=float, metavar="S", default=600.0, help="seconds to wait for a rank; 0 for no limit")
 
 
 def _number_or_name(text: str) -> float | str:
@@ -131,7 +131,7 @@ def _require_data(configuration: Configuration) -> None:
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """The flag --json."""
-    parser.add_argument("--json", metavar="FILE", help="write what is found there as JSON, too; - prints it")
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON to this file; - prints them")
 
 
 def check_folder(parser: Parser, **paths: str | None) -> None:

@@ -106,7 +106,7 @@ def _of_record(path: Path) -> Figure:
     study, folder = str(record.how.get("study")), f" --figures {path.parent.parent}"
     if study not in STUDIES:
         own = study if study.endswith(".py") else "FILE"
-        raise ConfigurationError(f"{path} is of {study}, which is run only if it is named: figures {own}{folder}")
+        raise ConfigurationError(f"{path} is of {study}, which runs only if it is named: figures {own}{folder}")
 
     def refused(comm, say):
         raise ConfigurationError(f"{record.figure}: --fresh needs the configuration: figures FILE.toml --fresh{folder}")

@@ -148,7 +148,7 @@ TEMPLATE = Path(__file__).with_name("ledger_page.html")
 
 CARE = {  # how a refuted statement is known
     "in print": "",
-    "quoted": "The text was not at hand: this is the statement as it is quoted or remembered.",
+    "quoted": "The text was not available: this is the statement as it is quoted or remembered.",
     "reading": "The sentence is the authors'; the reading is ours.",
     "question": "This is a question of our own; nobody claims it.",
 }

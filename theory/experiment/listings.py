@@ -1,4 +1,4 @@
-"""What there is, by kind (methods, compressors, problems, ...) and by subject; and a search in all of it.
+"""Listings of the package by kind (methods, compressors, problems, ...) and by subject, and a search.
 
 Nothing is typed here.  Names come from the subpackages and the registry of compressors, words and sources from
 docstrings, theorems from the formulas of `theory.bounds` that docstrings, closed forms and steps from theory name.
@@ -25,7 +25,7 @@ YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 class Entry(NamedTuple):
-    """Something that the package has.
+    """An entry of a listing.
 
     Attributes
     ----------
@@ -220,13 +220,12 @@ def _formulas() -> Iterator[Entry]:
 
 
 def listing(kind: str | None = None, subject: str | None = None) -> Listing:
-    """What the package has of a kind, about a subject, or both.
+    """The entries of a kind, about a subject, or both.
 
     Parameters
     ----------
     kind : {"methods", "compressors", "problems", "graphs", "servers", "feedback_rules", "bounds"}, optional
-        ``theory.methods()``, ``theory.compressors()``, ``theory.problems()`` and ``theory.bounds()`` are short for
-        some.
+        ``theory.methods()``, ``theory.compressors()``, ``theory.problems()`` and ``theory.bounds()`` are short forms.
     subject : str, optional
         "sgd", "batches", "quantizers", "sparsifiers", "memory", "differences", "local", "graphs", "adaptive",
         "robust", "privacy", "delay" or "cost".
@@ -234,12 +233,13 @@ def listing(kind: str | None = None, subject: str | None = None) -> Listing:
     Returns
     -------
     Listing
-        A tuple of entries with ``name``, ``what``, ``source``, ``theorems``, ``ranks`` and ``subject``; it prints.
+        A tuple of entries with ``name``, ``what``, ``source``, ``theorems``, ``ranks`` and ``subject``; it can be
+        printed.
 
     Raises
     ------
     ValueError
-        For another kind or subject, or neither.
+        If the kind or the subject is unknown, or neither is given.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def listing(kind: str | None = None, subject: str | None = None) -> Listing:
 
 
 def graphs() -> Listing:
-    """The graphs for methods whose workers hear their neighbours, as `listing` returns them.
+    """The graphs for methods whose workers exchange messages with neighbours, as `listing` returns them.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def graphs() -> Listing:
 
 
 def servers() -> Listing:
-    """The rules by which the model moves with what was received, as `listing` returns them.
+    """The rules that move the model by the received messages, as `listing` returns them.
 
     Returns
     -------
@@ -324,7 +324,7 @@ def search(words: str) -> Listing:
     Parameters
     ----------
     words : str
-        All of them have to occur, each up to its ending.
+        All words must occur, up to their endings.
 
     Returns
     -------
@@ -334,7 +334,7 @@ def search(words: str) -> Listing:
     Raises
     ------
     ValueError
-        If there is no word.
+        If ``words`` is empty.
 
     Examples
     --------

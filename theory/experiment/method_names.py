@@ -332,7 +332,7 @@ def written_method(name: str, d: int, k: int) -> Written:
     try:
         tree = ast.parse(_without_hyphens(name), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: NUL, or nested too deeply
-        raise ConfigurationError(f"method {name!r}: this cannot be read; write topk(k=100)+memory, say") from None
+        raise ConfigurationError(f"method {name!r}: this cannot be read; write it like topk(k=100)+memory") from None
     parts: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add):
         parts.insert(0, tree.right)

@@ -1,4 +1,4 @@
-"""Ranks of a job: how they were launched, how they are interrupted, and where a run stops.
+"""Ranks of a job: their launcher, interruptions, and the point at which a run stops.
 
 A process learns from its launcher the communicator of its job.  The ranks share results and compile in parallel, or
 divide work: each takes the next item when it is done.  The first of Ctrl-C, SIGTERM and SIGUSR1 stops a run at its next
@@ -66,7 +66,7 @@ def each(function: Callable, items: Sequence, processes: int) -> Iterator[tuple[
             yield tasks[task], found
     except BrokenProcessPool:
         first = list(todo.values())[:processes]
-        raise RuntimeError(f"a process was ended from outside, at one of {first}: too little memory?") from None
+        raise RuntimeError(f"a process was killed while it ran one of {first}: too little memory?") from None
     finally:
         for child in set(multiprocessing.active_children()) - set(before):
             child.terminate()

@@ -252,7 +252,7 @@ def _scalar(value: Any, key: str) -> Any:
         return value
     if np.ndim(value) or not isinstance(value, (int, float, np.generic, np.ndarray)):
         names = ", ".join(_fields(value)) or f"{WHOLE.keys()}"
-        raise KeyRefused(f"{key}: got {type(value).__name__}, allowed: a number; go on with {names}")
+        raise KeyRefused(f"{key}: got {type(value).__name__}, allowed: a number; continue with {names}")
     return float(value)
 
 
@@ -295,7 +295,7 @@ def evaluate(expression: str, records: Records) -> Any:
             return node.value
         if isinstance(node, ast.Name) and node.id[1:].isdigit():
             return look_up(keys[int(node.id[1:])], records)
-        raise KeyRefused(f"{{{expression}}}: allowed are keys, + - * / and the numbers {CONSTANTS}")
+        raise KeyRefused(f"{{{expression}}}: allowed: keys, + - * / and the numbers {CONSTANTS}")
 
     return value(tree)
 

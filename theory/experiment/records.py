@@ -6,7 +6,7 @@ the cell's own full name, so that adding a method, or a value to an axis, never 
 
 A TOML file with the key ``study`` is another kind of experiment: see ``studies/configuration.py``.
 
-A record is a folder with JSON lines and arrays that any tool can read, complete or interrupted.
+A record is a folder with JSON lines and arrays, complete or interrupted, which any tool can read.
 
 ``record.jsonl``       one JSON object a line; its ``kind`` is ``experiment`` (configuration, versions, command, data,
                        constants: the first line), ``history`` (one evaluation of one run), ``result`` (one run is

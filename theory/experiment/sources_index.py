@@ -1,4 +1,4 @@
-"""The index of the sources: what five sources state, and what the evidence says about it.
+"""The index of the sources: the statements of five sources, and the evidence for or against them.
 
 An entry of ``docs/sources/index.toml`` quotes a statement and names its evidence by key.  Its verdict is computed: the
 weakest of its evidence; how statement and evidence are related, which a person chose, is a column beside it.  What
@@ -174,7 +174,7 @@ def piece(key: str, records: Records) -> Piece:
     path = records.figures.parent / file
     if kind == "test" and path.is_file() and re.search(rf"^def {test}\b", path.read_text(encoding="utf-8"), re.M):
         return Piece(key, HOLDS, test)  # a test that fails stops everything
-    raise KeyRefused(f"evidence {key!r}: allowed are claim:id, claim:id#check, study:name#statement, test:file::name")
+    raise KeyRefused(f"evidence {key!r}: allowed: claim:id, claim:id#check, study:name#statement, test:file::name")
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------

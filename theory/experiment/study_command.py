@@ -74,7 +74,7 @@ def _study_flags(parser: Any) -> None:
     add("--seed", type=int, metavar="S", help="seed (default: 0)")
     add("--data", metavar="NAME", help="data in place of RCV1 in two classes: a name or a LIBSVM file")
     add("--topics", metavar="FILE", help="the multi-label file of RCV1 (default: the one in the folder THEORY_DATA)")
-    add("--figures", metavar="FOLDER", help="write a figure of each study there, as PNG and PDF")
+    add("--figures", metavar="FOLDER", help="write a figure of each study into this folder, as PNG and PDF")
     add("--markdown", metavar="FOLDER", help="write a page of each study into this folder, NAME.md, and draw figures")
 
 
@@ -124,9 +124,9 @@ def figures(argv: list[str], comm: Any) -> int:
     )
     parser = parser_of("figures", text, f"{PROGRAM} figures study-spectrum flagship --figures figures")
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="figures, studies, or files of yours: my.py, my.toml (default: all)")
-    add("--list", action="store_true", help="list the source of each figure, and draw nothing")
-    add("--fresh", action="store_true", help="measure again, also where there is a record")
+    add("names", nargs="*", metavar="NAME", help="figures, studies, or your own files: my.py, my.toml (default: all)")
+    add("--list", action="store_true", help="list the source of each figure without drawing")
+    add("--fresh", action="store_true", help="measure again, even if there is a record")
     add(
         "--figures",
         default="figures",
@@ -134,7 +134,7 @@ def figures(argv: list[str], comm: Any) -> int:
         help="folder of figures and their records (default: %(default)s)",
     )
     add("--record", metavar="PATH", help="draw one figure from this record; for `flagship` also a folder in runs/")
-    add("--tables", action="store_true", help="show the tables and statements of studies, too")
+    add("--tables", action="store_true", help="also show the tables and statements of studies")
     add("--markdown", metavar="FOLDER", help="write a page of each study into this folder, NAME.md")
     options = parser.parse_args(argv)
     from ..cluster import abort_on_error
@@ -238,7 +238,7 @@ def shard(argv: list[str], comm: Any) -> int:
     add("--workers", type=int, metavar="N", default=8, help="shards, each with its checksums (default: 8)")
     add("--features", type=int, metavar="D", help="columns of a file (default: its highest index)")
     add("--zero-based", action="store_true", help="the indices of the file count from 0")
-    add("--rows", type=int, metavar="R", help="rows of synthetic data (default: those of the real ones)")
+    add("--rows", type=int, metavar="R", help="rows of synthetic data (default: those of the real data)")
     add("--threads", type=int, metavar="T", help="threads that parse or generate (default: the processors)")
     options = parser.parse_args(argv)
 

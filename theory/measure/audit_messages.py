@@ -1,4 +1,4 @@
-"""The messages of an audit: bits, entropy, lossless baselines and seconds, and what an audit returns.
+"""The messages of an audit (bits, entropy, lossless baselines, seconds), and the result of an audit.
 
 The lossless baselines are a general compressor, and the entropy, a lower bound for codes of single symbols.
 """
@@ -93,22 +93,22 @@ class Timing(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """Result of :func:`audit`; it prints as a sheet.
+    """Result of :func:`audit`; it prints as a report.
 
     Attributes
     ----------
     compressor : NamedTuple
-        What was audited.
+        The audited compressor.
     d : int
         Length of the vectors.
     omega, delta : float or None
-        The closed forms, None where there is none.
+        The closed forms; None if there is none.
     rows : tuple of InputRow
         One for each input vector.
     worst : Worst
         The worst vector that the search found.
     wire : Wire or None
-        Measurements of its messages; None for a Python function, which has no format of its own.
+        Measurements of its messages; None for a Python function, which has no message format.
     timing : Timing or None
         Its speed; None for a Python function.
     faults : tuple of str
@@ -165,7 +165,7 @@ class Audit(NamedTuple):
 
 
 class AuditTable(tuple):
-    """Several audits; it prints as two tables."""
+    """Several audits; they print as two tables."""
 
     @property
     def ok(self) -> bool:
@@ -182,7 +182,7 @@ class AuditTable(tuple):
 
 
 class Deflated(NamedTuple):
-    """Bits after zlib: of the packed payload, and of the vector as float32.
+    """Numbers of bits after zlib, of the packed payload and of the vector as float32.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Audits as text: a sheet for one, two tables for many."""
+"""Audits as text: a full report on one compressor, two tables for several."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The audit: the stated properties of a compressor, compared with measurements.
 
-Bias, variance or contraction on many inputs and on the worst vector that a search finds, non-zeros, bits and time.
-Everything goes through the generics, so a compressor needs no extra code.
+It measures bias, variance or contraction on many inputs and on the worst vector of a search, non-zeros, bits and time.
+It uses the generic functions only, so a compressor needs no extra code.
 
 A fault is reported only after a second measurement, with new and more random numbers, so that the selection of the
 worst input causes no false alarm.
@@ -146,13 +146,13 @@ def audit(
     Parameters
     ----------
     compressor : compressor
-        A setting such as ``TopK(10)``, or what :func:`theory.compressor` made of a Python function; there is nothing to
-        say of its messages, as it has no format of its own.
+        A setting such as ``TopK(10)``, or a Python function wrapped by :func:`theory.compressor`, for which messages
+        are not audited, as it has no message format.
     d : int
         Length of the vectors.
     inputs : optional
         Names from ``theory.measure.INPUTS``, a vector of length d, or a mapping from names to vectors; by default
-        all names.  The columns about the wire use the first one.
+        all names.  The columns about messages use the first one.
     seed : int
         The same seed draws the same numbers.
     samples : int, optional
@@ -164,19 +164,20 @@ def audit(
     quick : bool
         Use a quarter of the time.
     timing : (compressor, int), optional
-        What to time: another instance of the class and a longer vector.  By default the same.
+        The compressor and the length that are timed: another instance of the class and a longer vector. By default
+        those of the audit.
 
     Returns
     -------
     Audit
-        With ``rows``, ``worst``, ``wire``, ``timing``, ``faults`` and ``verdict``; it prints.
+        With ``rows``, ``worst``, ``wire``, ``timing``, ``faults`` and ``verdict``; it can be printed.
 
     Raises
     ------
     TypeError
-        If it is not a compressor.
+        If ``compressor`` is not a compressor.
     ValueError
-        If it cannot be used on vectors of length d, or an input is unknown or of another length.
+        If it cannot be used on vectors of length d, or an input is unknown or has another length.
 
     Examples
     --------

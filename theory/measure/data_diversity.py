@@ -1,4 +1,4 @@
-"""Gradient diversity from the data alone, and how much the functions of clients differ at a point.
+"""Gradient diversity from the data alone, and the differences between clients' functions at a point.
 
 The lower bounds of B_D hold at every point.  The functions of clients are those of the shards of a method.
 """
@@ -139,7 +139,7 @@ def diversity_floor(problem: Any) -> DiversityFloor:
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
-        With l2 = 0: an l2 term adds l2 x to every gradient, and far out they all agree.
+        With l2 = 0: an l2 term adds l2 x to every gradient, so far from 0 all gradients are almost equal.
 
     Returns
     -------
@@ -173,12 +173,12 @@ def diversity_floor(problem: Any) -> DiversityFloor:
 
 
 class ClientDiversity(NamedTuple):
-    """How much the gradients of clients differ, weighted by their rows.
+    """Differences between the gradients of clients, weighted by their numbers of rows.
 
     Attributes
     ----------
     zeta2 : float
-        The mean of ||grad f_k - grad f||^2: 0 where all clients have the same function.
+        The mean of ||grad f_k - grad f||^2; 0 if all clients have the same function.
     batch_bound : float
         The mean of ||grad f_k||^2 over ||grad f||^2: B_D with clients in place of rows; at most that of
         the rows.
@@ -194,9 +194,9 @@ def client_diversity(problem: Any, shards: Any, *, workers: int, x: ArrayLike | 
     Parameters
     ----------
     problem : problem
-        One that can be divided by rows, such as `logistic` and `ridge` make.
+        A problem that can be divided by rows, such as `logistic` or `ridge`.
     shards : {"contiguous", "by_label"} or Split
-        As methods have it; :func:`theory.split` makes some.
+        As for methods; :func:`theory.split` makes such shards.
     workers : int
         Number of clients.
     x : array_like, shape (d,), optional

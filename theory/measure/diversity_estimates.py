@@ -1,4 +1,4 @@
-"""Gradient diversity at a point, between two points, along a trajectory; exact, or from samples with an interval."""
+"""Gradient diversity at a point, between two points or along a trajectory: exact, or from samples with an interval."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Diversity(NamedTuple):
     Attributes
     ----------
     diversity : float
-        Delta = sum ||g_i||^2/||sum g_i||^2 = B_D/n; NaN if gradients are drawn and there is no n.
+        Delta = sum ||g_i||^2/||sum g_i||^2 = B_D/n; NaN if gradients are random and there is no n.
     batch_bound : float
         B_D = M^2/||g||^2, at least 1; infinite where the mean gradient g is 0.
     second_moment : float
@@ -275,8 +275,8 @@ def diversity(
     level : float
         Level of each interval.
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.  Samples, which
-        are few, are drawn on every rank.
+        Each rank takes its rows; all call with the same arguments and get results that are bit-identical to those
+        without ``comm``. Samples, which are few, are drawn on every rank.
 
     Returns
     -------
@@ -289,9 +289,9 @@ def diversity(
     Raises
     ------
     ValueError
-        If a point has another shape, or NaN or Inf; if ``samples`` or ``level`` is outside its domain.
+        If a point has the wrong shape or contains NaN or Inf; if ``samples`` or ``level`` is outside its domain.
     TypeError
-        If gradients are drawn or disturbed and ``other`` is given.
+        If gradients are random or changed by a mechanism and ``other`` is given.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def diversity_along(problem: Any, points: Any, *, comm: Any = None) -> Diversity
     Raises
     ------
     ValueError
-        If a point has another shape, or NaN or Inf.
+        If a point has the wrong shape or contains NaN or Inf.
 
     Examples
     --------

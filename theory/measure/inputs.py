@@ -273,7 +273,7 @@ def worst_vectors(
     any_scale: bool = True,
     seed: int = 0,
 ) -> list[Found]:
-    """Vectors with a large relative error E||C(v) - v||^2 / ||v||^2, best guess first.
+    """Vectors with a large relative error E||C(v) - v||^2 / ||v||^2, in decreasing order of the estimated error.
 
     Parameters
     ----------

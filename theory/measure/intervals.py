@@ -1,4 +1,4 @@
-"""Confidence intervals, and intervals from bets.
+"""Confidence intervals, some of them from betting.
 
 The default level is 1 - 10^-6, so that hundreds of claims do not raise false alarms.  What is valid depends on the
 sample: `share_interval` (Clopper and Pearson) for counts, `bernstein_interval` and `betting_interval` (from bets,
@@ -127,17 +127,17 @@ def _checked(samples: Any, level: float, least: int = 2) -> np.ndarray:
 
 
 def student_interval(samples: Any, level: float = LEVEL) -> Interval:
-    """Student's interval for the mean of independent samples that are nearly normal.
+    """Student's interval for the mean of independent samples that are almost normal.
 
-    Of skewed samples it misses far more often than it says: at 1 - 10^-6 one in 400 times for 24 squares of normal
-    numbers.
+    For skewed samples its error rate is far above the nominal one: at the level 1 - 10^-6 it is 1 in 400 for 24 squares
+    of normal numbers.
 
     Parameters
     ----------
     samples : array_like, shape (n,)
         Independent samples.
     level : float
-        Probability that the interval holds the mean.
+        Probability that the interval contains the mean.
 
     Returns
     -------
@@ -162,21 +162,22 @@ def constant(samples: np.ndarray) -> bool:
 def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> Interval:
     """Interval for the mean of independent samples that may be skewed.
 
-    The union of Student's interval and of the one whose statistic is corrected for the skewness of the samples.
+    It is the union of Student's interval and the one whose statistic is corrected for the skewness of the samples.
 
     Parameters
     ----------
     samples : array_like, shape (n,)
         Independent samples.
     level : float
-        Probability that the interval holds the mean.
+        Probability that the interval contains the mean.
     certain : bool
-        What is the same in all samples is the same in every draw: then the interval is that number.
+        Whether a number that is equal in all samples is certain to be equal in every draw; the interval is then that
+        number.
 
     Returns
     -------
     Interval
-        Its ``level`` is lower where there are too few samples for what was asked: 0.99 below 24 of them, 1 - 10^-4
+        Its ``level`` is lower if there are too few samples for the requested level: 0.99 below 24 of them, 1 - 10^-4
         below 100, 1 - 10^-5 below 400 and 1 - 10^-6 below 1,600; more are needed, in proportion to its square, if the
         skewness is above that of a squared normal number, 2.8.  If fewer than 8 samples make up most distances from
         the median, as of 24 numbers from Beta(0.05, 1), it is at most 0.99, and 0.7 for fewer than 4.  If all samples
@@ -217,7 +218,7 @@ def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> 
 
 
 def sign_chance(successes: int, n: int) -> float:
-    """The probability of at least so many heads in n throws of a fair coin: the level of the one-sided sign test.
+    """The probability of at least this many heads in n tosses of a fair coin, the level of the one-sided sign test.
 
     Examples
     --------
@@ -228,20 +229,20 @@ def sign_chance(successes: int, n: int) -> float:
 
 
 def median_interval(samples: Any, level: float = LEVEL) -> Interval:
-    """Interval for the median of independent samples, between two of them, valid for every distribution and every n.
+    """Interval for the median of independent samples, valid for every distribution and every n.
 
     Parameters
     ----------
     samples : array_like, shape (n,)
-        Independent samples; infinite ones count, and one that is not a number may be anything.
+        Independent samples; infinite values are allowed, and NaN stands for an unknown value.
     level : float
-        Probability that the interval holds the median.
+        Probability that the interval contains the median.
 
     Returns
     -------
     Interval
-        Its ``level`` is the exact one, which is at least what was asked; from -inf to inf with too few samples: five or
-        fewer at 0.95.
+        Its ``level`` is exact and at least the requested one. With too few samples (five or fewer at 0.95) it is from
+        -inf to inf.
 
     Notes
     -----
@@ -271,9 +272,9 @@ def share_interval(outcomes: Any, level: float = LEVEL) -> Interval:
     Parameters
     ----------
     outcomes : array_like of bool, shape (n,)
-        Whether it happened.
+        Whether the event occurred.
     level : float
-        Probability that the interval holds the probability.
+        Probability that the interval contains the probability.
 
     Returns
     -------
@@ -312,7 +313,7 @@ def bernstein_interval(samples: Any, low: float, high: float, level: float = LEV
     low, high : float
         The known range of the samples.
     level : float
-        Probability that the interval holds the mean.
+        Probability that the interval contains the mean.
 
     Returns
     -------
@@ -348,9 +349,9 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     Parameters
     ----------
     numerators, denominators : array_like, shape (n,)
-        The two numbers of a pair may be dependent, different pairs not.
+        The two numbers of a pair may be dependent; different pairs must be independent.
     level : float
-        Probability that the interval holds the ratio.
+        Probability that the interval contains the ratio.
 
     Returns
     -------
@@ -360,7 +361,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     Raises
     ------
     ValueError
-        If the mean of the denominators is not clearly away from 0.
+        If the interval for the mean of the denominators contains 0.
 
     Notes
     -----
@@ -413,9 +414,10 @@ HALVINGS = 60  # of the range, when the ends are searched
 def betting_interval(samples: Any, low: float, high: float, level: float = LEVEL) -> Interval:
     """Interval for the mean of independent samples in [low, high], valid for every n.
 
-    For each candidate m two capitals bet that the mean is above m, and below m; if m is the mean, neither game is
-    favourable, so that a capital ever exceeds 2/(1 - level) with probability at most (1 - level)/2 (Ville).  The
-    interval has the m with which none does.  What is bet on a sample depends on the samples before it.
+    For each candidate m one capital bets that the mean is above m and another that it is below. If m is the mean,
+    neither game is favourable, so the probability that a capital ever exceeds 2/(1 - level) is at most (1 - level)/2
+    (Ville). The interval consists of the m for which no capital does. The bet on a sample depends on earlier samples
+    only.
 
     Parameters
     ----------
@@ -424,12 +426,12 @@ def betting_interval(samples: Any, low: float, high: float, level: float = LEVEL
     low, high : float
         The known range of the samples.
     level : float
-        Probability that the interval holds the mean.
+        Probability that the interval contains the mean.
 
     Returns
     -------
     Interval
-        Narrower than `bernstein_interval` where the samples vary little: after 50 the latter knows nothing.
+        It is narrower than `bernstein_interval` if the samples vary little: with 50 samples the latter is vacuous.
 
     Raises
     ------

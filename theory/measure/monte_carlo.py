@@ -1,4 +1,4 @@
-"""Monte Carlo for compressors: samples at one vector, through the generics, so for every compressor."""
+"""Monte Carlo for compressors: samples at one vector, computed by the generic functions of any compressor."""
 
 from __future__ import annotations
 
@@ -130,18 +130,18 @@ def moments(
     ----------
     c : compressor or function
         Its state, if it has one, is reset for every draw.  A function ``c(v, samples, rng)`` returns that many messages
-        as rows, drawn with a ``numpy.random.Generator``.  What :func:`theory.compressor` made of a function counts no
-        bits, either.
+        as rows, drawn with a ``numpy.random.Generator``. Functions, also those wrapped by :func:`theory.compressor`,
+        have no bits.
     v : array_like, shape (d,)
         A vector of finite numbers, not zero.
     samples : int
         Number of draws; made even.
     seed : int
-        The draws depend only on it, in particular not on ``threads``.
+        The draws depend only on the seed, not on ``threads``.
     wire_dtype : numpy dtype
-        Type of the numbers on the wire; float64 by default, as in the theorems.  With float32 a norm is rounded up.
+        Type of the numbers in a message; float64 by default, as in the theorems.  With float32 a norm is rounded up.
     threads : int, optional
-        Number of threads; the kernel releases the GIL.  By default all cores where there is enough to do.
+        Number of threads; the kernel releases the GIL.  By default all cores if there is enough work.
 
     Returns
     -------

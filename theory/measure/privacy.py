@@ -1,4 +1,4 @@
-"""Privacy where workers take part at random, by the accountant of dp-accounting: ``sgd-theory[privacy]``."""
+"""Privacy with random participation of workers, by the accountant of dp-accounting: ``sgd-theory[privacy]``."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ def sampled_privacy(
     clients: int | None = None,
     workers: int | None = None,
 ) -> float:
-    """The delta of (epsilon, delta)-differential privacy of messages that a worker sends in some rounds only.
+    """The delta of (epsilon, delta)-differential privacy of messages that a worker sends only in some rounds.
 
     In each round every worker takes part with the same probability, independently (Poisson sampling); or, with
-    ``clients`` and ``workers``, a fixed number of them is drawn, as `FedAvg` does.  Nobody sees who takes part.
+    ``clients`` and ``workers``, a fixed number of them is drawn, as in `FedAvg`. The participants of a round are
+    secret.
 
     Parameters
     ----------
     epsilon : float
         At least 0.
     noise : float
-        sigma, the deviation of the noise in units of C, the length to which vectors are clipped; at least 0.001.
+        sigma, the standard deviation of the noise in units of C, the norm to which vectors are clipped; at least 0.001.
     steps : int
         T, the number of rounds.
     share : float
@@ -40,20 +41,20 @@ def sampled_privacy(
     Returns
     -------
     float
-        An upper bound, to the accuracy of the accountant's grid; 1 where it says nothing.  With a fixed number it is
-        loose: for one round 3 to 25 times the delta of the pair of inputs that differs most, in three cases.
+        An upper bound, up to the accuracy of the accountant's grid; 1 if it is vacuous. With a fixed number it is
+        loose: in three cases it was for one round 3 to 25 times the delta of the worst pair of inputs.
 
     Raises
     ------
     ValueError
         For an argument outside its domain.
     ImportError
-        Where dp-accounting is not installed.
+        If dp-accounting is not installed.
 
     Notes
     -----
-    By the package dp-accounting (Google).  With a probability: privacy loss distributions, for a worker that is added
-    or removed.  With a fixed number, which everybody knows: the Rényi accountant of Wang, Balle, Kasiviswanathan,
+    The package dp-accounting (Google) computes it. With a probability it uses privacy loss distributions, for a worker
+    that is added or removed. With a fixed public number it uses the Rényi accountant of Wang, Balle, Kasiviswanathan,
     "Subsampled Rényi differential privacy and analytical moments accountant" (2019), for a worker whose data are
     replaced, so that a clipped vector moves by up to 2 C.
 

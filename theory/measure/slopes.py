@@ -18,7 +18,7 @@ from .intervals import LEVEL, Interval, mean_interval
 
 
 def reached(position: Any, gap: Any, goal: float) -> float:
-    """First position at which the gap is at most the goal, by log-linear interpolation; infinite if it never is.
+    """First position at which the gap is at most the goal, by log-linear interpolation; infinite if there is none.
 
     Where the goal or the gap before has no logarithm, nothing is interpolated.
 
@@ -49,7 +49,7 @@ def reached(position: Any, gap: Any, goal: float) -> float:
 
 
 def common_goal(ends: Any) -> float:
-    """The smallest accuracy that at least three quarters of the methods reach: one of four that fails does not set it.
+    """The smallest accuracy that at least three quarters of the methods reach.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None
     window : (float, float), optional
         Points with window[0] <= x <= window[1] are used.
     level : float
-        Probability that the interval holds the slope.
+        Probability that the interval contains the slope.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def loglog_slope(x: ArrayLike, y: Any, window: tuple[float, float] | None = None
     Raises
     ------
     ValueError
-        If fewer than two points or replicas are left, or a mean is not above 0.
+        If there are fewer than two points in the window or two replicas, or a mean is not above 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Methods, and feedback rules for what a worker did not send."""
+"""Methods, and feedback rules for the error of a worker's messages."""
 
 from ..core.arguments import lists_itself
 from .adaptive.adam import LAMB, Adam, Sharded

@@ -36,22 +36,22 @@ def cr_psgd(
     problem : problem
         Smooth, with the Polyak-Lojasiewicz (PL) condition.
     compressor : compressor, optional
-        Of the messages; the theorem is about full precision, which is the default.
+        Compressor of the messages; full precision by default, as in the theorem.
     samples : int, optional
-        T, the budget of gradients of each worker that the run will have.  If given, a warning is issued if it ends
-        before the batch grows.
+        T, each worker's budget of gradients in the run. If it is given and ends before the batch grows, a warning is
+        issued.
     first : int
         B_1, the first batch.
     rho : float, optional
-        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); ``bounds.optimal_rho`` by default, which
+        Growth of the batches, in (1, 1/(1 - nu)), nu = step mu (2 - L step); by default ``bounds.optimal_rho``, which
         exists unless mu = L and the step is 1/L.
     step : float, optional
         Step size, below 2/L; 1/L by default.
     mu : float, optional
         The PL constant; by default ``pl_constant(problem).mu``.
     radius : float
-        After every step, x is projected onto the ball of this radius around 0; infinite for none.  Logistic regression
-        without an l2 term has a PL constant on a ball only.
+        After every step, x is projected onto the ball of this radius around 0; infinite for no projection. Logistic
+        regression without an l2 term has a PL constant only on a ball.
     **options
         Other fields of `ParallelSGD`, such as ``feedback`` or ``sampling``.
 
@@ -70,7 +70,7 @@ def cr_psgd(
     Warns
     -----
     UserWarning
-        If the budget ends before the batch grows at all, since L/mu is large.
+        If the budget ends before the batch grows, since L/mu is large.
 
     Notes
     -----

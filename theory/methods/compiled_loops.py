@@ -1,7 +1,7 @@
 """Compiled loops that replace a method's round function where a step does very little work.
 
-Each gives the same bits as the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a step is
-so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
+Each has bit-identical results to the round function (tests/methods/test_fast.py).  Each is compiled per problem, as a
+step is so short that a call by address would be noticeable; its compressor is fixed, so no pairs are compiled.
 
 One loop is plain SGD on a problem with drawn noise, in batches of steps.  Such a step is a few multiplications per
 coordinate, and nearly all of the time is overhead: keys, messages, normal numbers one by one.  This loop draws the

@@ -1,4 +1,4 @@
-"""User-defined methods: a NamedTuple with a round function, to which everything else is added."""
+"""User-defined methods: a NamedTuple with a round function, to which the package adds everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a worker draws, and the row kernels that depend on a problem: batch gradients and values.
+"""The rows that a worker draws, and the row kernels that depend on a problem: batch gradients and values.
 
 Rows are drawn i.i.d. with replacement or in freshly shuffled passes, from all rows or from a shard.
 """
@@ -48,9 +48,9 @@ class Shards(NamedTuple):
 
 
 class UnequalPartsWarning(UserWarning):
-    """Workers have different numbers of rows, and the method does not weigh them by these: it misses the minimum.
+    """Workers have different numbers of rows, but the method does not use these as weights and misses the minimum.
 
-    What a method minimises, for workers with n_w of the n rows and their own means f_w:
+    The objective of each method, for workers with n_w of the n rows and the means f_w of their losses:
 
     ==================================================================  ===============================
     method                                                              minimises
@@ -92,9 +92,10 @@ def warn_of_unequal_parts(method: Any, shards: Shards, workers: int) -> None:
 
 @setting
 class Split(NamedTuple):
-    """Which rows each worker has, as the ``shards`` of a method: any partition of the rows, also into unequal parts.
+    """The rows of each worker, as the ``shards`` of a method: any partition of the rows, also into unequal parts.
 
-    A worker's weight in a mean is its share of the rows, n_w/n.  :func:`theory.split` makes one from labels or topics.
+    A worker's weight in a mean is its fraction of the rows, n_w/n.  :func:`theory.split` makes one from labels or
+    topics.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class Split(NamedTuple):
     Raises
     ------
     ValueError
-        If it is no partition of the rows 0, ..., n - 1, or a worker has none.
+        If it is not a partition of the rows 0, ..., n - 1, or a worker has no row.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class Split(NamedTuple):
     ends: np.ndarray
 
     def domain(self) -> None:
-        """Reject what is no partition of the rows."""
+        """Reject arrays that are not a partition of the rows."""
         order, ends = self.order, self.ends
         for name, array in (("order", order), ("ends", ends)):
             integers = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
@@ -131,12 +132,12 @@ class Split(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many rows each worker has, shape (workers,)."""
+        """The number of rows of each worker, shape (workers,)."""
         return np.diff(self.ends.astype(np.int64), prepend=0)
 
     @property
     def weights(self) -> np.ndarray:
-        """Each worker's share of the rows, shape (workers,)."""
+        """Each worker's fraction of the rows, shape (workers,)."""
         return self.sizes / self.order.size
 
     def rows_of(self, worker: int) -> np.ndarray:
@@ -144,7 +145,7 @@ class Split(NamedTuple):
         return self.order[self.ends[worker] - self.sizes[worker] : self.ends[worker]]
 
     def shards(self, sampling: str, n: int, workers: int) -> Shards:
-        """The same for a run with so many rows and workers, or ``ValueError`` if it is a split of others."""
+        """The shards for a run; ``ValueError`` if the run has another number of rows or workers."""
         self.domain()  # what stands in arrays may have changed since
         found = f"a split of {self.order.size} rows among {self.ends.size} workers"
         require((self.order.size, self.ends.size) == (n, workers), "shards", found, f"one of {n} among {workers}")
@@ -158,7 +159,7 @@ def make_shards(kind: str | Split, sampling: str, n: int, workers: int, labels: 
     Parameters
     ----------
     kind : {"shared", "contiguous", "by_label"} or Split
-        All rows for everybody; equal runs of rows; equal runs of the rows sorted by label; or a partition.
+        All rows for every worker; equal runs of rows; equal runs of the rows sorted by label; or a partition.
     sampling : {"iid", "shuffle"}
     n : int
         Number of rows; 0 for a problem whose gradients are drawn.

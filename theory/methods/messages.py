@@ -1,4 +1,4 @@
-"""Messages: made, counted, packed and summed by kernels for a compressor, and as bytes for ranks.
+"""Messages: kernels that make, count, pack and sum them for a compressor, and their bytes for ranks.
 
 Each sender has one message.  For ranks it is packed, sealed with a checksum, checked and unpacked.
 """

@@ -61,7 +61,7 @@ class Constant(NamedTuple):
 
 
 def as_step(step: Any) -> Any:
-    """A number as a constant step size, and a function of t as `Function`; anything else is returned as it is.
+    """A number as a constant step size, and a function of t as `Function`; other objects are returned unchanged.
 
     >>> as_step(0.1)
     Constant(eta=0.1)
@@ -79,7 +79,7 @@ class Function(NamedTuple):
     function: Any
 
     def table(self, steps: int) -> Table:
-        """The step sizes of so many steps; each is a number, at least 0."""
+        """The step sizes of this many steps, each a number of at least 0."""
         sizes = np.array([self.function(t) for t in range(steps)], np.float64)
         odd = np.flatnonzero(~((sizes >= 0.0) & (sizes < math.inf)))
         got = f"{sizes[odd[0]]:g} at t = {odd[0]}" if odd.size else ""
@@ -146,7 +146,7 @@ class Warmup(NamedTuple):
     Parameters
     ----------
     step : step size
-        What follows, such as ``Cosine(0.5, 1000)``.
+        The step sizes after the warm-up, such as ``Cosine(0.5, 1000)``.
     steps : int
         At least 1.
 
@@ -178,11 +178,11 @@ class InverseTime(NamedTuple):
     Parameters
     ----------
     c : float
-        Above 0; see above.
+        The factor c, above 0.
     mu : float
         Above 0: the constant of strong convexity.
     shift : float
-        Above 0: the larger, the shorter the first steps.
+        Above 0; a larger shift makes the first steps shorter.
 
     Examples
     --------
@@ -267,7 +267,7 @@ class Suffix(NamedTuple):
     Parameters
     ----------
     start : int
-        The first step whose iterate counts.
+        The first step whose iterate has a weight.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def batch_size(schedule: Any, t: int) -> int:
     Parameters
     ----------
     schedule : int or GrowingBatch
-        A number is the same at every step.  ``batch_size.register`` adds a schedule of your own.
+        A number is the batch of every step. ``batch_size.register`` adds a user-defined schedule.
     t : int
         Number of the step, from 0 on.
 
@@ -332,12 +332,13 @@ class GrowingBatch(NamedTuple):
     first : int
         The batch of the first step, from 1 to 10**8.
     rounding : {"floor", "ceil"}
-        Down, as in CR-PSGD (Yu and Jin, 2019); up, as in Bottou, Curtis, Nocedal (2018), Section 5.1.
+        "floor" rounds down, as in CR-PSGD (Yu and Jin, 2019); "ceil" rounds up, as in Bottou, Curtis, Nocedal (2018),
+        section 5.1.
 
     Raises
     ------
     ValueError
-        For a value outside its domain.
+        If a value is outside its domain.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Server rules: how the model moves with the mean of the messages.
+"""Server rules, which move the model by the mean of the messages.
 
-A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all get the
-same bits.  With a memory the step size is applied before compression, and ``run.eta_received`` is 1; without, it is
-eta.
+A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all have
+bit-identical models. With a memory the step size is applied before compression and ``run.eta_received`` is 1; without a
+memory it is eta.
 
 These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
-is eta with a memory, too.  ``state``: the names of the vectors beside the model that it keeps from step to step.
-``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at most one
-vector in its state, so that it works on sparse rows, too.
+is eta also with a memory. ``state``: the names of the vectors that it stores from step to step in addition to the
+model. ``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at
+most one vector in its state, so that it also works on sparse rows.
 ``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
-``with_memory = False``: what an error memory adds to the messages would be ignored; methods refuse both together.
+``with_memory = False``: the rule would ignore the error memory's part of the messages; methods reject the combination.
 :mod:`theory.methods.adaptive.adam` has Adam and LAMB.
 """
 
@@ -25,7 +25,7 @@ from .types import Messages, Run
 @traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Mean(NamedTuple):
-    """x moves against the mean of what was received: x = x - eta mean Q.
+    """x moves along the negative mean of the received messages: x = x - eta mean Q.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class OuterStep(NamedTuple):
 
     Notes
     -----
-    FedAvg with server momentum and DiLoCo (with ``nesterov=True``); :func:`theory.bounds.outer_step` has the best rate
+    FedAvg with server momentum and DiLoCo (with ``nesterov=True``); :func:`theory.bounds.outer_step` is the best rate
     on quadratics, :func:`theory.bounds.outer_nesterov` the best pair.  For adaptive outer steps use :class:`Adam`.
 
     Examples
@@ -138,7 +138,7 @@ class OuterStep(NamedTuple):
 @traits(with_memory=False, by_coordinate=True)
 @setting
 class Majority(NamedTuple):
-    """x moves by the sign of the mean in every coordinate, +1 where it is 0: a majority vote if messages are signs.
+    """x moves along the sign of the mean in every coordinate (+1 for 0): a majority vote if messages are signs.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class Projected(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The vectors that the other rule keeps."""
+        """The vectors that the other rule stores."""
         return tuple(getattr(self.server, "state", ()))
 
     @property
@@ -233,7 +233,7 @@ def server_bytes(method: Any, d: int, own_bits: int, workers: int) -> int:
 
 
 def server_state(method: Any, run: Run) -> dict:
-    """The vectors that a server rule keeps, by name, as plain arrays; none on sparse rows."""
+    """The vectors that a server rule stores, by name, as plain arrays; none on sparse rows."""
     if run.sparse:
         return {}
     where = run.shard() if divides_state(method.server) else run
@@ -241,7 +241,7 @@ def server_state(method: Any, run: Run) -> dict:
 
 
 def divides_state(rule: Any) -> bool:
-    """Whether each worker keeps a slice of the rule's state."""
+    """Whether each worker stores a slice of the rule's state."""
     return bool(getattr(rule, "divided", False))
 
 

@@ -1,4 +1,4 @@
-"""Parallel SGD: N workers, a mini-batch each, compressed messages that are averaged."""
+"""Parallel SGD: each of N workers draws a mini-batch, and the compressed messages are averaged."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ParallelSGD(NamedTuple):
         Compressor of the vector that a worker sends.  By default full precision: all coordinates, or on sparse data the
         non-zeros with their positions.
     step : Constant, InverseTime, Cosine, Warmup, float, function or "theory"
-        Step sizes; a number is a constant one, ``lambda t: ...`` the step at t = 0, 1, 2, ..., and "theory" that of the
-        theorem which covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` ask for one
-        unless they are given ``step`` themselves.
+        Step sizes; a number is a constant one, ``lambda t: ...`` is the step at t = 0, 1, 2, ..., and "theory" is that
+        of the theorem which covers the method on the problem (:func:`theory.theory_step`). `run` and `compare` require
+        it unless they are given ``step`` themselves.
     feedback : feedback rule
         The rule for the part that was not sent: `NoFeedback`, `ErrorFeedback`, `PartialErrorFeedback`,
         `ContractiveErrorFeedback`, `ImprovedContractiveErrorFeedback` or `LinearSketchFeedback`.
@@ -48,31 +48,31 @@ class ParallelSGD(NamedTuple):
         Gradients that each worker averages in a step; constant or growing.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result: the last; the mean of all; the mean with weights (shift + t)**2, where shift is
-        the step size's own; or any of :mod:`theory.methods.schedules`, such as ``Suffix(start)``.
+        the step size's own; or a setting of :mod:`theory.methods.schedules`, such as ``Suffix(start)``.
     sampling : {"iid", "shuffle"}
         Rows are drawn independently with replacement (as theorems assume), or every pass is a new shuffle.
     shards : {"shared", "contiguous", "by_label"} or Split
-        Which rows a worker draws from; a worker's weight in the mean is its share n_w / n.  :func:`theory.split` makes
-        parts that differ in size and in kind.
+        The rows that a worker draws from; a worker's weight in the mean is its fraction n_w / n of the rows.
+        :func:`theory.split` makes parts of different sizes and distributions.
     compress : {"full", "loss"}
-        The full gradient is compressed, l2 term included (as in the papers), or only the gradient of the loss, and
-        every worker applies the l2 term locally.
+        "full" compresses the gradient including the l2 term, as in the papers; "loss" compresses only the gradient of
+        the loss, and every worker applies the l2 term locally.
     exchange : {"auto", "gather", "reduce"}
-        Every worker receives the messages of all others, or only their sum; "auto" reduces if messages can be added
-        before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
+        With "gather" every worker receives the messages of all others, with "reduce" only their sum; "auto" reduces if
+        messages can be added before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
     momentum : float
         The factor of the velocity in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
-        decompression.  Short for ``server=Momentum(momentum)``.
+        decompression. It is short for ``server=Momentum(momentum)``.
     nesterov : bool
         Look-ahead: x = x - eta (mean Q + momentum u).
     aggregation : {"mean", "majority"}
-        The weighted mean of the messages, or its sign in every coordinate, +1 where it is zero: a majority vote if the
-        messages are signs.  Short for ``server=Majority()``.
+        The weighted mean of the messages, or its sign in every coordinate (+1 for zero), which is a majority vote if
+        the messages are signs. It is short for ``server=Majority()``.
     radius : float
-        After every step, x is projected onto the ball of this radius around 0; infinite for none.  Short for
-        ``server=Projected(radius)``.
+        After every step, x is projected onto the ball of this radius around 0; infinite for no projection. It is short
+        for ``server=Projected(radius)``.
     server : server rule, optional
-        How the model moves with the received messages, in place of the four short forms: `Mean`, `Momentum`,
+        The rule that moves the model by the received messages, in place of the four short forms: `Mean`, `Momentum`,
         `Majority`, `Projected`, `Adam`, `LAMB`, `Sharded`, or your own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
@@ -80,7 +80,7 @@ class ParallelSGD(NamedTuple):
     Raises
     ------
     ValueError
-        For a value outside its domain.
+        If a value is outside its domain.
 
     Examples
     --------
@@ -258,8 +258,8 @@ def check_batch(batch: Any) -> None:
 def choose_compressor(compressor: Any, compress: str, problem: Any) -> tuple[Any, str]:
     """The compressor, by default full precision: on sparse rows, messages with the non-zeros only.
 
-    There every worker applies the l2 term, which touches every coordinate, locally: nothing is compressed, so it is the
-    same method.
+    On sparse rows every worker applies the l2 term locally, since it touches every coordinate. Nothing is compressed,
+    so the method is the same.
     """
     if compressor is not None:
         return compressor, compress

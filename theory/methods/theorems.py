@@ -1,4 +1,4 @@
-"""The bound that applies to a run, its value, and the verdict of one run on it.
+"""The bound that applies to a run, its value, and the verdict of a run on it.
 
 The theorems need constants that hold at all iterates.  They are taken over the level set {f(x) <= f(x_0)}, where
 everything follows from the problem's constants (:mod:`theory.bounds.sgd.polyak_lojasiewicz`); the run is monitored,

@@ -1,7 +1,8 @@
-"""Step sizes from theory, and warnings about steps that are too long or touch every coordinate of sparse rows.
+"""Step sizes from theory, and warnings about steps that are too long or that touch every coordinate of sparse rows.
 
-The step is that of the theorem that covers a method on a problem.  Before the run a warning says that a step is too
-long for the curvature of the problem; for steps that touch every coordinate of sparse rows it names an alternative.
+The step is that of the theorem that covers a method on a problem. Before a run, a warning says whether a step is too
+long for the curvature of the problem. Another warning is about steps that touch every coordinate of sparse rows; it
+names an alternative.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ UNNOTICED = 1000  # coordinates: for shorter vectors, a dense step costs about a
 
 
 class DenseStepWarning(UserWarning):
-    """A step costs O(d), though the rows of the data are sparse.
+    """A step takes O(d) operations although the rows of the data are sparse.
 
     Examples
     --------
@@ -79,8 +80,8 @@ POINTS = 200  # at which a step size is looked at
 class LongStepWarning(UserWarning):
     """The step size is above 2/S, S the expected smoothness of a step's gradient: steps move away from the minimum.
 
-    Or, for a method with a theorem of its own, above the longest step of that, which covers none where the compressor
-    does not contract.
+    For a method with its own theorem, the step size is above the longest step of that theorem, which allows no step if
+    the compressor is not a contraction.
 
     Examples
     --------
@@ -90,14 +91,14 @@ class LongStepWarning(UserWarning):
 
 
 def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batch: int) -> None:
-    """Warn if the step size stays above 2/S, or begins so far above that x may grow a thousand times.
+    """Warn if the step size stays above 2/S, or starts so far above that x may grow by a factor of 1000.
 
-    A method may have a theorem of its own, ``longest_step(problem, workers)``: then the warning is about that.
+    If a method has its own theorem, ``longest_step(problem, workers)``, the warning is about that.
 
     S is :func:`theory.bounds.expected_smoothness`; on quadratics E||x - x*||^2 grows in a step by at most
-    1 + eta L (eta S - 2).  With momentum beta, 2 (1 + beta) stands for 2.  L takes many passes over the data, so that
-    it is computed only if the step is above 2/L_max, which takes one.  There is no warning if the problem does not know
-    its constants.
+    1 + eta L (eta S - 2).  With momentum beta, 2 is replaced by 2 (1 + beta). L takes many passes over the data, so it
+    is computed only if the step is above 2/L_max, which takes one pass.  There is no warning if the problem does not
+    know its constants.
     """
     unrelated = takes_the_step(method.server) or not getattr(method, "descends", True)
     if outside(3) is None or unrelated:  # the steps of Adam do not depend on the curvature
@@ -197,14 +198,14 @@ class NoTheoremError(ValueError):
 
 
 class TheoryStep(NamedTuple):
-    """A step size, and the theorem that it is of; it prints.
+    """A step size and its theorem, as a record that can be printed.
 
     Attributes
     ----------
     step : step size
         Such as ``Constant(0.1)``.
     formula : str
-        The function of `theory.bounds` whose theorem it is.
+        The function of `theory.bounds` with the theorem.
     how : str
         The step in the theorem's symbols.
     """
@@ -227,17 +228,17 @@ def theory_step(method: Any, problem: Any, workers: int) -> TheoryStep:
     Parameters
     ----------
     method : ParallelSGD, LocalSGD or another method
-        Its own step is not looked at: it may be ``"theory"``.
+        Its own step is ignored and may be ``"theory"``.
     problem : problem
-        It must know the constants in question, as L and mu.
+        It must know the constants of the theorem, such as L and mu.
     workers : int
         Number of workers.
 
     Returns
     -------
     TheoryStep
-        The step, the theorem's function in `theory.bounds`, and the step in its symbols; ``print`` adds source and
-        assumptions.
+        The step, the theorem's function in `theory.bounds`, and the step in its symbols; ``print`` adds the source and
+        the assumptions.
 
     Raises
     ------
@@ -261,7 +262,7 @@ def theory_step(method: Any, problem: Any, workers: int) -> TheoryStep:
 
 
 def with_theory_step(method: Any, problem: Any, workers: int) -> tuple[Any, TheoryStep | None]:
-    """The method with a step size that can be run: for "theory" that of its theorem, which is returned, too."""
+    """The method with a step size that can be run: for "theory" that of its theorem, which is also returned."""
     if isinstance(method.step, str):  # THEORY, the only text that is a step
         found = theory_step(method, problem, workers)
         return method._replace(step=found.step), found

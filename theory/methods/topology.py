@@ -1,4 +1,4 @@
-"""Topologies: who receives which messages and how they are combined, also while the round computes."""
+"""Topologies: who receives which messages, and how they are combined, also during a round's computations."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class ReduceScatter(NamedTuple):
 class ParameterServer(NamedTuple):
     """Workers send to a server, which sends the mean of their messages to all, compressed and with a memory.
 
-    u = e + mean Q(p_i) is what the server has, D(u) what it sends, and e = u - D(u) its memory.  All workers hear D(u),
-    those that were absent as well, so that all know the same model.
+    The server computes u = e + mean Q(p_i), sends D(u), and stores e = u - D(u) in its memory. All workers receive
+    D(u), also those that were absent, so that all know the same model.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class ParameterServer(NamedTuple):
     Notes
     -----
     Tang, Yu, Lian, Zhang, Liu, "DoubleSqueeze: parallel stochastic gradient descent with double-pass error-compensated
-    compression" (ICML 2019), if the workers have memories, too.
+    compression" (ICML 2019), if the workers also have memories.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class ParameterServer(NamedTuple):
         return run.compress(compressor, p, to_server=True)
 
     def exchange(self, run: Run, message: Message) -> Messages:
-        """What the server sends to all."""
+        """The message of the server to all workers."""
         u = run.vector("down")
         run.add(u, run.gather(message))  # u = e + mean Q(p)
         received = run.broadcast(run.compress(self.down, u, phase="down"))  # D(u)
@@ -117,7 +117,7 @@ class ParameterServer(NamedTuple):
         return received
 
     def domain(self) -> None:
-        """Reject what is no compressor."""
+        """Reject an argument that is not a compressor."""
         known = quantize.implements(type(self.down))
         require(known, "down", self.down, "a compressor, such as TopK(10)", TypeError)
 
@@ -168,14 +168,14 @@ class UnderWay:
 def travelling(run: Run, message: Message) -> Iterator[Messages]:
     """Context in which the messages of all workers travel: what it calls is computed meanwhile.
 
-    As `Run.gather`, with the same bits; the messages can be used after it, not within.
+    It is like `Run.gather`, with bit-identical results; the messages can be used after the context, not within it.
 
     Parameters
     ----------
     run : Run
         The argument of the round function.
     message : Message
-        What ``run.compress`` returned. Within the context its phase compresses nothing else.
+        What ``run.compress`` returned. Within the context its phase cannot compress anything else.
 
     Yields
     ------
@@ -185,7 +185,7 @@ def travelling(run: Run, message: Message) -> Iterator[Messages]:
     Raises
     ------
     ValueError
-        For messages that are summed, of the model, or on a graph.
+        If the messages are summed, belong to the model, or are sent on a graph.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures of histories and bounds, in one style; matplotlib is imported when the first one is drawn."""
+"""Figures of histories and bounds in one style; matplotlib is imported when the first figure is drawn."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Comparison of several methods on one problem: run them, tabulate them, draw them."""
+"""Comparison of several methods on one problem: runs, table and figure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TIE = " ≈"  # behind a value that is within noise of the lowest
 
 
 class UnequalMethodsWarning(UserWarning):
-    """Methods that are compared differ in more than their compressors and feedback rules.
+    """The compared methods differ in more than their compressors and feedback rules.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Comparison:
     ----------
     labels : tuple of str
     results : tuple of scipy.optimize.OptimizeResult
-        What `theory.run` returned for each method.
+        The result of `theory.run` for each method.
     optimum : scipy.optimize.OptimizeResult
         With a certified ``gap``: every f - f* here is f - (optimum.fun - optimum.gap), so an upper bound.
     x : str or tuple of str
@@ -67,11 +67,11 @@ class Comparison:
         The accuracy of the columns "bits to" and "seconds to"; by default the f - f* that three quarters of
         the methods reach.
     choices : tuple of str
-        For each method how its step was chosen, if it was.
+        For each method the search for its step, if there was one.
     baseline : str
-        The label of the method to which all are compared; empty: to the lowest.
+        The label of the method to which all are compared; if empty, to the lowest.
     tolerance : float or None
-        How far above the baseline, as a share of its f - f*, a method may end to count as good as that.
+        Relative excess over the baseline's f - f* up to which a method counts as equally good.
     """
 
     labels: tuple[str, ...]
@@ -87,7 +87,7 @@ class Comparison:
 
     @property
     def lower(self) -> float:
-        """A certified lower bound of f*; without a certificate the lowest f that was found."""
+        """A certified lower bound on f*; without a certificate the lowest f that was found."""
         gap = self.optimum.get("gap", 0.0)
         if math.isfinite(gap):
             return float(self.optimum.fun - gap)
@@ -96,7 +96,7 @@ class Comparison:
 
     @property
     def epsilon(self) -> float:
-        """The accuracy to which bits and seconds are counted."""
+        """The accuracy up to which bits and seconds are counted."""
         if self.goal is not None:
             return self.goal
         worst = [max(results, key=lambda result: result.fun) for results in self._all()]
@@ -189,7 +189,7 @@ class Comparison:
         Parameters
         ----------
         path : path
-            The folder; what was saved there before is replaced, and one with other files is refused.
+            The folder; results that were saved there before are replaced, and a folder with other files is rejected.
         """
         optimum = Result({name: self.optimum[name] for name in ("x", "fun", "gap", "message") if name in self.optimum})
         members = [result for results in self._all() for result in results]
@@ -201,7 +201,7 @@ class Comparison:
 
     @classmethod
     def loaded(cls, plain: dict, results: list[Result]) -> Comparison:
-        """What `save` wrote."""
+        """The results that `save` wrote."""
         return cls(**cls._fields_of(plain, results))
 
     @staticmethod
@@ -273,14 +273,14 @@ class Comparison:
         note: bool = True,
         labels: Any = None,
     ) -> Any:
-        """The figure against other axes, from the same runs; for a paper without title and small print.
+        """The figure of the same runs against other axes, with or without title and small print.
 
         Parameters
         ----------
         x : str or sequence of str
             "bits", "samples", "rounds" or "seconds".
         ax : matplotlib.axes.Axes, optional
-            Where to draw, with a legend, against one axis: a panel of a figure of yours, in its style.
+            Axes of another figure, on which the curves are drawn with a legend against one axis, in its style.
         size : (float, float), optional
             Inches of the whole figure.
         title : str or None
@@ -288,7 +288,7 @@ class Comparison:
         note : bool
             Whether there is small print below.
         labels : dict or sequence of str, optional
-            Names in the legend in place of the labels; of a dict those that it has.
+            Names in the legend in place of the labels; a dict replaces only its keys.
 
         Returns
         -------
@@ -297,7 +297,7 @@ class Comparison:
         Warns
         -----
         UserWarning
-            If there are more curves than looks.
+            If there are more curves than line styles.
 
         Examples
         --------
@@ -320,7 +320,7 @@ class Comparison:
             for name, (first, *others) in zip(names, self._all(), strict=True)
         ]
         if len(curves) > LOOKS:
-            warnings.warn(f"plot: {len(curves)} curves have {LOOKS} looks, so that some look alike", stacklevel=2)
+            warnings.warn(f"plot: {len(curves)} curves have {LOOKS} line styles, so some look alike", stacklevel=2)
         start = float(self.results[0].history["f"][0]) - self.lower if self.results[0].history["step"][0] == 0 else None
         if ax is not None:
             require(len(panels) == 1, "x", x, "one axis with ax")
@@ -416,7 +416,7 @@ class Sweep(Comparison):
 
     @classmethod
     def loaded(cls, plain: dict, results: list[Result]) -> Sweep:
-        """What `save` wrote."""
+        """The results that `save` wrote."""
         return cls(**cls._fields_of(plain, results), cells=tuple(plain["cells"]), drawn=tuple(plain["drawn"]))
 
 
@@ -481,12 +481,12 @@ def compare(
 ) -> Comparison:
     """Run several methods on a problem with the same seed, workers and steps, or samples.
 
-    Every method draws the same rows as in a separate run with this seed: adding a method changes no other.
+    Every method draws the same rows as in a separate run with this seed, so adding a method does not change the others.
 
     Parameters
     ----------
     methods : sequence or dict
-        Settings such as `ParallelSGD`, or a single one; of a dict the keys are the labels.  With a ``grid`` also
+        Settings such as `ParallelSGD`, or a single one; the keys of a dict are the labels.  With a ``grid`` also
         functions of the axes, which return a setting.
     problem : problem
         The problem that all of them solve.
@@ -500,31 +500,31 @@ def compare(
     x : str or sequence of str
         The axes of the figure: "bits", "samples", "rounds" or "seconds"; ``plot`` draws others later.
     seed : int or sequence of int
-        The same for all methods.  With several, table, figure and rows have means with their intervals (95 %), and what
-        is within noise of the lowest is marked.
+        The same for all methods.  With several seeds, table, figure and rows have means with their intervals (95 %),
+        and methods within noise of the lowest are marked.
     labels : sequence of str, optional
         Names of the methods; by default the fields in which they differ.
     optimum : scipy.optimize.OptimizeResult, optional
         Result of `solve`; computed here if not given.
     step : {"best", "theory"}, float or step size, optional
-        In place of the methods' own.  "best": search for each method the constant step 2^e / L with which it ends
-        lowest, with the first seed; what was tried, and how long that took, is said below the table.  "theory", or a
-        number: as in `run`; below the table stands which theorem.
+        Replaces the methods' own steps. "best" searches for each method the constant step 2^e / L with the lowest final
+        f, with the first seed; the text below the table lists the tried steps and the time. "theory" or a number is as
+        in `run`; the text below the table names the theorem.
     epsilon : float, optional
-        The table counts bits and seconds until f - f* <= epsilon; by default what three
-        quarters of the methods reach.
+        The table counts bits and seconds until f - f* <= epsilon; by default the accuracy that three quarters of the
+        methods reach.
     grid : dict, optional
         ``{"compressor": [...], "step": [...]}``: every method in all combinations of these values.  An axis is a field
         of the method, or an argument of `run`, such as ``workers``.  The result is a `Sweep`, whose ``to_pandas()`` is
         a long table with a row for each cell, seed and record.
     out : path, optional
-        A folder in which each run is saved as soon as it is done; what is there is not measured again.
+        A folder in which each run is saved when it is done; saved runs are not measured again.
     jobs : int
-        Processes that run side by side, with joblib.
+        Number of parallel processes, with joblib.
     baseline : str, optional
         The label of the method to which all are compared; by default the one that ends lowest.
     tolerance : float, optional
-        With a baseline: f - f* at most (1 + tolerance) times the baseline's is as good as that.
+        With a baseline: a method with f - f* up to (1 + tolerance) times the baseline's counts as equally good.
     **options
         Passed on to `run`: ``record_every``, ``comm``, ``x0``, ``epochs``, ``target``, ...
 
@@ -538,7 +538,7 @@ def compare(
         If there is no method, the numbers of labels and methods differ, the axis is unknown, or not exactly one of
         ``steps``, ``samples`` and ``epochs`` is given.
     TypeError
-        For an argument that neither `compare` nor `run` has.
+        If neither `compare` nor `run` has an argument of this name.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""Pictures of the lectures, said in one call: one style, one meaning of marks and lines.
+"""Figures of the lectures in one call, with one style and one meaning of marks and lines.
 
 Marks are measured, with 99 % intervals if they are means over independent runs; a solid line is an exact law; a
 dashed line is a bound; a dotted one is a model or a comparison. ``k`` is the index of a curve's colour and mark.

@@ -1,4 +1,4 @@
-"""Sweeps: a method in all combinations of some settings, and the best constant step of each.
+"""Sweeps: methods in all combinations of settings, and the best constant step of each.
 
 A sweep may have several seeds, on disk and side by side if asked for.  The best constant step is found by a small
 search over powers of two, divided by L.

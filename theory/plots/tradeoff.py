@@ -1,4 +1,4 @@
-"""Variance against bits: many compressors on one pair of axes, with the lower bound for unbiased ones."""
+"""Variance against bits of many compressors, with the lower bound for unbiased ones."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def l2_of(l2: float | None, n: int) -> float:
 
 
 class UnscaledDataWarning(UserWarning):
-    """Columns differ by orders of magnitude, so that no step size suits all of them.
+    """The scales of the columns differ by orders of magnitude, so no step size is suitable for all of them.
 
     Examples
     --------
@@ -96,7 +96,7 @@ add_loss_gradient = generic(
 
 
 def check_problem(problem: Any) -> None:
-    """Reject what is not a problem, such as the name of a data set."""
+    """Reject an argument that is not a problem, such as the name of a data set."""
     got = problem if isinstance(problem, str) else type(problem).__name__
     allowed = "a problem, such as logistic(load_data('breast_cancer'))"
     require(dimension.implements(type(problem)), "problem", got, allowed, TypeError)

@@ -1,6 +1,6 @@
-"""Constants of a problem that theorems use: L, L_max, mu, M^2(x), sigma^2(x), gradient diversity.
+"""Constants of a problem for theorems: L, L_max, mu, M^2(x), sigma^2(x) and gradient diversity.
 
-``f_i(x) = loss_i(x) + (l2/2) ||x||^2`` throughout, so that f is their mean.
+In all of them ``f_i(x) = loss_i(x) + (l2/2) ||x||^2``, so f is their mean.
 
 A class of problems defines its constants in one of three ways: by an attribute ``curvatures``, the smallest and the
 largest eigenvalue that the Hessian can have; as a sum over a matrix ``A``, by ``curvature_bounds``, the infimum and the
@@ -43,7 +43,7 @@ TOLERANCE = 1e-10  # relative tolerance of the iterative eigenvalue
 
 
 def one_thread(function: F) -> F:
-    """Run a function with one BLAS thread: the same bits on every rank, and no spinning threads beside the kernels."""
+    """Run a function with one BLAS thread: bit-identical results on all ranks, and no idle threads."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -70,7 +70,7 @@ def _curvature_bounds(problem: Any) -> tuple[float, float]:
     bounds = getattr(problem, "curvature_bounds", None)
     if bounds is None:
         raise TypeError(
-            f"{type(problem).__name__} does not say how curved its losses are: give the class an attribute "
+            f"{type(problem).__name__} has no bounds on the curvature of its losses: give the class an attribute "
             "curvature_bounds = (infimum, supremum) of the second derivative by the margin"
         )
     return bounds
@@ -134,34 +134,35 @@ def largest_eigenvalue(A: Any, comm: Any = None) -> float:
 @python_generic
 @one_thread
 def lipschitz(problem: Any, comm: Any = None) -> float:
-    """L: the gradient's Lipschitz constant, the largest eigenvalue the Hessian can have.
+    """L, the gradient's Lipschitz constant: the largest eigenvalue that the Hessian can have.
 
     * Ridge: ``lambda_max(A'A) / n + l2``.
     * Logistic: ``lambda_max(A'A) / (4n) + l2``, the supremum over all x, reached at x = 0.
     * Softmax: ``lambda_max(A'A) / (2n) + l2``, since ``lambda_max(diag(p) - p p') <= 1/2`` for all probabilities p,
-      with equality where two classes share them: reached at x = 0 for two classes, otherwise in the limit, if some
-      direction has a positive product with every row; else an upper bound.
+      with equality if two classes have probability 1/2. It is reached at x = 0 for two classes, otherwise in the limit
+      if some direction has a positive product with every row; else it is an upper bound.
     * NonconvexLogistic: ``lambda_max(A'A) / (4n) + 2 weight``, reached at x = 0.
     * Quadratic, SaturatingQuadratic: ``max_j h_j``.
     * SineQuadratic: ``8 max_j h_j``, reached at x*.
     * SineValley: that of the region in which ``|y - sin x| <= residual``, reached on its edge; 2 to 3 up to
       residual 3, then residual.
     * Proximal: that of f, plus theta.
-    * TwoLayer: there is none, ``TypeError``.
+    * TwoLayer: there is none; raises ``TypeError``.
 
     Parameters
     ----------
     problem : problem
         The problem.
     comm : mpi4py communicator, optional
-        Each rank takes its rows, of a problem with a matrix; all call with the same arguments and get the same bits.
+        Each rank takes its rows of a problem with a matrix; all call with the same arguments and get bit-identical
+        results.
 
     Returns
     -------
     float
-        With at most 500 rows or columns, from the whole spectrum of a Gram matrix.  Otherwise by Lanczos iteration from
-        a fixed start to a relative residual of 1e-10, plus that residual: not below the eigenvalue found, and above it
-        by at most 1e-10 relative.
+        With at most 500 rows or columns it is computed from the whole spectrum of a Gram matrix. Otherwise it is the
+        result of Lanczos iteration from a fixed start to a relative residual of 1e-10, plus that residual: at least the
+        eigenvalue found, and above it by at most 1e-10 relative.
 
     Examples
     --------
@@ -184,8 +185,8 @@ def max_lipschitz(problem: Any) -> float:
     * Logistic: ``max_i ||a_i||^2 / 4 + l2``.
     * Softmax: ``max_i ||a_i||^2 / 2 + l2``.
     * NonconvexLogistic: ``max_i ||a_i||^2 / 4 + 2 weight``.
-    * TwoLayer: there is none, ``TypeError``.
-    * The others, whose gradients are drawn: that of f, since the noise does not depend on x.
+    * TwoLayer: there is none; raises ``TypeError``.
+    * Other problems, whose gradients are random: that of f, since the noise does not depend on x.
 
     Parameters
     ----------
@@ -210,19 +211,19 @@ def max_lipschitz(problem: Any) -> float:
 @python_generic
 @one_thread
 def strong_convexity(problem: Any) -> float:
-    """Mu: the smallest eigenvalue the Hessian can have, or a lower bound of it.
+    """Mu: the smallest eigenvalue that the Hessian can have, or a lower bound on it.
 
-    * Logistic: ``l2``, which is exact: far out, where every sigmoid is flat, nothing else remains.
+    * Logistic: ``l2``, which is exact: it is the limit far from 0, where every sigmoid is flat.
     * Softmax: ``l2``, which is exact everywhere: the loss is invariant to a common shift of all classes.
-    * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (less the rounding error of the eigenvalue, and at least l2);
+    * Ridge: ``lambda_min(A'A) / n + l2`` if d <= 500 (minus the rounding error of the eigenvalue, and at least l2);
       ``l2`` if there are fewer rows than columns, exactly, and also if d > 500, where it is a lower bound.
     * Quadratic: ``min_j h_j``.
-    * SaturatingQuadratic: ``-max_j h_j / 4``, where that u_j^2 = 1: f is not convex.
-    * SineQuadratic: ``-4 max_j h_j``, where that u_j = pi/2.
+    * SaturatingQuadratic: ``-max_j h_j / 4``, reached at u_j^2 = 1 for the largest h_j: f is not convex.
+    * SineQuadratic: ``-4 max_j h_j``, reached at u_j = pi/2 for the largest h_j.
     * SineValley: ``-residual``, on the edge of its region.
     * Proximal: that of f, plus theta.
     * NonconvexLogistic: ``-weight / 2``, a lower bound: that of the regulariser at x_j = 1, without the losses.
-    * TwoLayer: there is none, ``TypeError``.
+    * TwoLayer: there is none; raises ``TypeError``.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def second_moment_and_norm2(problem: Any, x: ArrayLike, comm: Any = None) -> tup
 def second_moment(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """M^2(x) = (1/n) sum_i ||grad f_i(x)||^2, with l2 x in every grad f_i.
 
-    If the gradients are drawn: ``||grad f(x)||^2 + tr C``.
+    If the gradients are random: ``||grad f(x)||^2 + tr C``.
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def second_moment(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     x : array_like, shape (d,)
         The point.
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
+        Each rank takes its rows; all call with the same arguments and get the result without ``comm``, bit for bit.
 
     Returns
     -------
@@ -300,7 +301,7 @@ def second_moment(problem: Any, x: ArrayLike, comm: Any = None) -> float:
 def gradient_variance(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """sigma^2(x) = (1/n) sum_i ||grad f_i(x) - grad f(x)||^2 = M^2(x) - ||grad f(x)||^2.
 
-    If the gradients are drawn: ``tr C``.
+    If the gradients are random: ``tr C``.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def gradient_variance(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     x : array_like, shape (d,)
         The point.
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
+        Each rank takes its rows; all call with the same arguments and get the result without ``comm``, bit for bit.
 
     Returns
     -------
@@ -329,7 +330,7 @@ def gradient_variance(problem: Any, x: ArrayLike, comm: Any = None) -> float:
 def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """Delta(x) = sum_i ||grad f_i(x)||^2 / ||sum_i grad f_i(x)||^2 of Yin et al. (2018).
 
-    At least 1/n; 1 for orthogonal gradients; infinite at a stationary point.
+    It is at least 1/n, 1 for orthogonal gradients, and infinite at a stationary point.
 
     Parameters
     ----------
@@ -338,7 +339,7 @@ def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     x : array_like, shape (d,)
         The point.
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
+        Each rank takes its rows; all call with the same arguments and get the result without ``comm``, bit for bit.
 
     Returns
     -------
@@ -352,12 +353,12 @@ def gradient_diversity(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     """
     if is_drawn(problem):
         kind = type(problem).__name__
-        raise TypeError(f"gradient_diversity: the gradients of a {kind} are no finite sum; use batch_bound")
+        raise TypeError(f"gradient_diversity: the gradients of a {kind} are not a finite sum; use batch_bound")
     return batch_bound(problem, x, comm) / rows(problem)
 
 
 class StationaryPointWarning(UserWarning):
-    """A number that grows without limit near a stationary point was asked for very near to one.
+    """A quantity that is unbounded near a stationary point was computed very close to one.
 
     Examples
     --------
@@ -368,11 +369,11 @@ class StationaryPointWarning(UserWarning):
 
 @python_generic
 def batch_bound(problem: Any, x: ArrayLike, comm: Any = None) -> float:
-    """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which Yin et al. (2018) lose little.
+    """B_D(x) = n Delta(x) = M^2(x) / ||grad f(x)||^2: the batch size up to which little is lost (Yin et al., 2018).
 
-    At least 1, with equality if all gradients agree; n for orthogonal gradients; infinite at a stationary point, near
-    which there is a `StationaryPointWarning`; unchanged if the data set is duplicated.  For Diversified problems: the
-    substitute from `bounds.mechanism_batch_bound`.
+    It is at least 1, with equality if all gradients are equal, n for orthogonal gradients, and infinite at a stationary
+    point, near which there is a `StationaryPointWarning`. It does not change if the data set is duplicated. For
+    Diversified problems it is `bounds.mechanism_batch_bound`.
 
     Parameters
     ----------
@@ -381,7 +382,7 @@ def batch_bound(problem: Any, x: ArrayLike, comm: Any = None) -> float:
     x : array_like, shape (d,)
         The point.
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, as without it.
+        Each rank takes its rows; all call with the same arguments and get the result without ``comm``, bit for bit.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Evaluation of problems: means over all rows in blocks, from Python at checked points, and checks of gradients.
+"""Evaluation of problems from Python at checked points, by means over blocks of rows; and checks of gradients.
 
 Means are computed in blocks that are added in a fixed order: bit-identical results alone and on any ranks.  Points are
 checked, since kernels check neither length nor type.  A gradient is compared with differences of its function, at a
@@ -224,7 +224,7 @@ def value(problem: Any, x: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If x has another shape, or NaN or Inf.
+        If x has the wrong shape, or contains NaN or Inf.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def gradient(problem: Any, x: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If x has another shape, or NaN or Inf.
+        If x has the wrong shape, or contains NaN or Inf.
 
     Examples
     --------
@@ -268,14 +268,14 @@ def gradient(problem: Any, x: ArrayLike) -> np.ndarray:
 
 
 def sample_gradient(problem: Any, i: int, x: ArrayLike, *, seed: int = 0) -> np.ndarray:
-    """Gradient of f_i at x, with the L2 term: f is the mean of f_0 .. f_{n-1}.
+    """Gradient of f_i at x, with the L2 term, where f is the mean of f_0 .. f_{n-1}.
 
     Parameters
     ----------
     problem : problem
         The problem.
     i : int
-        0 to n - 1.  A Quadratic (saturating or not) draws its gradients: there it is the number of the draw.
+        0 to n - 1.  For a Quadratic (saturating or not), whose gradients are random, it is the number of the draw.
     x : array_like, shape (d,)
         The point.
     seed : int
@@ -288,7 +288,7 @@ def sample_gradient(problem: Any, i: int, x: ArrayLike, *, seed: int = 0) -> np.
     Raises
     ------
     ValueError
-        If i is not a row, x has another shape, or NaN or Inf.
+        If i is not a row, or x has the wrong shape or contains NaN or Inf.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def sample_gradient(problem: Any, i: int, x: ArrayLike, *, seed: int = 0) -> np.
 
 
 def batch_gradient(problem: Any, indices: ArrayLike, x: ArrayLike, *, seed: int = 0) -> np.ndarray:
-    """Mean of the gradients of f_i at x over the given i, repetitions counted, with the L2 term.
+    """Mean of the gradients of f_i at x over the given i, including repetitions, with the L2 term.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def batch_gradient(problem: Any, indices: ArrayLike, x: ArrayLike, *, seed: int 
     Raises
     ------
     ValueError
-        If there are no indices, one is not a row, x has another shape, or NaN or Inf.
+        If there are no indices, one is not a row, or x has the wrong shape or contains NaN or Inf.
 
     Examples
     --------
@@ -350,13 +350,13 @@ def batch_gradient(problem: Any, indices: ArrayLike, x: ArrayLike, *, seed: int 
 def accuracy(problem: Any, x: ArrayLike) -> float:
     """Fraction of the rows that are classified correctly.
 
-    Logistic: by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax and
-    TwoLayer: by the largest of the classes' scores; ties go to the lowest class.
+    Logistic problems predict by the side of the hyperplane a_i'x = 0; a margin of 0 predicts -1. Softmax and TwoLayer
+    predict the class with the largest score; ties go to the lowest class.
 
     Parameters
     ----------
     problem : Logistic, NonconvexLogistic, Softmax or TwoLayer
-        Made from held-out data, it gives the accuracy there (with classes, if all of them occur in these).
+        The problem with the rows, for example of held-out data, in which all classes must occur.
     x : array_like, shape (d,)
         The point.
 
@@ -390,7 +390,7 @@ NEARBY = 1e-2  # a second point, as the first may be a kink
 
 
 class WrongGradientWarning(UserWarning):
-    """The gradient that was given is not that of the function, along a random direction at the start of a run.
+    """At the start of a run the given gradient differs from that of the function along a random direction.
 
     Examples
     --------
@@ -400,29 +400,29 @@ class WrongGradientWarning(UserWarning):
 
 
 def check_gradient(problem: Any, x0: ArrayLike | None = None, *, direction: str = "all", seed: int = 0) -> float:
-    """The distance of a problem's gradient from central differences of its value, as ``scipy.optimize.check_grad``.
+    """The distance of a problem's gradient from central differences of its value, like ``scipy.optimize.check_grad``.
 
     Parameters
     ----------
     problem : problem
-        One whose gradient is known: not drawn.
+        A problem whose gradient is not random.
     x0 : array_like, shape (d,), optional
-        The point; by default a random one, as 0 is often a kink or a point of symmetry.
+        The point; by default a random point, as 0 is often a kink or a point of symmetry.
     direction : {"all", "random"}
-        Every coordinate, or one random direction of norm 1: two values in place of 2 d.
+        Compare every coordinate, or one random direction of norm 1, which takes two values in place of 2 d.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
     float
-        The 2-norm of the difference; along one direction its magnitude there.  A right gradient of a smooth function
-        has about 1e-10 of the values' size.
+        The 2-norm of the difference, or its magnitude along the direction. For a correct gradient of a smooth function
+        it is about 1e-10 times the values.
 
     Raises
     ------
     ValueError
-        If x0 does not fit, or the gradients are drawn.
+        If x0 has the wrong shape, or the gradients are random.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Logistic and ridge regression: sums of losses of margins a_i'x, and an L2 term.
 
-Every kernel follows from a loss, its slope and its curvature.  Neither has an intercept:
+Every kernel is derived from a loss, its slope and its curvature. The problems have no intercept:
 
 * :class:`Logistic`: f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + (l2/2) ||x||^2, with labels b_i = -1 or +1;
 * :class:`Ridge`: f(x) = (1/2n) ||Ax - b||^2 + (l2/2) ||x||^2.
 
 They differ in three functions of a margin m: the `loss`, its first derivative `slope` and its second, `curvature`.
-Everything else is written once, in `margins`, and added to a class by `linear_problem`.  Your own loss needs those:
+`margins` contains everything else, which `linear_problem` adds to a class. A user-defined loss needs these functions:
 
 >>> from typing import NamedTuple
 >>> from theory.core import setting
@@ -214,7 +214,7 @@ def name_of(self: Any) -> str:
 
 
 def notes_of(self: Any) -> tuple[str, ...]:
-    """What was done to the data, such as how labels were mapped."""
+    """Changes of the data, such as the mapping of labels."""
     return tuple(_lines_of(self)[1:])
 
 
@@ -333,7 +333,7 @@ class LabelledRows(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to the data, such as how labels were mapped."""
+        """Changes of the data, such as the mapping of labels."""
         return notes_of(self)
 
     def domain(self) -> None:
@@ -432,8 +432,8 @@ def logistic(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float6
     Parameters
     ----------
     data : Dataset or (X, y)
-        Labels -1 and +1; of two others, numbers or texts, the lower is read as -1 and the higher as +1, and ``notes``
-        says so.
+        Labels -1 and +1; of two other labels, numbers or texts, the lower is mapped to -1 and the higher to +1, and
+        ``notes`` records this.
     l2 : float, optional
         At least 0; by default 1/n, for n rows.
     dtype : {numpy.float64, numpy.float32}
@@ -442,7 +442,7 @@ def logistic(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float6
     Returns
     -------
     Logistic
-        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays that have the right type are not copied.
+        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays of the right type are not copied.
 
     Raises
     ------
@@ -475,7 +475,7 @@ def ridge(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64) 
     Returns
     -------
     Ridge
-        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays that have the right type are not copied.
+        With ``n``, ``d``, ``l2``, ``name``, ``notes`` and ``dtype``.  Arrays of the right type are not copied.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Matrices by rows, dense or CSR, and the few operations that problems need.
+"""Matrices stored by rows, dense or CSR, and the operations that problems need.
 
 A dense matrix is a C-contiguous 2-D array.  Indices of a :class:`CSR` are uint32: unsigned indices need no wraparound
 test, which halves the time of a sparse step.  Kernels check no bounds; `as_matrix` does.

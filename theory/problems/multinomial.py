@@ -99,7 +99,7 @@ def log_sum(z):
 
 @kernel
 def residuals(z, b):
-    """Replace the scores by the loss's gradient in the scores: the probabilities, less 1 at the true class ``b``."""
+    """Replace the scores by the loss's gradient in the scores: the probabilities, minus 1 at the true class ``b``."""
     top = z[0]
     for k in range(1, z.size):
         top = max(top, z[k])
@@ -141,7 +141,7 @@ def check_classes(problem: Any) -> None:
 @traits(support="row")
 @setting
 class Softmax(NamedTuple):
-    """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix, stored as a flat vector.
+    """Multinomial logistic regression, made by `softmax`; its variable is a d x K matrix stored as a flat vector.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Softmax(NamedTuple):
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
-        """Of diag(p) - p p' over all probabilities p: 1/2 where two classes share them."""
+        """Bounds of diag(p) - p p' over all probabilities p: 1/2 if two classes have probability 1/2."""
         return 0.0, 0.5
 
     @property
@@ -296,7 +296,8 @@ def softmax(data: Any, l2: float | None = None, *, dtype: DTypeLike = np.float64
     Parameters
     ----------
     data : Dataset or (X, y)
-        With 2 to 1024 different labels, numbers or texts; in increasing order, they are the classes 0, 1, ..., K - 1.
+        Data with 2 to 1024 different labels, numbers or texts; in increasing order, they are the classes 0, 1, ..., K -
+        1.
     l2 : float, optional
         At least 0; by default 1/n, for n rows.
     dtype : {numpy.float64, numpy.float32}

@@ -3,8 +3,8 @@
 Layers are the slices that a server rule or a compressor treats apart, the matrices in them, and where runs start.  The
 variable of most problems is one layer.  A network's has one for each matrix of weights.
 
-The network is a problem that is not convex, and has layers.  f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] +
-(l2/2) (||W||^2 + ||V||^2),   z_i = V' phi(W' a_i),
+The network is a nonconvex problem with layers. f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2)
+(||W||^2 + ||V||^2),   z_i = V' phi(W' a_i),
 
 with the d x m matrix W, the m x K matrix V, and a function phi of each entry.  x has W first, then V, both row by row:
 a sparse row touches m neighbouring numbers for each of its entries, and all of V.  With r the loss's gradient in the
@@ -38,17 +38,17 @@ from .quadratics import Proximal
 
 @python_generic
 def layers(problem: Any) -> tuple[slice, ...]:
-    """The slices of x that are its layers, in order; a single one unless the problem is made of several.
+    """The slices of x that are its layers, in order; a single slice for problems without layers.
 
     Parameters
     ----------
     problem : problem
-        Any.
+        Any problem.
 
     Returns
     -------
     tuple of slice
-        Each begins where the last one ends; together they are all of x.  ``x[layer].reshape(shape)``, with the shapes
+        Each begins where the previous one ends, and together they cover x. ``x[layer].reshape(shape)``, with the shapes
         from `layer_shapes`, are the matrices of a network.
 
     Examples
@@ -94,14 +94,14 @@ def start_of(problem: Any, seed: int) -> np.ndarray:
 
 
 def initial_point(problem: Any, seed: int = 0) -> np.ndarray:
-    """Where a run starts if it is not told: at 0, or at random weights where the problem is a network.
+    """The default start of a run: 0, or random weights for a network.
 
     Parameters
     ----------
     problem : problem
-        Any.
+        Any problem.
     seed : int
-        Of the weights; unused for other problems.  :func:`theory.run` passes its own.
+        Seed of the weights; unused for other problems. :func:`theory.run` passes its own seed.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def initial_point(problem: Any, seed: int = 0) -> np.ndarray:
 
     Notes
     -----
-    At 0 the gradient of a network vanishes, and the units of a layer would remain equal to each other.
+    At 0 the gradient of a network is 0, and the units of a layer would remain equal.
 
     Examples
     --------
@@ -439,14 +439,14 @@ def two_layer(
     """A network with one hidden layer and a softmax output: multinomial logistic regression of phi(W'a).
 
     f(W, V) = (1/n) sum_i [log sum_k exp(z_ik) - z_{i b_i}] + (l2/2) (||W||^2 + ||V||^2) with z_i = V' phi(W' a_i).
-    f is not convex, and has no constant L on the whole space: `lipschitz` and `strong_convexity` raise.  x is W, then
-    V, each row by row: :func:`theory.layers` are their slices, :func:`theory.layer_shapes` their shapes.
+    f is nonconvex and has no constant L on the whole space, so `lipschitz` and `strong_convexity` raise ``TypeError``.
+    x is W, then V, each row by row: :func:`theory.layers` are their slices, :func:`theory.layer_shapes` their shapes.
 
     Parameters
     ----------
     data : Dataset or (X, y)
         With 2 to 1024 different labels; in increasing order, they are the classes 0, 1, ..., K - 1.  There are no
-        biases: append a column of ones to have some.
+        biases; a column of ones in the data adds them.
     width : int
         Number m of hidden units.
     activation : {"tanh", "relu"}
@@ -470,7 +470,7 @@ def two_layer(
 
     Notes
     -----
-    A run without ``x0`` starts from :func:`theory.initial_point`, random weights that follow from its seed.
+    A run without ``x0`` starts from :func:`theory.initial_point`, random weights determined by its seed.
 
     Examples
     --------

@@ -239,20 +239,20 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
 
     f(x) - f* <= ||grad f(x)||^2 / (2 mu) for a mu-strongly convex f.  Newton's method runs until this ``gap`` is at
     most ``tolerance * max(1, |f(x)|)``: with a dense Hessian if d <= 500 (Softmax: 1000), otherwise with conjugate
-    gradients that pass once over the matrix per iteration. float32 problems are solved in float64.  What rounding may
-    have added to the gradient, 2.2e-16 times the root of the rows' mean square, counts in ``gap``: with an l2 so small
-    that this decides, ``success`` is False.  f itself is rounded to about 1e-15 relative.
+    gradients that pass once over the matrix per iteration. float32 problems are solved in float64.  The rounding error
+    of the gradient, at most 2.2e-16 times the root of the rows' mean square, is included in ``gap``; if l2 is so small
+    that this error dominates, ``success`` is False. f itself is rounded to about 1e-15 relative.
 
     Parameters
     ----------
     problem : problem
         mu > 0 is required (l2 > 0, or ridge regression with independent columns, d <= 500), unless the minimum is
-        known: quadratics and sines.  Of a function of Python the minimum is the best that SciPy's L-BFGS finds from 0,
-        certified if its ``strong_convexity`` is stated; else ``gap`` is NaN, and ``message`` says so.
+        known: quadratics and sines. For a Python function the minimum is the best point that SciPy's L-BFGS finds from
+        0. It is certified if its ``strong_convexity`` is given; otherwise ``gap`` is NaN, and ``message`` states this.
     tolerance : float
         In (0, 1).
     comm : mpi4py communicator, optional
-        Each rank takes its rows; all call with the same arguments and get the same bits, on any number of ranks.
+        Each rank takes its rows; all call with the same arguments and get bit-identical results on any number of ranks.
         Without it the rows are not divided into blocks, and the last bits may differ.
 
     Returns
@@ -263,7 +263,7 @@ def solve(problem: Any, tolerance: float = 1e-12, comm: Any = None) -> Result:
     Raises
     ------
     ValueError
-        If f is not known to be strongly convex, so that there would be no certificate.
+        If f is not known to be strongly convex, so that there is no certificate.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Mechanisms that make the gradients of a sum more diverse: DropConnect, Langevin noise, one-level quantization.
+"""Mechanisms that increase gradient diversity: DropConnect, Langevin noise and one-level quantization.
 
 A mechanism replaces grad f_i(x), l2 term included, by a random g_i with a larger second moment:
 
@@ -6,8 +6,9 @@ A mechanism replaces grad f_i(x), l2 term included, by a random g_i with a large
 * :class:`Langevin`: g_i = grad f_i + N(0, sigma^2 I), as in stochastic gradient Langevin dynamics;
 * :class:`QuantizedGradients`: coordinate j becomes sign(g_j) ||g||_2 with probability |g_j|/||g||_2, else 0.
 
-`diversified` wraps a problem so that every method draws such gradients.  Your own mechanism registers `disturb`, `kept`
-and `disturbed_moments`.  For their effect on the useful batch size see :func:`theory.bounds.mechanism_batch_bound`.
+`diversified` wraps a problem so that every method draws such gradients.  A user-defined mechanism registers `disturb`,
+`kept` and `disturbed_moments`.  For their effect on the useful batch size see
+:func:`theory.bounds.mechanism_batch_bound`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ disturbed_moments = generic(
 class DropConnect(NamedTuple):
     """Each coordinate of a gradient is dropped with probability ``drop``; kept coordinates are not rescaled.
 
-    So E g_i = (1 - drop) grad f_i: the expected step has the step size times 1 - drop.
+    So E g_i = (1 - drop) grad f_i, and the expected step is multiplied by 1 - drop.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class Langevin(NamedTuple):
 class QuantizedGradients(NamedTuple):
     """Every gradient is quantized, without bias, with one level: its Euclidean norm.
 
-    The compressor ``QSGD(1)`` does the same to the mean over a worker's batch; this quantizes each row's gradient.
+    The compressor ``QSGD(1)`` quantizes the mean over a worker's batch; this mechanism quantizes each row's gradient.
 
     Examples
     --------
@@ -175,16 +176,16 @@ def _whole_gradient(problem, i, stream, x, g):
 
 @setting
 class Diversified(NamedTuple):
-    """A finite sum whose gradients go through a mechanism; made by `diversified`.
+    """A finite sum whose gradients are changed by a mechanism; made by `diversified`.
 
     f is that of ``problem``.  ``regularization`` is 0, since the l2 term is part of every gradient.
 
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
-        The problem whose gradients are disturbed.
+        The problem whose gradients are changed.
     mechanism : DropConnect, Langevin or QuantizedGradients
-        How they are disturbed.
+        The mechanism that is applied to them.
     shared : bool
         Whether repeats of a row in a worker's batch share their noise; otherwise every draw has its own.
     """
@@ -283,22 +284,22 @@ class Diversified(NamedTuple):
 
 
 def diversified(problem: Any, mechanism: Any, shared: bool = False) -> Diversified:
-    """The same f, with stochastic gradients that go through a diversity-inducing mechanism.
+    """The same f, with stochastic gradients that are changed by a diversity-inducing mechanism.
 
-    The mechanism sees the gradient of f_i with its l2 term.  ``value``, ``solve``, ``lipschitz`` and
+    The mechanism is applied to the gradient of f_i with its l2 term.  ``value``, ``solve``, ``lipschitz`` and
     ``strong_convexity`` are those of ``problem``.  ``gradient`` is the expected stochastic gradient: (1 - p) grad f for
     DropConnect, which is biased by that factor, and grad f for the others.  ``second_moment`` is the mean of
-    E||g_i||^2, and ``batch_bound`` what replaces B_D.
+    E||g_i||^2, and ``batch_bound`` is the quantity that replaces B_D.
 
     Parameters
     ----------
     problem : Logistic, Ridge or Softmax
-        The problem whose gradients are disturbed.
+        The problem whose gradients are changed.
     mechanism : DropConnect, Langevin or QuantizedGradients
-        How they are disturbed.
+        The mechanism that is applied to them.
     shared : bool
         Whether repeats of a row in a worker's batch share their noise, as in Yin et al. (2018), who draw it once for
-        each data point and iteration; otherwise it is independent for each draw.
+        each data point and iteration. Otherwise every draw has its own.
 
     Returns
     -------
@@ -307,7 +308,7 @@ def diversified(problem: Any, mechanism: Any, shared: bool = False) -> Diversifi
     Raises
     ------
     TypeError
-        If the gradients of the problem are already drawn, or the mechanism is invalid.
+        If the problem is not a finite sum, or the mechanism is invalid.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Problems that are not convex: a nonconvex regulariser, and a quadratic that saturates.
+"""Nonconvex problems: logistic regression with a nonconvex regulariser, and a saturating quadratic.
 
 Logistic regression has a smooth nonconvex regulariser, which shrinks small entries and hardly affects large ones.  f(x)
 = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).
 
-The regulariser touches every coordinate in every step, so steps cost O(d) even where the rows are sparse.  The losses
-are those of a :class:`~theory.problems.linear.Logistic` without an l2 term, which the problem contains.
+The regulariser touches every coordinate in every step, so steps cost O(d) even if the rows are sparse.  The losses are
+those of a :class:`~theory.problems.linear.Logistic` without an l2 term, which the problem contains.
 
-The quadratic that saturates has known constants, and Gaussian gradient noise.
+The saturating quadratic has known constants and Gaussian gradient noise.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _pull(problem, entry):
 
 
 def nonconvex_logistic(data: Any, weight: float, *, dtype: DTypeLike = np.float64) -> NonconvexLogistic:
-    """Logistic regression with a regulariser that is not convex.
+    """Logistic regression with a nonconvex regulariser.
 
     f(x) = (1/n) sum_i log(1 + exp(-b_i a_i'x)) + weight sum_j x_j^2/(1 + x_j^2).  f is smooth, f >= 0, and its Hessian
     has eigenvalues from -weight/2 to L = lambda_max(A'A)/(4n) + 2 weight.
@@ -168,7 +168,7 @@ def nonconvex_logistic(data: Any, weight: float, *, dtype: DTypeLike = np.float6
     Returns
     -------
     NonconvexLogistic
-        With ``n``, ``d``, ``weight``, ``name`` and ``dtype``.  Arrays that have the right type are not copied.
+        With ``n``, ``d``, ``weight``, ``name`` and ``dtype``.  Arrays of the right type are not copied.
 
     Raises
     ------
@@ -261,8 +261,9 @@ def saturating_quadratic(
 ) -> SaturatingQuadratic:
     """f(x) = (1/2) sum_j h_j u_j^2/(1 + u_j^2), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
-    A quadratic near its minimum x*, flat far from it (the robust loss of Geman and McClure): smooth and not convex,
-    with one stationary point, f* = 0.  Every constant used by non-convex theorems is exact: L = max_j h_j,
+    It is quadratic near its minimum x* and flat far from it (the robust loss of Geman and McClure). It is smooth and
+    nonconvex with one stationary point, where f* = 0.  Every constant used by non-convex theorems is exact: L = max_j
+    h_j,
     sup ||grad f||^2 = (27/256) sum_j h_j^2 (``steepest``), and the variance tr C (``noise``).
 
     Parameters

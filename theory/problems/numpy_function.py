@@ -1,4 +1,4 @@
-"""A problem given by Python functions: nothing is compiled for it, so it starts at once but runs slowly."""
+"""A problem given by Python functions. Nothing is compiled for it, so it starts at once but runs slowly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FunctionProblem(NamedTuple):
     slope : callable
         The gradient function.
     kind : int
-        What it returns: EXACT, DRAWN, ROW or ALL_ROWS.
+        The kind of its result: EXACT, DRAWN, ROW or ALL_ROWS.
     d, n : int
         Length of x, and number of losses; 0 where gradients are drawn.
     l2 : float
@@ -103,8 +103,9 @@ def function(
 ) -> FunctionProblem:
     """Make a problem from Python functions, for every method, in the simulator and over MPI.
 
-    Nothing is compiled for it: it starts at once, and a gradient takes about 20 µs more than the function.  A run
-    compares one random slope at its start with the values, and warns; :func:`theory.check_gradient` compares all.
+    Nothing is compiled for it: it starts at once, and a gradient takes about 20 µs more than the function.  At its
+    start a run compares one random directional derivative with the values and warns if it differs;
+    :func:`theory.check_gradient` compares all coordinates.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def function(
         ``value(x)`` is f(x), without the l2 term.
     gradient : callable
         With n losses, ``gradient(x, i)`` is the gradient of loss i, or ``gradient(x)`` an array of shape (n, d) with
-        all of them, and f is their mean; give each of n workers its own with ``shards="contiguous"``.  With n = 0,
+        all of them, and f is their mean; ``shards="contiguous"`` gives each of n workers its own loss.  With n = 0,
         ``gradient(x)`` is the gradient of f, or ``gradient(x, rng)`` a stochastic gradient, drawn with the
         ``numpy.random.Generator`` rng.
     d : int
@@ -134,9 +135,9 @@ def function(
     Raises
     ------
     TypeError
-        If value or gradient cannot be called.
+        If ``value`` or ``gradient`` is not callable.
     ValueError
-        For another argument outside its domain; later, for a gradient of the wrong shape.
+        If another argument is outside its domain; during a run, if a gradient has the wrong shape.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two problems that are not convex and yet satisfy the Polyak-Lojasiewicz inequality, with Gaussian gradient noise.
+"""Two nonconvex problems that satisfy the Polyak-Lojasiewicz inequality, with Gaussian gradient noise.
 
 * :class:`SineQuadratic`: f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*: one minimum, in a bowl with ripples;
 * :class:`SineValley`: f(x, y) = (y - sin x)^2/2: a whole curve of minima.
@@ -94,7 +94,7 @@ class SineValley(NamedTuple):
 
     @property
     def n(self) -> int:
-        """0: the gradients are drawn, not picked from a sum."""
+        """0: the gradients are random and not those of a sum."""
         return 0
 
     @property
@@ -191,9 +191,9 @@ def sine_quadratic(
 ) -> SineQuadratic:
     """f(x) = sum_j h_j (u_j^2 + 3 sin^2 u_j), u = x - x*, with stochastic gradients grad f(x) + xi, xi ~ N(0, C).
 
-    With h = 1 in one dimension this is x^2 + 3 sin^2 x, the example of Karimi, Nutini and Schmidt (2016) of a function
-    that is not convex and satisfies the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*).  In a sum the
-    constant is the least of the coordinates'; see `pl_constant`.
+    With h = 1 in one dimension this is x^2 + 3 sin^2 x, the example of Karimi, Nutini and Schmidt (2016) of a nonconvex
+    function that satisfies the Polyak-Lojasiewicz inequality (1/2) ||grad f||^2 >= mu (f - f*).  In a sum the constant
+    is the smallest one of the coordinates; see `pl_constant`.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ def sine_quadratic(
 def sine_valley(residual: float = 1.0, covariance: ArrayLike = 0.0, *, dtype: DTypeLike = np.float64) -> SineValley:
     """f(x, y) = (y - sin x)^2/2 with stochastic gradients grad f + xi, xi ~ N(0, C).
 
-    Not convex, its minima are a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not Lipschitz
-    on the whole plane, so L is that of the region ``|y - sin x| <= residual``, the level set f <= residual^2/2.
-    Gradient descent with a step of at most 1/L does not leave it.
+    It is nonconvex, its minima form a curve, and mu = 1 in the Polyak-Lojasiewicz inequality.  The gradient is not
+    Lipschitz on the whole plane, so L is that of the region ``|y - sin x| <= residual``, the level set f <=
+    residual^2/2. Gradient descent with a step of at most 1/L does not leave it.
 
     Parameters
     ----------

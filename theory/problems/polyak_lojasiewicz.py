@@ -46,14 +46,14 @@ class PLConstant(NamedTuple):
 def pl_constant(problem: Any, radius: float | None = None) -> PLConstant:
     """The constant mu of the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).
 
-    * Quadratic: the least h_j above 0, exactly.
-    * Ridge: the least eigenvalue of A'A/n that is not 0, or of A'A/n + l2 I with l2 > 0.  A singular value of A counts
-      as 0 if it is at most max(n, d) eps times the largest: float64 cannot tell it from 0. "Exact" is up to that
-      rounding error, which is subtracted.
-    * Logistic: l2, exactly, if l2 > 0.  Without l2 the inequality fails far out; on the ball ||x|| <= ``radius`` it
-      holds with s lambda/n, where lambda is the least eigenvalue of A'A that is not 0 and s the least curvature of a
-      loss there.  Then f* is the least value on the ball; the iterates must stay in it, and the minimiser, too, if f*
-      is to be that of the whole space.
+    * * Quadratic: the smallest h_j above 0, exactly.
+    * * Ridge: the smallest non-zero eigenvalue of A'A/n, or of A'A/n + l2 I with l2 > 0. A singular value of A is
+      treated as 0 if it is at most max(n, d) eps times the largest: float64 cannot distinguish it from 0. "Exact" is up
+      to that rounding error, which is subtracted.
+    * Logistic: l2, exactly, if l2 > 0.  Without l2 the inequality fails far from 0. On the ball ||x|| <= ``radius`` it
+      holds with s lambda/n, where lambda is the smallest non-zero eigenvalue of A'A and s the smallest curvature of a
+      loss on the ball. Then f* is the minimum on the ball, and the iterates must stay in it; f* is the global minimum
+      if the minimiser is in the ball.
     * Softmax: l2, exactly, if l2 > 0.
     * SineQuadratic: min_j h_j times that of x^2 + 3 sin^2 x, 0.1755..., by a search with a certificate.
     * SineValley: 1, exactly.
@@ -73,10 +73,10 @@ def pl_constant(problem: Any, radius: float | None = None) -> PLConstant:
     Raises
     ------
     TypeError
-        If no constant is known for problems of this kind: they do not, or not always, satisfy the inequality.
+        If no constant is known for problems of this kind, which do not always satisfy the inequality.
     ValueError
         If this problem has no constant: f is constant, l2 is 0 (Logistic without a ball, Softmax), a singular value
-        cannot be told from 0, or the matrix is too large.
+        cannot be distinguished from 0, or the matrix is too large.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """A quadratic with Gaussian gradient noise, and a proximal problem: f plus a quadratic.
 
-The quadratic has a closed form for everything.  The quadratic of the proximal problem is around a centre, and can make
+All constants of the quadratic have closed forms. The proximal problem adds a quadratic around a centre, which can make
 it strongly convex.
 """
 
@@ -52,7 +52,7 @@ class DrawnFields(NamedTuple):
 
     @property
     def n(self) -> int:
-        """0: the gradients are drawn, not picked from a sum."""
+        """0: the gradients are random and not those of a sum."""
         return 0
 
     @property
@@ -401,7 +401,7 @@ def proximal(problem: Any, centre: ArrayLike, theta: float) -> Proximal:
     Raises
     ------
     ValueError
-        If the centre has another shape, or NaN or Inf, or theta is not above 0.
+        If the centre has the wrong shape or contains NaN or Inf, or theta is not above 0.
 
     Examples
     --------

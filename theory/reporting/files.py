@@ -217,7 +217,7 @@ def inside(folder: Path, name: str) -> Path:
     if path.resolve().parent != folder.resolve():
         raise RecordError(f"{path} leads outside of its record, to {path.resolve()}")
     if not path.is_file():
-        raise RecordError(f"{folder} is not a whole record: it has no {name}")
+        raise RecordError(f"{folder} is not a complete record: it has no {name}")
     return path
 
 

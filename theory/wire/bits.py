@@ -187,7 +187,7 @@ def bits_for(n):
 @no_refcount
 @kernel
 def write(buffer, cursor, value, width):
-    """Write the lowest ``width`` <= 64 bits of ``value``; return the cursor behind them."""
+    """Write the lowest ``width`` <= 64 bits of ``value``; return the cursor after them."""
     word = u64(value)
     if width < 64:
         word &= (u64(1) << u64(width)) - u64(1)
@@ -229,14 +229,14 @@ def read(buffer, cursor, width):
 @no_refcount
 @kernel
 def write_float(buffer, cursor, values, i):
-    """Write ``values[i]``, a float32 in 32 bits or a float64 in 64; return the cursor behind it."""
+    """Write ``values[i]``, a float32 in 32 bits or a float64 in 64; return the cursor after it."""
     return write(buffer, cursor, float_to_bits(values[i]), 8 * values.itemsize)
 
 
 @no_refcount
 @kernel
 def read_float(buffer, cursor, values, i):
-    """Read a float of the dtype of ``values`` into ``values[i]``; return the cursor behind it."""
+    """Read a float of the dtype of ``values`` into ``values[i]``; return the cursor after it."""
     width = 8 * values.itemsize
     values[i] = bits_to_float(read(buffer, cursor, width), values[i])
     return cursor + width
@@ -247,7 +247,7 @@ def read_float(buffer, cursor, values, i):
 
 @kernel
 def write_floats(buffer, cursor, values):
-    """Write an array of float32 or float64; return the cursor behind them.  If byte-aligned, a word at a time."""
+    """Write an array of float32 or float64; return the cursor after them.  If byte-aligned, a word at a time."""
     n, i, per_word = values.size, 0, 8 // values.itemsize
     if cursor & 7 == 0:
         byte = cursor >> 3
@@ -266,7 +266,7 @@ def write_floats(buffer, cursor, values):
 
 @kernel
 def read_floats(buffer, cursor, values):
-    """Read what :func:`write_floats` wrote into all of ``values``; return the cursor behind it."""
+    """Read what :func:`write_floats` wrote into all of ``values``; return the cursor after it."""
     n, i, per_word = values.size, 0, 8 // values.itemsize
     if cursor & 7 == 0:
         byte = cursor >> 3
@@ -310,7 +310,7 @@ def _stretch(word, width):
 @uncounted
 @kernel
 def write_array(buffer, cursor, values, offset, width):
-    """Write ``values[i] + offset`` in ``width`` <= 32 bits each; return the cursor behind them.
+    """Write ``values[i] + offset`` in ``width`` <= 32 bits each; return the cursor after them.
 
     For small widths eight values form one 64-bit word; the part that does not fill a byte is carried over.
     """
@@ -356,7 +356,7 @@ def write_array(buffer, cursor, values, offset, width):
 @uncounted
 @kernel
 def read_array(buffer, cursor, values, offset, width):
-    """Read what :func:`write_array` wrote into all of ``values``; return the cursor behind it."""
+    """Read what :func:`write_array` wrote into all of ``values``; return the cursor after it."""
     n, i = values.size, 0
     byte, shift = cursor >> 3, u64(cursor & 7)
     if 1 <= width <= 8 and n >= 16 and byte + 9 <= buffer.size:

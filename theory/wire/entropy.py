@@ -382,7 +382,7 @@ def longest_levels(n, largest):
 
 @kernel
 def write_levels(buffer, cursor, level):
-    """Write an array of int32; return the cursor behind it."""
+    """Write an array of int32; return the cursor after it."""
     if level.size == 0:
         return cursor
     plan = _plan(level)

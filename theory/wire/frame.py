@@ -116,7 +116,7 @@ def register_code(number: int, cls: type) -> type:
 def _add(code: int, cls: type, first: int, class_of: dict[int, type], code_of: dict[type, int]) -> type:
     if not first <= code <= 255:
         raise ValueError(
-            f"code: got {code}, allowed: an integer from {first} to 255; from 128 on are free for your own"
+            f"code: got {code}, allowed: an integer from {first} to 255; codes from 128 are free for user compressors"
         )
     known = class_of.get(code)
     if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook cell may run twice
@@ -384,7 +384,7 @@ def _verify_tail(view: memoryview, head: int) -> int:
         raise WireError("message: wrong checksum, so it was altered on the way")
     spare = -payload_bits & 7
     if spare and view[-1] >> (8 - spare):
-        raise WireError("message: the bits behind its payload are not zero")
+        raise WireError("message: the bits after its payload are not zero")
     return payload_bits
 
 

@@ -34,7 +34,7 @@ u64 = np.uint64
 @no_refcount
 @kernel
 def write_unary(buffer, cursor, n):
-    """Write the unary code of n >= 0; return the cursor behind it."""
+    """Write the unary code of n >= 0; return the cursor after it."""
     return write(buffer, cursor + n, 1, 1)  # the zeros are already there
 
 
@@ -99,7 +99,7 @@ def omega_code(n):
 
 @kernel
 def write_omega(buffer, cursor, n):
-    """Write the omega code of 1 <= n <= LARGEST; return the cursor behind it."""
+    """Write the omega code of 1 <= n <= LARGEST; return the cursor after it."""
     code, length = omega_code(n)
     return write(buffer, cursor, code, length)
 
@@ -244,7 +244,7 @@ def longest_gaps(count, d):
 
 @kernel
 def write_gaps(buffer, cursor, index, d):
-    """Write increasing positions below d; return the cursor behind them."""
+    """Write increasing positions below d; return the cursor after them."""
     b, last = rice_bits(index.size, d), i64(-1)
     for p in range(index.size):
         rest = i64(index[p]) - last - 1

@@ -56,7 +56,7 @@ def restore_signs(words, scale, out):
 
 @kernel
 def write_signs(buffer, cursor, words, d):
-    """Write d bits; return the cursor behind them."""
+    """Write d bits; return the cursor after them."""
     whole = d >> 6
     for k in range(whole):
         cursor = write(buffer, cursor, u64(words[2 * k]) | (u64(words[2 * k + 1]) << u64(32)), 64)
@@ -67,7 +67,7 @@ def write_signs(buffer, cursor, words, d):
 
 @kernel
 def read_signs(buffer, cursor, words, d):
-    """Read d bits, which must be there; return the cursor behind them."""
+    """Read d bits, which must be there; return the cursor after them."""
     whole = d >> 6
     for k in range(whole):
         word = read(buffer, cursor, 64)
@@ -105,7 +105,7 @@ def _five(trit, j):
 
 @kernel
 def write_trits(buffer, cursor, trit):
-    """Write an array of int32; return the cursor behind it."""
+    """Write an array of int32; return the cursor after it."""
     d, j = trit.size, 0
     while j + 40 <= d:
         word = u64(0)
@@ -177,7 +177,7 @@ def levels_bits(level):
 
 @kernel
 def write_levels(buffer, cursor, level):
-    """Write an array of int32; return the cursor behind it."""
+    """Write an array of int32; return the cursor after it."""
     count = 0
     for j in range(level.size):
         count += level[j] != 0

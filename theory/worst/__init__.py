@@ -1,4 +1,4 @@
-"""Worst cases: what semidefinite programs say of a method on a class of functions, and instances that are run."""
+"""Worst cases of methods on classes of functions, from semidefinite programs, and instances that can be run."""
 
 from .cases import CASES, Case, Solution, solution_of, stored_solutions
 from .instances import TOLERANCE, WorstCase, instance, worst_case

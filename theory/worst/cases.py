@@ -85,7 +85,7 @@ class Case(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Number of steps; of a lemma 1."""
+        """Number of steps; 1 for a lemma."""
         return int(self.options.get("steps", 1))
 
     @property
@@ -98,12 +98,12 @@ class Case(NamedTuple):
 
     @property
     def measured(self) -> str:
-        """What is compared, in words."""
+        """The compared quantity, in words."""
         return MEASURES[self.measure][0] if self.runs else self.measure
 
     @property
     def digest(self) -> str:
-        """Of what a solution depends on: the parameters and the program's source."""
+        """A digest of the parameters and the program's source, on which a solution depends."""
         program = PROGRAMS.get(self.program) or LEMMAS[self.program]
         measures = [MEASURES[self.measure][1]] if self.runs else []
         text = [line for function in (program, *measures) for line in _source(function)]
@@ -112,7 +112,7 @@ class Case(NamedTuple):
 
 
 def _source(function: Callable) -> list[str]:
-    """The statements of a function, and of those of its file that it calls, without docstrings and comments."""
+    """The statements of a function and of the functions in its file that it calls, without docstrings and comments."""
     (tree,) = ast.parse(inspect.getsource(function)).body
     assert isinstance(tree, ast.FunctionDef)
     called = [vars(inspect.getmodule(function)).get(name) for name in function.__code__.co_names]
@@ -121,24 +121,24 @@ def _source(function: Callable) -> list[str]:
 
 
 class Solution(NamedTuple):
-    """What a solver found for a case.
+    """The result of a solver for a case.
 
     Attributes
     ----------
     case : str
-        Its id.
+        Id of the case.
     value : float
-        The worst case, from the dual: from above, up to the solver's tolerance.
+        The dual value: an upper bound on the worst case, up to the solver's tolerance.
     attained : float
-        The worst case of the functions and compressors a little inside the class, whose solution is stored.
+        The worst case over functions and compressors slightly inside the class; the stored solution attains it.
     gram : tuple of float
-        Inner products of the vectors of the solution, the lower triangle; empty where nothing is run.
+        Lower triangle of the inner products of the solution's vectors; empty for a lemma, which has no run.
     values : tuple of float
         Function values, in the order of evaluation.
     solver : str
-        Names and versions.
+        Names and versions of the solver and its interface.
     digest : str
-        Of the case that was solved.
+        Digest of the solved case.
     """
 
     case: str
@@ -152,7 +152,7 @@ class Solution(NamedTuple):
 
 @functools.cache
 def stored_solutions() -> dict[str, Solution]:
-    """The solutions that come with the package, by case."""
+    """The solutions that the package contains, by case."""
     lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
     return {one["case"]: Solution(**one) for one in map(json.loads, lines)}
 
@@ -163,11 +163,11 @@ def solution_of(case: Case) -> Solution:
     Raises
     ------
     ValueError
-        If there is none, or it is that of another version of the case.
+        If no solution is stored, or if it belongs to another version of the case.
     """
     found = stored_solutions().get(case.id)
     if found is None or found.digest != case.digest:
-        state = "no solution is stored" if found is None else "the stored solution is of another version"
+        state = "no solution is stored" if found is None else "the stored solution belongs to another version"
         raise ValueError(f"{case.id}: {state}; python -m theory.experiment atlas --solve {case.id} (extra pepit)")
     return found
 

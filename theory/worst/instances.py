@@ -1,7 +1,7 @@
-"""From a solution to a problem, a compressor and a start on which `theory.run` reaches the worst case.
+"""Makes from a solution the problem, the compressor and the start with which `theory.run` reaches the worst case.
 
-The Gram matrix is factored into vectors, the program is run on them, and what it looked at becomes the points of an
-interpolating function, and what it sent the messages of a compressor.
+The Gram matrix is factored into vectors, and the program is run on them. The points at which it evaluates a function
+become those of an interpolating function, and its messages become those of a compressor.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Solved(World):
 
 
 class Live(World):
-    """A world of functions for every vector: what a run's result is measured in.
+    """A world that maps each vector to functions; it measures the result of a run.
 
     Parameters
     ----------
@@ -88,14 +88,14 @@ class Live(World):
 
 
 class WorstCase(NamedTuple):
-    """A problem, a method with its compressor, and a start, on which a run is as bad as it can be.
+    """A problem, a method with its compressor, and a start with which a run reaches the worst case.
 
     Attributes
     ----------
     case : Case
-        What was asked.
+        The case.
     method : method
-        With the compressor that sends what the worst case sends.
+        The method with the compressor of the worst case.
     problem : FunctionProblem
         The worst function; with several workers, a row for each.
     x0 : ndarray, shape (d,)
@@ -103,7 +103,7 @@ class WorstCase(NamedTuple):
     steps, workers : int
         As for `theory.run`.
     value : float
-        What the semidefinite program found: at most this is left, relative to the start, in any run.
+        The value of the semidefinite program: no run has a larger final error, relative to the start.
     functions : tuple of Interpolant
         The functions, one for each worker of the case.
     """
@@ -142,7 +142,7 @@ class WorstCase(NamedTuple):
         return run(self.method, self.problem, **usual | {"record_every": self.steps} | options)
 
     def left(self, result: Any, comm: Any = None) -> float:
-        """What a run left of what is measured, relative to the start: compare it with ``value``.
+        """The final error of a run relative to the start, to be compared with ``value``.
 
         Parameters
         ----------
@@ -193,20 +193,20 @@ def worst_case(
     s: float | None = None,
     **options: float,
 ) -> WorstCase:
-    """A worst case that can be run: no function of the class, and no compressor, leaves more.
+    """A worst-case instance that can be run: no function of the class and no compressor gives a larger final error.
 
     Parameters
     ----------
     method : str
-        As in the list of cases, `theory.worst.CASES`: "gd", "compressed-gd", "ef", "ef21", "ef-workers",
+        A method in the list of cases, `theory.worst.CASES`: "gd", "compressed-gd", "ef", "ef21", "ef-workers",
         "ef-different", "heavy-ball", "local-gd", "proximal".
     steps : int
         T.
     workers : int, optional
         A multiple of the number of different functions, by default that number: each is held by as many workers.
     constants : sequence of (float, float), optional
-        mu and L of each function, in place of those of the list; then, as for what follows, and for a number of steps
-        that is not in the list, the case is solved here, with PEPit.
+        mu and L of each function, in place of those of the list. With these, with the following arguments, or with a
+        number of steps that is not in the list, the case is solved with PEPit.
     s : float, optional
         sqrt(1 - delta) of the compressor.
     **options
@@ -220,14 +220,14 @@ def worst_case(
     Raises
     ------
     ValueError
-        For a method that is not in the list, or another argument outside its domain.
+        If the method is not in the list, or another argument is outside its domain.
     ImportError
         If a case has to be solved and PEPit is not installed.
 
     Notes
     -----
-    The value is that of a semidefinite program: performance estimation, [taylor2017smooth].  Those of the list were
-    solved once and come with the package; ``python -m theory.experiment atlas --solve`` solves them again.
+    The value is that of a semidefinite program: performance estimation, [taylor2017smooth].  The package contains the
+    solutions of the list; ``python -m theory.experiment atlas --solve`` solves them again.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions through given points and gradients, and one step from any state.
+"""Functions that interpolate given points and gradients, and one step from any state.
 
 A smooth strongly convex function goes through given points, gradients and values; here are also the messages of a case.
 Every function of the class lies below the parabolas of curvature L that touch it at the points.  Less mu/2 ||x||^2 it

@@ -1,4 +1,4 @@
-"""Worst cases by semidefinite programs, and a formula beside the worst case.
+"""Worst cases by semidefinite programs, and their comparison with formulas.
 
 The programs are solved by PEPit with an open solver, ``pip install "sgd-theory[pepit]"``.  Compared with a formula, a
 worst case has a gap and a verdict.
@@ -71,7 +71,7 @@ class Unknowns(World):
         return f
 
     def unknown(self) -> Any:
-        """A vector, of which nothing is known."""
+        """An unknown vector."""
         self.leaves.append(self._pepit.Point())
         return self.leaves[-1]
 
@@ -169,14 +169,14 @@ def gap_between(bound: float, below: float, contracts: bool) -> float:
     Parameters
     ----------
     bound, below : float
-        What is stated, and what is reached, both above 0.
+        The stated and the reached value, both above 0.
     contracts : bool
-        Whether they are factors below 1: then the share of steps that the bound asks for in vain.
+        Whether they are factors below 1: then the result is the fraction of the bound's steps that are unnecessary.
 
     Returns
     -------
     float
-        Infinite for a factor of 1 and more, which asks for steps without end.
+        Infinite for a factor of 1 or more, which requires infinitely many steps.
 
     Examples
     --------

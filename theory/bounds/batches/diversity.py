@@ -1,10 +1,10 @@
-"""Gradient diversity: what it means for mini-batches, lower bounds from the data, and mechanisms that raise it.
+"""Gradient diversity: its effect on mini-batches, lower bounds from the data, and mechanisms that raise it.
 
 The lower bounds of the batch-size bound B_D hold at every point.
 
 The mechanisms are DropConnect, Langevin noise and one-level quantization.  A mechanism replaces grad f_i by a random
 g_i with E g_i = m grad f_i.  Its ``factor`` r = mean E||g_i||^2/(m^2 M^2), at least 1, is the factor by which it raises
-the second moment of a gradient; the rest follows from it and from B_D.  ``n`` is given if repeats of a row in a batch
+the second moment of a gradient; all other results follow from r and B_D.  ``n`` is given if repeats of a row in a batch
 share their noise (the source's setting), and None if every draw has its own.
 """
 
@@ -31,8 +31,8 @@ def batch_bound(second_moment: float, gradient_squared: float) -> float:
     Statement (differential): For the differences of gradients at two points, ||(s_i - s'_i) a_i + l2 u||^2 = (s_i -
     s'_i)^2 ||a_i||^2 + 2 l2 (s_i - s'_i) a_i'u + l2^2 ||u||^2, u = w - w', gives B_D(w, w') from margins alone.
     Statement (sampled): Means of ||g||^2 over draws, and of <g, g'> over pairs of different draws, estimate M^2 and
-    ||grad f||^2 without bias; Fieller's interval for their ratio holds B_D. The same for a mechanism whose noise
-    repeats of a row share, with M^2/B for ||grad f||^2.
+    ||grad f||^2 without bias; Fieller's interval for their ratio covers B_D. If repeats of a row share the noise of a
+    mechanism, the same holds with M^2/B for ||grad f||^2.
     Kind: identity.
     Latex: B_D(w)=\frac{n\sum_i\|\nabla f_i(w)\|^2}{\|\sum_i\nabla f_i(w)\|^2}=\frac{M^2(w)}{\|\nabla f(w)\|^2}
     Latex (differential): B_D(w,w')=\frac{n\sum_i\|\nabla f_i(w)-\nabla f_i(w')\|^2}{\|\sum_i(\nabla f_i(w)-\nabla
@@ -67,7 +67,7 @@ def expected_smoothness(
     Setting: f = (1/n) sum f_i, convex, all f_i minimal at x* and L_max-smooth, f L-smooth; N workers draw B rows each
     with replacement, compress their mean without bias and with the variance factor omega, and average.
     Statement: E||g(x)||^2 <= 2 S (f(x) - f*) with S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) + L_max/B)/N. So steps up
-    to 1/S are contractions in expectation, and on quadratics with rows of equal norm those above 2/S are none.
+    to 1/S are contractions in expectation, and on quadratics with rows of equal norm steps above 2/S are not.
     Statement (expected-smoothness): If all f_i are convex, L_max-smooth and minimal at x*, the mean of N workers'
     compressed batches of B rows has E||g||^2 <= 2 S (f(x) - f*), S = L (1 - 1/N) + (1 + omega) (L (1 - 1/B) +
     L_max/B)/N.
@@ -82,7 +82,7 @@ def expected_smoothness(
     independence.
     Source: derived, from ||grad f_i(x)||^2 <= 2 L_max (f_i(x) - f_i*), averaged, and independence; without compression
     it is the expected smoothness of Gower et al., "SGD: general analysis and improved rates", ICML 2019, for sampling
-    with replacement (the text was not at hand).
+    with replacement (the paper was not available).
     lipschitz, max_lipschitz: L and L_max.
     batch, workers: B and N.
 
@@ -145,13 +145,11 @@ def minibatch_step(
     Statement (step.without-replacement): As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
     M^2/B.
     Kind: identity.
-    Kind (step): identity.
-    Kind (step.without-replacement): identity.
     Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
     f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
     Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
     f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
-    Attained (step.without-replacement): everywhere; for B = n the noise is gone.
+    Attained (step.without-replacement): everywhere; for B = n there is no noise.
     Proof (step): Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2
     = M^2/B_D; there are B (B-1) such pairs.
     Proof (step.without-replacement): Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).
@@ -188,7 +186,7 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
     Latex: B_D(w)\ge\frac{n\min_i\|x_i\|^2}{\sigma_{\max}(X)^2}
     Proof: ||X's||^2 <= sigma_max^2 ||s||^2 for the slopes s, and sum ||s_i x_i||^2 >= min||x_i||^2 ||s||^2.
     Source: [yin2018gradient], Remark 1 and supplement 1.1. Supplement 5.5 prints the differential version without the
-    factor n; that would be true, too, but never above 1.
+    factor n; that bound also holds, but it is never above 1.
     n: Number of rows.
     smallest_row: min_i ||x_i||^2 (squared).
     spectral: sigma_max(X)^2 (squared), above 0 and at least ``smallest_row``.
@@ -203,18 +201,17 @@ def glm_batch_bound(n: int, smallest_row: float, spectral: float) -> float:
 def random_features_batch_bound(n: int, d: int, form: str = "asymptotic", failure: float = 1e-6) -> float:
     r"""Lower bound of the batch-size bound of a generalized linear model on random signs.
 
-    Title (random-features): Diversity of random signs.
+    Title (random-features): Gradient diversity of random signs.
     Setting: n rows of d independent entries -1 or +1, so that ||x_i||^2 = d; losses as in :func:`glm_batch_bound`.
     Statement: asymptotic: n d/(sqrt(n) + sqrt(d))^2 = d/(1 + sqrt(d/n))^2, the limit of the GLM bound as n and d grow
     at a fixed ratio: between d/4 and d for n >= d. guaranteed: n d/(sqrt(pi/2) (sqrt(n) + sqrt(d)) + sqrt(8
     log(1/failure)))^2, below B_D at all w with probability at least 1 - failure, for every n and d. printed: d/4 for n
     >= d, the source's c d with the constant that the limit has at n = d.
-    Statement (random-features): For n rows of d random signs B_D >= c d at every w: c nears 1/(1 + sqrt(d/n))^2 as d
-    and n grow.
+    Statement (random-features): For n rows of d random signs B_D >= c d at every w: c approaches 1/(1 + sqrt(d/n))^2 as
+    d and n grow.
     Kind: lower.
     Kind (random-features): rate.
-    Latex (asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
-    Latex (random-features): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
+    Latex (random-features, asymptotic): B_D(w)\ge c\,d,\qquad c\to\Big(1+\sqrt{d/n}\Big)^{-2}
     Source: [yin2018gradient], Proposition 2 (c d for some c, with probability 1 - c' exp(-c'' n)). Asymptotic constant
     derived from sigma_max ~ sqrt(n) + sqrt(d). Guaranteed: derived. E sigma_max <= sqrt(pi/2) E of that for Gaussian
     entries (contraction: E|g| = sqrt(2/pi)), which is at most sqrt(n) + sqrt(d) (Gordon); sigma_max is convex and
@@ -324,7 +321,7 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     Title (drop-connect): DropConnect.
     Title (langevin): Langevin noise.
     Title (quantized): Quantized gradients.
-    Title (theorem-7): What a mechanism does to the batch-size bound.
+    Title (theorem-7): Effect of a mechanism on the batch-size bound.
     Setting: the mechanism multiplies the second moment by r (relative to the squared mean); its noise is fresh for each
     draw (n=None), or drawn once for each of the n rows and shared by the repeats of a row in a batch.
     Statement: fresh: B = r B_D. Shared: B = n sum E||g_i||^2/E||sum g_i||^2 = r B_D/(1 + (r - 1) B_D/n), which lies
@@ -339,9 +336,6 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     Statement (theorem-7): With noise that repeats of a row share, B_D <= B <= n for all three mechanisms if B_D <= n,
     and B > n if B_D > n.
     Kind: identity.
-    Kind (drop-connect): identity.
-    Kind (langevin): identity.
-    Kind (quantized): identity.
     Kind (theorem-7): lower.
     Latex (drop-connect): B=\frac{B_D}{1-p}\quad\text{or}\quad\frac{nA}{A+(1-p)X}
     Latex (langevin): B=B_D\Big(1+\frac{d\sigma^2}{M^2}\Big)\quad\text{or}\quad\frac{nA+n^2d\sigma^2}{A+X+nd\sigma^2}
@@ -356,9 +350,8 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
     fresh: derived. With A = sum ||grad f_i||^2 and X = sum_{j != k} <grad f_j, grad f_k>, it is n A/(A + (1 - p) X) for
     DropConnect, (n A + n^2 d sigma^2)/(A + X + n d sigma^2) for Langevin noise, and n S/(S + X), S = sum ||grad f_i||_1
     ||grad f_i||_2, for quantization.
-    Source (drop-connect): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (langevin): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
-    Source (quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh: derived.
+    Source (drop-connect, langevin, quantized): [yin2018gradient], section 4.4 and supplement 4 (shared); fresh:
+    derived.
     Source (theorem-7): [yin2018gradient], Theorem 7; B <= n: derived.
     batch_bound: B_D, at least 1; infinite at a stationary point.
     factor: r, at least 1: :func:`drop_connect_factor`, :func:`langevin_factor` or :func:`quantized_factor`.
@@ -376,19 +369,19 @@ def mechanism_batch_bound(batch_bound: float, factor: float, n: int | None = Non
 
 @formula("1 <= batch_bound < inf", "1 <= factor < inf", "n >= 1")
 def mechanism_rounds(batch_bound: float, factor: float, n: int | None = None) -> float:
-    r"""Factor by which a mechanism changes the number of rounds, each with the largest batch that the bound allows.
+    r"""Factor by which a mechanism changes the number of rounds with the largest allowed batch.
 
     Title: Mechanisms do not save rounds.
     Setting: theorems whose number of gradients T grows with the second moment (as r) at a given accuracy, whose step
     for unbiased gradients shrinks with it, and whose batch may grow to a constant times the batch-size bound.
-    Statement: A mechanism that multiplies the second moment by r, and the batch by r, gives rounds that are no better:
-    the second moment of a round's mean gradient grows by (1 - 1/r) ||grad f||^2/B, and by (1 - 1/(rB)) (r - 1) M^2/n
-    more if repeats of a row share the noise.
+    Statement: A mechanism that multiplies the second moment by r, and the batch by r, does not improve a round: the
+    second moment of a round's mean gradient grows by (1 - 1/r) ||grad f||^2/B, and by a further (1 - 1/(rB)) (r - 1)
+    M^2/n if repeats of a row share the noise.
     Kind: identity.
     Latex: \mathbb{E}\|\bar g_{rB}\|^2=\mathbb{E}\|\bar g_B\|^2+\frac{(1-1/r)\|\nabla f\|^2}{B}
     Proof: (1/(rB)) (r M^2) + (1 - 1/(rB)) (mean product of two draws), which is ||grad f||^2 for fresh noise and ||grad
     f||^2 + (r - 1) M^2/n for shared.
-    Source: derived from [yin2018gradient], Lemma 1 and section 4.4, who leave it at two opposing effects.
+    Source: derived from [yin2018gradient], Lemma 1 and section 4.4, who only mention two opposing effects.
     batch_bound: B_D, at least 1 and finite.
     factor: r, at least 1 and finite.
     n (int, optional): Number of rows, where repeats of a row share their noise.

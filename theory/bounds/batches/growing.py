@@ -1,7 +1,7 @@
 """Growing batches: CR-PSGD under the Polyak-Lojasiewicz condition, and CR-PSGD-Catalyst without it.
 
-CR-PSGD is parallel SGD whose batches grow geometrically.  The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for
-all x.  N workers, each with a batch of B_s gradients in the round s = 1, 2, ..., which are *averaged*, over the batch
+CR-PSGD is parallel SGD whose batches grow geometrically. The condition is (1/2)||grad f(x)||^2 >= mu (f(x) - f*) for
+all x. In the round s = 1, 2, ..., each of N workers draws a batch of B_s gradients, which are *averaged* over the batch
 and over the workers.  q = 1 - nu, nu = gamma mu (2 - L gamma), is the factor of f - f* in a round without noise.
 
 CR-PSGD-Catalyst minimises smooth nonconvex functions by proximal problems.  The outer step k minimises h(x) = f(x) +
@@ -30,7 +30,7 @@ WHOLE = 1e-12  # powers of rho that are integers up to rounding errors become in
 
 @formula(*DESCENT)
 def growth_limit(mu: float, lipschitz: float, step: float | None = None) -> float:
-    """The growth rho of batches from which f - f* decreases more slowly than the noise: 1/(1 - nu).
+    """The growth rho = 1/(1 - nu) of batches, from which on f - f* decreases more slowly than the noise.
 
     Setting: as `cr_psgd`.
     Statement: the theorem requires 1 < rho < 1/(1 - nu), nu = gamma mu (2 - L gamma): the noise, 1/B, must fall more
@@ -63,19 +63,19 @@ def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float
     r"""The growth of unrounded batches that minimizes CR-PSGD's noise term.
 
     Setting: as `cr_psgd_rate` with ``batches="real"``, in the limit of a large budget T. (Its bound for whole batches
-    has rho^2 in place of rho, which makes rho = 2/(1 + q) the best in the bound: it allows for the worst budget.)
+    has rho^2 in place of rho, which makes rho = 2/(1 + q) optimal in that bound: it covers the worst budget.)
     Statement: rho/((rho - 1)(1 - q rho)), the factor of CR-PSGD's noise with real batches, is smallest for rho =
     q^(-1/2), where it is 1/(1 - sqrt(q))^2 and alpha = 2.
     Kind: identity.
     Latex: \operatorname*{arg\,min}_{1<\rho<1/q}\frac{\rho}{(\rho-1)(1-q\rho)}=q^{-1/2}
     Proof: The derivative of the logarithm, 1/rho - 1/(rho - 1) + q/(1 - q rho), vanishes where q rho^2 = 1.
-    Source: derived: the derivative of the logarithm vanishes where q rho^2 = 1.
+    Source: derived.
     mu, lipschitz, step (float): As in `pl_contraction`, with q > 0.
 
     Raises
     ------
     ValueError
-        If an argument is outside its domain, or q = 0: then any growth is allowed, and none is best.
+        If an argument is outside its domain, or q = 0: then any growth is allowed and no growth is optimal.
 
     >>> optimal_rho(3.0, 4.0)  # q = 1/4
     2.0
@@ -92,10 +92,10 @@ def optimal_rho(mu: float, lipschitz: float, step: float | None = None) -> float
 
 @formula("first >= 1", "1 < rho < inf", "samples >= first", "rounding in ('floor', 'ceil')")
 def growing_batches(samples: float, rho: float, first: int = 1, rounding: str = "floor") -> tuple[int, ...]:
-    """The batches that a budget allows: floor(rho^t B_1) for t = 0, 1, ..., in all at most T.
+    """The batches floor(rho^t B_1), t = 0, 1, ..., whose sum is at most the budget T.
 
-    Setting: Algorithm 1 of CR-PSGD: a round takes place as long as the budget is not exceeded.
-    Statement: B_{t+1} = floor(rho^t B_1) (or rounded up), t = 0, 1, ..., as long as their sum is at most T.
+    Setting: Algorithm 1 of CR-PSGD: a round takes place if it does not exceed the budget.
+    Statement: B_{t+1} = floor(rho^t B_1) (or rounded up), t = 0, 1, ..., while their sum is at most T.
     Kind: identity.
     Source: [yu2019computation], Algorithm 1 (down); Bottou, Curtis, Nocedal, 2018, Corollary 5.2 (up).
     samples: T, the budget of one worker, at least ``first``.
@@ -123,8 +123,8 @@ def growing_rounds(samples: float, rho: float, first: int = 1, batches: str = "w
 
     Title (whole): CR-PSGD takes O(log T) rounds.
     Setting: batches rho^t B_1 (real), or rounded down (whole), and a budget of T gradients for each worker.
-    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the whole part of it, and at most log_rho(1 + (1 +
-    1/B_1) (rho - 1) T/B_1).
+    Statement: real: log_rho(1 + (rho - 1) T/B_1); whole: at least the floor of that number, and at most log_rho(1 + (1
+    + 1/B_1) (rho - 1) T/B_1).
     Kind: upper (whole), identity (real).
     Latex (whole): \lfloor\log_\rho(1+\tfrac{(\rho-1)T}{B_1})\rfloor\le
     t\le\log_\rho\Big(1+\big(1+\tfrac1{B_1}\big)\frac{(\rho-1)T}{B_1}\Big)
@@ -151,7 +151,7 @@ def cr_psgd(
     workers: int = 1,
     gap: float,
 ) -> float:
-    r"""The gap f - f* after rounds with given batches.
+    r"""Bound on the gap f - f* of CR-PSGD after rounds with given batches.
 
     Title: CR-PSGD under the PL condition.
     Title (equality): CR-PSGD on the isotropic quadratic.
@@ -162,7 +162,7 @@ def cr_psgd(
     Statement (equality): On (L/2)||x||^2, after rounds with batches B_1, ..., B_t on N workers, E f - f* is exactly q^t
     (f(x_1) - f*) + (L gamma^2 sigma^2/(2 N)) sum q^(t-s)/B_s with q = (1 - gamma L)^2.
     Statement (nonconvex): On x^2 + 3 sin^2 x, PL with mu = 0.1755 and not convex, E f - f* is below CR-PSGD's bound,
-    comes to what the bound gives for the curvature 8 at the minimum, and falls like 1/T and 1/N, in the rounds of
+    approaches the bound for the curvature 8 at the minimum, and falls like 1/T and 1/N in the number of rounds of
     cr-psgd.rounds.
     Kind: upper: an equality for (L/2)||x||^2.
     Kind (equality): identity.
@@ -171,14 +171,15 @@ def cr_psgd(
     q=1-\gamma\mu(2-L\gamma)
     Latex (equality): \mathbb{E}f(x_{t+1})-f^*=q^tD_1+\frac{L\gamma^2\sigma^2}{2N}\sum_{s\le t}\frac{q^{t-s}}{B_s}
     Latex (nonconvex): f(x)=x^2+3\sin^2x
-    Attained: one round: the start in the flattest direction, the noise in the steepest, short steps
-    Attained (nonconvex): a step from |x| = 2.25; and after many rounds with the curvature at the minimum for mu.
+    Attained: in one round with short steps, the start in the flattest direction and the noise in the steepest
+    Attained (nonconvex): by a step from |x| = 2.25; and after many rounds, with the curvature at the minimum in place
+    of mu.
     Proof: Descent lemma and PL: D+ <= (1 - gamma mu (2 - L gamma)) D + L gamma^2 sigma^2/(2 N B).
     Proof (equality): E f(x - gamma g) = f - gamma (1 - L gamma/2)||grad f||^2 + L gamma^2 sigma^2/(2 N B), and ||grad
     f||^2 = 2 L (f - f*).
-    Proof (nonconvex): cr-psgd.bound asks for PL alone; near the minimum f is a quadratic.
+    Proof (nonconvex): cr-psgd.bound requires PL alone; near the minimum f is almost quadratic.
     Source: [yu2019computation], Theorem 1; the recursion is derived.
-    Source (equality): derived; the recursion behind [yu2019computation], Theorem 1, with equality.
+    Source (equality): derived; the recursion in [yu2019computation], Theorem 1, holds with equality.
     Source (nonconvex): [yu2019computation], Theorem 1; the function: Karimi, Nutini, Schmidt, ECML 2016, section 2.2.
     batches (sequence of float): B_1, B_2, ..., each above 0; none for no round.
     mu, lipschitz, step (float): As in `pl_contraction`.
@@ -209,7 +210,7 @@ def cr_psgd_geometric(
     workers: int = 1,
     gap: float,
 ) -> float:
-    r"""The gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
+    r"""Bound on the gap f - f* after t rounds with the batches rho^(s-1) B_1, not rounded.
 
     Title: CR-PSGD's recursion, summed.
     Setting: as `cr_psgd`, with 1 < rho < 1/(1 - nu).
@@ -253,14 +254,14 @@ def cr_psgd_rate(
     gap: float,
     batches: str = "whole",
 ) -> float:
-    r"""The gap f - f* after a budget of T gradients for each worker: O(1/(N T)) in O(log T) rounds.
+    r"""Bound on the gap f - f* after T gradients for each worker: O(1/(N T)) in O(log T) rounds.
 
     Title (whole): CR-PSGD after a budget.
     Title (rate): CR-PSGD: the rate 1/(N T)
     Setting: as `cr_psgd_geometric`; alpha = ln(1/q)/ln(rho) > 1.
-    Statement: real (batches rho^(s-1) B_1, T spent to the last gradient): E f - f* <= (f(x_1) - f*) (1 + (rho - 1)
-    T/B_1)^(-alpha) + L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the
-    first term divided by q, the second times (1 + 1/B_1) rho.
+    Statement: real (batches rho^(s-1) B_1, all of T spent): E f - f* <= (f(x_1) - f*) (1 + (rho - 1) T/B_1)^(-alpha) +
+    L gamma^2 sigma^2 rho/(2 N ((rho - 1) T + B_1) (1 - q rho)); whole (rounded down, any T): the first term divided by
+    q, the second times (1 + 1/B_1) rho.
     Statement (whole): With whole batches floor(rho^(s-1) B_1) and any budget T, E f - f* <= (1/q)(f(x_1) - f*)(1 + (rho
     - 1) T/B_1)^-alpha + (1 + 1/B_1) L gamma^2 sigma^2 rho^2/(2 N ((rho - 1) T + B_1)(1 - q rho)).
     Statement (rate): With 1 < rho < 1/(1 - nu), log(E f - f*) falls by 1 per log T and by 1 per log N.
@@ -273,16 +274,16 @@ def cr_psgd_rate(
     Latex (whole):
     \mathbb{E}f-f^*\le\frac{D_1}{q}\Big(1+\tfrac{(\rho-1)T}{B_1}\Big)^{-\alpha}+\Big(1+\frac1{B_1}\Big)\frac{L\gamma^2\sigma^2\rho^2}{2N((\rho-1)T+B_1)(1-q\rho)}
     Attained (whole): approached by a budget that the next round would exceed by 1, for large B_1
-    Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs 1/q and rho
-    against a budget spent to the last gradient; and (1 + 1/B_1) floor(z) > z for z >= B_1.
+    Proof (whole): The next round would exceed the budget: rho^(t+1) > 1 + (rho - 1) T/B_1, which costs the factors 1/q
+    and rho compared with a budget that is spent completely; and (1 + 1/B_1) floor(z) > z for z >= B_1.
     Proof (rate): cr-psgd.closed-form.
     Source: [yu2019computation], Theorem 1 (c_1/T^alpha + c_2/(N T)); the constants are derived: the last round that the
-    budget allows is less than one before the one that would spend it, which costs 1/q and rho; and (1 + 1/B_1) floor(z)
-    > z for z >= B_1.
+    budget allows is less than one before the one that would spend it, which costs the factors 1/q and rho; and (1 +
+    1/B_1) floor(z) > z for z >= B_1.
     Source (whole): derived; [yu2019computation], Theorem 1, with constants.
     Source (rate): [yu2019computation], Theorem 1.
     samples: T, the budget of one worker, at least ``first``.
-    rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the best for real batches.
+    rho (float, optional): In (1, 1/(1 - nu)); by default `optimal_rho`, the optimum for real batches.
     first: B_1, at least 1.
     mu, lipschitz, step, variance, workers, gap (float or int): As in `cr_psgd`, with q > 0.
 
@@ -320,7 +321,7 @@ def _curvatures(lipschitz: float, theta: float | None) -> tuple[float, float]:
 
 @formula
 def catalyst_theta(lipschitz: float) -> float:
-    r"""The weight of the proximal term with the smallest factor in Catalyst's bound.
+    r"""The weight theta of the proximal term that minimizes the factor in Catalyst's bound.
 
     Setting: as `catalyst`, with form="distance".
     Statement: (theta + L)^2/(theta - L) is smallest, 8 L, for theta = 3 L; there the proximal problem has the condition
@@ -328,7 +329,7 @@ def catalyst_theta(lipschitz: float) -> float:
     Kind: identity.
     Latex: \operatorname*{arg\,min}_{\theta>L}\frac{(\theta+L)^2}{\theta-L}=3L
     Proof: The derivative has the sign of 2 (theta - L) - (theta + L).
-    Source: derived: the derivative vanishes where 2 (theta - L) = theta + L.
+    Source: derived.
 
     >>> catalyst_theta(2.0)
     6.0
@@ -338,13 +339,13 @@ def catalyst_theta(lipschitz: float) -> float:
 
 @formula("form in ('sharp', 'distance')", "theta > lipschitz")
 def catalyst_factor(lipschitz: float, theta: float | None = None, form: str = "sharp") -> float:
-    r"""Bound of ||grad f(y)||^2 per unit by which a proximal step can lower f.
+    r"""Factor c in the bound of ||grad f(y)||^2 by the decrease of a proximal step.
 
-    Title (sharp): What a proximal step tells of the gradient.
+    Title (sharp): A proximal step bounds the gradient.
     Setting: h(x) = f(x) + (theta/2)||x - y||^2 with minimum h*, f L-smooth, theta > L.
     Statement: ||grad f(y)||^2 <= c (f(y) - h*), sharp: c = 2 (theta + L); distance: c = 2 (theta + L)^2/(theta - L).
-    Statement (sharp): ||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of what
-    the distance between y and the minimiser of h gives for theta = 3 L.
+    Statement (sharp): ||grad f(y)||^2 <= 2 (theta + L)(f(y) - min h), h(x) = f(x) + (theta/2)||x - y||^2: half of the
+    bound that the distance between y and the minimiser of h gives for theta = 3 L.
     Kind: tight (sharp: f = (L/2)||x||^2), upper (distance).
     Latex (sharp): \|\nabla f(y)\|^2\le2(\theta+L)\big(f(y)-\min_xh(x)\big)
     Attained (sharp): f = (L/2)||x||^2
@@ -374,7 +375,7 @@ def catalyst(
     gap: float,
     form: str = "sharp",
 ) -> float:
-    r"""The mean squared norm of the gradient over the outer steps of CR-PSGD-Catalyst.
+    r"""Bound on the mean squared gradient norm over the outer steps of CR-PSGD-Catalyst.
 
     Title (sharp): CR-PSGD-Catalyst.
     Title (rate): CR-PSGD-Catalyst: the rate 1/sqrt(N T)
@@ -385,7 +386,7 @@ def catalyst(
     rounds, ((theta + L) gamma^2 sigma^2/(2 N)) sum_{s=1}^t q^(t-s)/B_s.
     Statement (sharp): The mean of E||grad f(y_{k-1})||^2 over the K outer steps is at most (2 (theta + L)/(1 - a))
     ((f(y_0) - f*)/K + b), a = q^t and b the noise of the t inner rounds.
-    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), with N as with T.
+    Statement (rate): The mean of E||grad f||^2 over the outer steps falls like 1/sqrt(N T), in N and in T.
     Kind: upper.
     Kind (rate): rate.
     Latex (sharp): \frac1K\sum_{k=1}^K\mathbb{E}\|\nabla
@@ -420,7 +421,7 @@ def catalyst(
 
 @formula("samples >= 1", "samples >= workers")
 def catalyst_budget(samples: int, workers: int) -> tuple[int, int]:
-    """Division of a budget: outer steps, and gradients of each worker per outer step.
+    """Number of outer steps, and of gradients of each worker per outer step, for a budget.
 
     Setting: Algorithm 2 of CR-PSGD-Catalyst, T gradients for each of N workers.
     Statement: K = floor(sqrt(N T)) outer steps, each with floor(sqrt(T/N)) gradients for each worker.
@@ -463,7 +464,7 @@ def catalyst_rounds(samples: int, workers: int, rho: float, first: int = 1) -> f
 
 @formula("samples >= workers")
 def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance: float, gap: float) -> float:
-    r"""Parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
+    r"""Bound for parallel SGD with batches of sqrt(T/N) and Catalyst's budget, in sqrt(N T) rounds.
 
     Title: A fixed batch of sqrt(T/N) needs fewer rounds than Catalyst.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2; K = floor(sqrt(N T)) steps
@@ -471,9 +472,9 @@ def square_root_batch(samples: int, workers: int, *, lipschitz: float, variance:
     Statement: With sqrt(N T) and sqrt(T/N) whole, parallel SGD with the step 1/L and batches of sqrt(T/N) has a mean of
     E||grad f||^2 of at most (2 L (f(x_0) - f*) + sigma^2)/sqrt(N T), in sqrt(N T) rounds: Catalyst's rate without its
     factor log(T/N).
-    Kind: upper (on (L/2)||x||^2 what is missing is sigma^2/(K N B)).
+    Kind: upper (on (L/2)||x||^2 it is attained up to sigma^2/(K N B)).
     Latex: \frac1K\sum_{t<K}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2L(f(x_0)-f^*)+\sigma^2}{\sqrt{NT}},\quad K=\sqrt{NT}
-    Attained: (L/2)||x||^2, but for sigma^2/(K N B)
+    Attained: (L/2)||x||^2, up to sigma^2/(K N B)
     Proof: The descent lemma with the variance sigma^2/(N B): f falls by ||grad f||^2/(2 L) and rises by sigma^2/(2 L N
     B).
     Source: derived from the descent lemma; cf. [bottou2018optimization], Theorem 4.8.

@@ -32,11 +32,11 @@ def shrinking_noise(
     alignment: float = 1.0,
     length: float = 1.0,
 ) -> float:
-    r"""The gap f - f* with gradients whose variance falls geometrically.
+    r"""Bound on the gap f - f* with gradients whose variance falls geometrically.
 
     Title: Batches that grow geometrically give a linear rate.
     Title (linear-rate.recursion): The induction behind the linear rate.
-    Setting: f is L-smooth and c-strongly convex (c-PL is enough for the proof); the direction g_t has <grad f, E g> >=
+    Setting: f is L-smooth and c-strongly convex (c-PL suffices for the proof); the direction g_t has <grad f, E g> >=
     mu ||grad f||^2, ||E g|| <= mu_G ||grad f|| and Var g_t <= M zeta^t; constant step size alpha <= min(mu/(L mu_G^2),
     1/(c mu)).
     Statement: With the step alpha <= min(1/L, 1/c) and batches ceil(tau^t), E f(x_t) - f* <= omega rho^t, rho = max(1 -
@@ -44,7 +44,7 @@ def shrinking_noise(
     Statement (linear-rate.recursion): The solution of D_{t+1} = (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 stays below
     omega rho^t for all t, with equality at every t if zeta = rho and f(x_0) - f* = alpha L M/(c mu).
     Kind: tight (alpha = 1/L on (L/2)||x||^2 with tau = 2; and for every alpha c mu where E g is the gradient turned by
-    the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and both numbers in omega are equal).
+    the angle with the cosine mu/mu_G, zeta = 1 - alpha c mu/2, and the two terms of the maximum in omega are equal).
     Latex: \mathbb{E}f(x_t)-f^*\le\max\Big\{\frac{\bar\alpha LM}{c\mu},D_0\Big\}\max\Big\{1-\frac{\bar\alpha
     c\mu}2,\frac1\tau\Big\}^t
     Latex (linear-rate.recursion): D_{t+1}=(1-\bar\alpha c\mu)D_t+\tfrac12\bar\alpha^2LM\zeta^t\le\omega\rho^{t+1}
@@ -52,7 +52,7 @@ def shrinking_noise(
     Attained (linear-rate.recursion): gradients turned by the angle with the cosine mu/mu_G, alpha = mu/(L mu_G^2), zeta
     = 1 - alpha c mu/2.
     Proof: D_{t+1} <= (1 - alpha c mu) D_t + alpha^2 L M zeta^t/2 and induction; only 2 c (f - f*) <= ||grad f||^2 is
-    used, so PL is enough.
+    used, so PL suffices.
     Proof (linear-rate.recursion): omega rho^t (1 - a + (alpha^2 L M/(2 omega)) (zeta/rho)^t) <= omega rho^t (1 - a/2),
     a = alpha c mu.
     Source: [bottou2018optimization], Theorem 5.1 and Corollary 5.2 (mini-batches).
@@ -85,7 +85,7 @@ def shrinking_noise_recursion(
     alignment: float = 1.0,
     length: float = 1.0,
 ) -> float:
-    """The recursion in the proof of `shrinking_noise`, solved exactly.
+    """The exact solution of the recursion in the proof of `shrinking_noise`.
 
     Setting: as :func:`shrinking_noise`.
     Statement: D_{t+1} <= r D_t + alpha^2 L M zeta^t/2, r = 1 - alpha c mu, hence E f(x_t) - f* <= r^t D_0 + (alpha^2 L
@@ -146,7 +146,7 @@ def growing_batch_gradients(
     gradients; sharp: (tau omega/eps - 1)/(tau - 1) + t - 1, t = ceil(log_tau(omega/eps)).
     Statement (paper): With tau = 1/(1 - s alpha c mu/2), 0 < s <= 1, batches ceil(tau^t) take at most 4 omega/(s eps
     alpha c mu) gradients until f - f* is at most eps in expectation; at most (tau omega/eps - 1)/(tau - 1) + t - 1.
-    Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is 2 times as much).
+    Kind: upper (sharp is approached where eps is a little below omega tau^(-t); paper is twice as large).
     Latex (paper): \sum_{j<t}\lceil\tau^j\rceil\le\frac{4\omega}{s\,\epsilon\,\bar\alpha c\mu}
     Attained (paper): the second form: eps a little below omega tau^(-t)
     Proof (paper): ceil(z) <= 2 z for z >= 1, or z + 1; and the last tau^t is below tau omega/eps.
@@ -174,16 +174,17 @@ def growing_batch_gradients(
 
 @formula("steps >= 0", "0 < mu <= lipschitz", "error >= 0", "0 <= decay <= 1")
 def inexact_gradients(steps: int, *, mu: float, lipschitz: float, error: float, decay: float, gap: float) -> float:
-    r"""The gap f - f* with the step 1/L and gradients with decreasing errors, even biased ones.
+    r"""Bound on the gap f - f* with the step 1/L and gradients with decreasing errors, which may be biased.
 
-    Title: Gradient descent with wrong gradients.
-    Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, whatever the e_t
-    depend on.
-    Statement: With the step 1/L and errors of any kind, biased too, f(x_t) - f* <= q^t D_0 + (E_0/(2 L)) (q^t - g^t)/(q
+    Title: Gradient descent with inexact gradients.
+    Setting: f is L-smooth and mu-PL; x_{t+1} = x_t - (grad f(x_t) + e_t)/L with E||e_t||^2 <= E_0 g^t, where e_t may
+    depend on anything.
+    Statement: With the step 1/L and errors of any kind, also biased ones, f(x_t) - f* <= q^t D_0 + (E_0/(2 L)) (q^t -
+    g^t)/(q
     - g) if ||e_t||^2 = E_0 g^t, q = 1 - mu/L; an equality on (L/2)||x||^2, where q = 0.
-    Kind: tight: an equality for (L/2)||x||^2, where q = 0, whatever the errors are; upper for q > 0.
+    Kind: tight: an equality for (L/2)||x||^2, where q = 0, for all errors; upper for q > 0.
     Latex: f(x_t)-f^*\le q^tD_0+\frac{E_0}{2L}\,\frac{q^t-g^t}{q-g}
-    Attained: (L/2)||x||^2, where q = 0, whatever the errors are; for q > 0 an upper bound alone
+    Attained: (L/2)||x||^2, where q = 0, for all errors; for q > 0 only an upper bound
     Proof: f(x - (grad f + e)/L) <= f - ||grad f||^2/(2 L) + ||e||^2/(2 L): the terms with <grad f, e> cancel.
     Source: [friedlander2012hybrid], Theorem 2.2; constants derived.
     steps: t.
@@ -206,8 +207,8 @@ def batch_error(batch: int, variance: float, n: int | None = None) -> float:
 
     Title: The error of a batch without replacement.
     Setting: B of n gradients, drawn without replacement; or B independent draws (n=None).
-    Statement: The mean of B of n gradients, drawn without replacement, is off by E||e||^2 = ((n - B)/(n B)) S^2, S^2 =
-    (1/(n - 1)) sum ||grad f_i - grad f||^2.
+    Statement: The mean of B of n gradients, drawn without replacement, has the error E||e||^2 = ((n - B)/(n B)) S^2,
+    S^2 = (1/(n - 1)) sum ||grad f_i - grad f||^2.
     Kind: identity.
     Latex: \mathbb{E}\|e\|^2=\frac{n-B}{nB}\,\frac1{n-1}\sum_i\|\nabla f_i-\nabla f\|^2
     Proof: Two different draws have the covariance -S^2/n.

@@ -1,4 +1,4 @@
-"""How large a batch can be: the loss beyond the batch-size bound, problems where it is exact, and stability.
+"""Limits of the batch size: the loss beyond the batch-size bound, problems where it is exact, and stability.
 
 The sources *sum* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B); the methods of this package *average*
 them.  ``step`` is gamma, the step for a single gradient, and ``Constant(gamma B)`` is the same run.  ``gradients`` is
@@ -19,13 +19,13 @@ from .rates import batch_delta
 
 @formula("0 <= delta < inf")
 def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
-    """The largest batch without loss, up to the factor 1 + delta/2 in the accuracy after equally many gradients.
+    """The largest batch that keeps the accuracy after equally many gradients up to the factor 1 + delta/2.
 
     Setting: mini-batch SGD with the step of serial SGD (gradients summed; means: B times the step size), at points
     where the batch-size bound is at least B_D.
     Statement: B = delta B_D + 1.
-    Kind: upper (a larger batch may do as well on a particular problem; on those of :func:`minibatch_worst_case` none
-    does).
+    Kind: upper (a larger batch may be as accurate on a particular problem, but not on those of
+    :func:`minibatch_worst_case`).
     Source: [yin2018gradient], Theorems 2 to 5.
     batch_bound: B_D, at least 1; may be infinite.
 
@@ -42,16 +42,16 @@ def largest_batch(batch_bound: float, delta: float = 1.0) -> float:
 
 @formula
 def batch_speed_up(batch: int, batch_bound: float) -> float:
-    r"""How many times fewer rounds a batch of B gradients needs to the same accuracy, if the bounds are right.
+    r"""Factor by which a batch of B gradients reduces the rounds to an accuracy, according to the upper bounds.
 
-    Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B below the
-    other limit that some of them have.
+    Setting: Theorems 2 to 5 of Yin et al. with the step chosen for each batch, and rounds of B gradients; B is below
+    the additional limit of some of these theorems.
     Statement: With the best step for each batch, the rounds T/B that Theorem 4 needs for an accuracy fall by B/(1 + (B
-    - 1)/B_D): by B at first, never by more than B_D.
+    - 1)/B_D): by almost B for small B, and never by more than B_D.
     Kind: identity (a ratio of two upper bounds).
     Latex: \frac{B}{1+(B-1)/B_D}
     Proof: The bound at the best step is the root of (1 + delta) M^2 ||w_0 - w*||^2/T.
-    Source: derived from [yin2018gradient], with M^2 replaced by (1 + delta) M^2. Sums and means alike.
+    Source: derived from [yin2018gradient], with M^2 replaced by (1 + delta) M^2. It holds for sums and for means.
     batch_bound: B_D, at least 1; may be infinite.
 
     >>> batch_speed_up(1, 10.0), batch_speed_up(11, 10.0), batch_speed_up(11, math.inf)
@@ -65,17 +65,17 @@ def batch_speed_up(batch: int, batch_bound: float) -> float:
 
 @formula("0 <= delta < inf", "passes > 0", "second_moment > 0", "0 < step <= 0.5 / mu")
 def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float, second_moment: float) -> float:
-    r"""A strongly convex function on which large batches lose as much as Theorem 5 allows, up to a constant.
+    r"""Lower bound on a strongly convex function where large batches lose as Theorem 5 allows, up to a constant.
 
     Setting: any step gamma of a *sum* of gradients (means: step size B gamma), batches B_k that may change but do not
-    look at the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients; f_i
-    = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
+    depend on the iterates, delta E B_D(w_k) + 1 <= B_k <= 1/(2 gamma mu) in every round, T >= c/(gamma mu) gradients;
+    f_i = (mu/2)||w - x_i||^2, ||x_i|| = R, sum x_i = 0, w_0 in the convex hull of the x_i, which no iterate leaves.
     Statement: E||w_T - w*||^2 >= ((1 - exp(-2c))/4) (1 + delta) gamma M^2/mu with M^2 = 2 mu^2 R^2, which bounds the
     second moment in the hull; the source has R = 1.
     Kind: lower.
     Latex: \mathbb{E}\|w_T-w^*\|^2\ge\frac{1-e^{-2c}}4\,(1+\delta)\frac{\gamma M^2}\mu
-    Source: [yin2018gradient], Theorem 6; the constant, which is not stated there, from its proof: r_{k+1} >= (1 - 2
-    gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r (R = 1).
+    Source: [yin2018gradient], Theorem 6; the constant is not stated there and is taken from its proof: r_{k+1} >= (1 -
+    2 gamma mu B_k) r_k + (1 + delta) B_k gamma^2 mu^2 for r = E||w||^2, as E B_D >= 1 + 1/r (R = 1).
     delta: At least 0. In this construction, once the start is forgotten, below 1/3: :func:`sphere_quadratic_delta`.
     passes: c, above 0: T gamma mu.
     step, mu, second_moment: gamma, mu and M^2 = 2 mu^2 R^2.
@@ -88,7 +88,7 @@ def minibatch_worst_case(delta: float, *, passes: float, step: float, mu: float,
 
 @formula("rounds >= 0", "1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float, distance: float) -> float:
-    r"""Squared distance on quadratics around points of the unit sphere, exactly.
+    r"""Exact squared distance on quadratics around points of the unit sphere.
 
     Setting: f_i = (mu/2)||w - x_i||^2, ||x_i|| = 1, sum x_i = 0; *sums* of B gradients drawn with replacement (means:
     step size B gamma), gamma mu B < 2. There M^2(w) = mu^2 (1 + ||w||^2) and B_D(w) = 1 + 1/||w||^2.
@@ -109,10 +109,10 @@ def sphere_quadratic_distance(rounds: int, *, batch: int, step: float, mu: float
 
 @formula("1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
-    """Where the squared distance of :func:`sphere_quadratic_distance` settles.
+    """Limit of the squared distance of :func:`sphere_quadratic_distance`.
 
-    Setting: as there; gradients *summed*.
-    Statement: r = gamma mu/(2 - gamma mu B): half of gamma mu for small batches, and without limit towards B = 2/(gamma
+    Setting: as for :func:`sphere_quadratic_distance`; gradients *summed*.
+    Statement: r = gamma mu/(2 - gamma mu B): half of gamma mu for small batches, and unbounded as B approaches 2/(gamma
     mu).
     Kind: identity.
     Source: derived.
@@ -126,15 +126,15 @@ def sphere_quadratic_floor(batch: int, step: float, mu: float) -> float:
 
 @formula("1 <= batch < 2 / (step * mu)")
 def sphere_quadratic_delta(batch: float, step: float, mu: float) -> float:
-    r"""The largest delta with B >= delta E B_D + 1 that the construction of Theorem 6 has at its stationary law.
+    r"""The largest delta with B >= delta E B_D + 1 for the construction of Theorem 6 at its stationary law.
 
     Setting: as for :func:`sphere_quadratic_distance`, after enough rounds to forget the start.
     Statement: (B - 1)/E B_D <= (B - 1)/(1 + 1/r), r = gamma mu/(2 - gamma mu B). At the largest batch that Theorem 6
     allows, B = 1/(2 gamma mu), this is (1 - 2 gamma mu)/(3 + 2 gamma mu): always below 1/3.
     Kind: upper (E(1/||w||^2) >= 1/E||w||^2; equality if ||w|| does not vary).
     Latex: \delta\le\frac{B-1}{1+1/r}\le\frac{1-2\gamma\mu}{3+2\gamma\mu}<\frac13
-    Source: derived; a limit of the proof of [yin2018gradient], Theorem 6, which does not mention it. :func:`kink_cycle`
-    has none.
+    Source: derived; a limitation of the proof of [yin2018gradient], Theorem 6, which does not mention it.
+    :func:`kink_cycle` does not have it.
     step, mu: gamma and mu, above 0, with gamma mu B < 2.
 
     >>> sphere_quadratic_delta(10, 0.05, 1.0)  # 0.9/3.1
@@ -156,7 +156,7 @@ def signed_slopes_gap(
     Setting: d = 1, f_i = G abs(w) + s_i sigma w with as many s_i = 1 as s_i = -1, so that F = G abs(w); w never exactly
     0. There M^2 = G^2 + sigma^2 and B_D = 1 + sigma^2/G^2 everywhere. Gradients *summed* (means: step size B gamma).
     Statement: the mean over rounds of E F(w_k) is (||w_0||^2 - E||w_K||^2)/(2 gamma T) + (1 + delta) gamma M^2/2, with
-    delta = (B - 1)/B_D: Theorem 4 but for the term with w_K, K = T/B.
+    delta = (B - 1)/B_D: this is Theorem 4 except for the term with w_K, K = T/B.
     Kind: identity.
     Latex: \frac1K\sum_{k<K}\mathbb{E}F(w_k)=\frac{\|w_0\|^2-\mathbb{E}\|w_K\|^2}{2\gamma T}+\frac{(1+\delta)\gamma
     M^2}2
@@ -175,7 +175,7 @@ def signed_slopes_gap(
 
 @formula("slope > 0", "1 <= batch < 2 / (step * mu)")
 def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
-    r"""Squared distance at which identical kinks keep a batch forever, whatever its delta.
+    r"""Limit of the squared distance for identical functions with a kink, for every delta.
 
     Setting: d = 1, all f_i = G abs(w) + (mu/2) w^2, so that B_D = 1 and delta = B - 1; gradients *summed* (means:
     step size B gamma), gamma mu B < 2.
@@ -197,13 +197,13 @@ def kink_cycle(batch: int, step: float, mu: float, slope: float) -> float:
 
 @formula
 def divergent_batch(step: float, mu: float) -> float:
-    r"""The batch beyond which every step leads away from the minimiser.
+    r"""The batch beyond which every step increases the distance to the minimiser.
 
     Setting: F is mu-strongly convex on R^d, no projection; *sums* of B gradients with the step gamma (means: step size
     B gamma).
     Statement: if B > 2/(gamma mu), E||w+ - w*|| >= (gamma mu B - 1)||w - w*|| > ||w - w*||.
     Kind: lower (tight: for F = (mu/2)||w||^2 without noise the factor is gamma mu B - 1, and below 2/(gamma mu) every
-    batch converges to within its noise).
+    batch converges up to its noise).
     Latex: B>\frac2{\gamma\mu}\;\Rightarrow\;\mathbb{E}\|w_+-w^*\|\ge(\gamma\mu B-1)\|w-w^*\|>\|w-w^*\|
     Source: [yin2018gradient], supplement, Proposition 5; the factor derived: ||E w+ - w*|| >= gamma B ||grad F|| - ||w
     - w*||, and ||grad F|| >= mu ||w - w*||.
@@ -238,12 +238,12 @@ def stability_step(
 ) -> float:
     r"""Largest step size for which a batch of B is as stable as single gradients.
 
-    Title (derived): One round draws two runs together.
-    Title (round): One round does not part two runs.
+    Title (derived): One round contracts the distance between two runs.
+    Title (round): One round does not increase the distance between two runs.
     Setting: f_i convex and beta-smooth (mu-strongly convex if mu > 0), gradients of a batch *summed*, rows drawn with
     replacement, Bbar = inf over w != w' of the differential B_D(w, w').
     Statement: derived: gamma <= 2/((beta + mu) (1 + (B - 1)/Bbar)). printed: the same with 1/(n - 1) added to the
-    bracket if B > 1, and at most 1/(2 mu B) if mu > 0, neither of which the proof needs.
+    bracket if B > 1, and at most 1/(2 mu B) if mu > 0; the proof needs neither.
     Statement (derived): For lambda-strongly convex f_i and gamma <= 2/((beta + lambda) (1 + (B - 1)/B_D(w, w'))), E||w+
     - w'+||^2 <= (1 - 2 gamma B beta lambda/(beta + lambda)) ||w - w'||^2.
     Statement (round): For convex beta-smooth f_i and gamma <= 2/(beta (1 + (B - 1)/B_D(w, w'))), E||w+ - w'+||^2 <= ||w
@@ -284,7 +284,7 @@ def stability_step(
 def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> float:
     r"""Uniform stability of mini-batch SGD on convex losses.
 
-    Title: Stability is lost at most at this rate.
+    Title: Uniform stability on convex losses.
     Setting: f_i convex, beta-smooth and L-Lipschitz; constant step gamma at most :func:`stability_step`, gradients of a
     batch summed, T gradients in all, projections allowed.
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 2 gamma L^2 T/n for every z, if w' comes from data with one row of n
@@ -295,9 +295,9 @@ def sgd_stability(gradients: int, *, n: int, step: float, lipschitz: float) -> f
     Kind (logistic): tight.
     Latex: \mathbb{E}\|w_T-w'_T\|\le\frac{2\gamma LT}{n}
     Latex (logistic): \epsilon_{\mathrm{stab}}\le\frac{2\gamma L^2T}{n}
-    Attained (logistic): nearly, far from the minimum, where the losses of two nearly opposite rows are linear.
+    Attained (logistic): almost, far from the minimum, where the losses of two nearly opposite rows are linear.
     Proof (logistic): stability.round, and 2 gamma L for every draw of the row that differs.
-    Proof: Row I is drawn T/n times on average, and parts the runs by at most 2 gamma L each time.
+    Proof: Row I is drawn T/n times on average, and each draw increases the distance of the runs by at most 2 gamma L.
     Source: [yin2018gradient], Proposition 7; with B = 1: Hardt, Recht, Singer, ICML 2016, Theorem 3.8.
     gradients: T.
     n: Number of rows.
@@ -313,13 +313,14 @@ def sgd_stability_strongly_convex(*, n: int, mu: float, lipschitz: float, smooth
     r"""Uniform stability of mini-batch SGD on strongly convex losses, for any number of steps.
 
     Title: Stability of strongly convex losses.
-    Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection sees to that);
+    Setting: f_i mu-strongly convex, beta-smooth and L-Lipschitz where the iterates are (a projection ensures that);
     constant step at most :func:`stability_step` with mu.
     Statement: abs(E f(w_T; z) - E f(w'_T; z)) <= 4 L^2/(mu n), and with beta 2 L^2 (beta + mu)/(beta mu n), which is
-    smaller; for E||w_T - w'_T|| divide by L.
+    smaller; for E||w_T - w'_T|| divide these by L.
     Kind: upper.
     Latex: \epsilon_{\mathrm{stab}}\le\frac{2L^2(\beta+\lambda)}{\beta\lambda n}\le\frac{4L^2}{\lambda n}
-    Attained: nearly, for large T and beta/lambda: losses that differ by linear ones along the least curvature
+    Attained: almost, for large T and beta/lambda, by losses that differ by linear functions along the smallest
+    curvature
     Source: [yin2018gradient], Proposition 8 (the first; there with B <= 1/(2 gamma mu)); the second is derived: in a
     round the distance shrinks by the factor 1 - gamma B beta mu/(beta + mu) and grows by 2 gamma L B/n.
     n: Number of rows.
@@ -373,16 +374,16 @@ def generalization_gap(
 ) -> float:
     r"""Expected generalization gap of mini-batch SGD.
 
-    Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and have too
-    little diversity for the step size, Bbar < :func:`stability_batch_bound`, with probability eta.
+    Setting: as :func:`sgd_stability` or :func:`sgd_stability_strongly_convex`; the data are drawn i.i.d., and with
+    probability eta their diversity is too small for the step size, Bbar < :func:`stability_batch_bound`.
     Statement: the expected loss f and the mean loss f_S over the data have abs(E f(w_T) - E f_S(w_T)) <= (1 - eta) eps
     + eta 2 gamma L^2 T, eps the stability: without diversity two runs may diverge by 2 gamma L per gradient.
     Kind: upper (attained for eta = 0 by linear losses along many orthogonal directions, with their own stability gamma
     L^2 T/n; the 2 gamma L^2 T/n of :func:`sgd_stability` is for opposite gradients. With linear losses the gap is gamma
-    T/n times the variance of their gradients, which are at most L: never more than half of that).
+    T/n times the variance of their gradients, which are at most L: so it is never more than half of the bound).
     Latex: |\mathbb{E}f(w_T)-\mathbb{E}f_S(w_T)|\le(1-\eta)\,\epsilon_{\mathrm{stab}}+\eta\,2\gamma L^2T
     Proof: Exchange row i by an independent one: the gap is the mean change of the loss of row i. Without the diversity
-    that the step asks for, two runs part by at most 2 gamma L a gradient.
+    that the step requires, the distance of two runs grows by at most 2 gamma L per gradient.
     Source: [yin2018gradient], Theorems 9 (convex) and 10 (strongly convex); eta = 0: Hardt, Recht, Singer, ICML 2016,
     Theorem 2.2.
     stability: eps.

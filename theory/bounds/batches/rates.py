@@ -2,12 +2,12 @@
 
 The theorems are 2 to 5 of Yin et al., for any step, and with the steps and numbers of gradients that they print for an
 accuracy.  The source *sums* the gradients of a batch, w+ = w - gamma (g_1 + ... + g_B), so that a gradient moves w as
-far in a batch as alone.  The methods of this package *average*: their step size is then B gamma.  ``step`` is gamma
-here.
+far in a batch as in a step of its own.  The methods of this package *average*: their step size is then B gamma.
+``step`` is gamma here.
 
 A batch of size B costs 1 + (B - 1)/B_D times the second moment of B single steps.  So every theorem has the factor 1 +
-delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all reachable points, and the promise
-for an accuracy is (1 + delta/2) eps.
+delta, delta = (B - 1)/B_D, where B_D is the infimum of the batch-size bound over all reachable points, and the
+guaranteed accuracy is (1 + delta/2) eps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..closed_form import formula
 
 
 class BatchSchedule(NamedTuple):
-    """The prescription of a theorem for an accuracy, and its guarantee.
+    """The step and the number of gradients that a theorem prescribes for an accuracy, and its guarantee.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def minibatch_smooth_schedule(
     Kind: upper.
     Kind (printed): identity.
     Latex (printed): B=\delta B_D+1\;\Rightarrow\;(1+\tfrac\delta2)\,\varepsilon
-    Proof (printed): Half of eps is what is left of the start, the other half, times 1 + delta, the noise.
+    Proof (printed): Half of eps is the remainder of the initial error; the other half, times 1 + delta, is the noise.
     Source: [yin2018gradient], Theorem 2, as printed.
     Source (printed): [yin2018gradient], Theorems 2 to 5.
     accuracy: eps, above 0.
@@ -179,7 +179,7 @@ def batch_delta(batch: int, batch_bound: float) -> float:
 
 
 def needed_rounds(gradients: int, batch: int) -> int:
-    """Rounds of one batch each that so many gradients make; a batch must divide them."""
+    """Number of rounds of one batch each; the batch must divide the number of gradients."""
     return int(gradients) // int(batch)
 
 
@@ -195,13 +195,13 @@ def _summands(start: float, unit: float, batch: int, batch_bound: float) -> floa
 def minibatch_smooth(
     gradients: int, *, batch: int, step: float, smoothness: float, second_moment: float, gap: float, batch_bound: float
 ) -> float:
-    r"""Mean squared gradient over the rounds of mini-batch SGD on smooth functions, convex or not.
+    r"""Bound on the mean squared gradient over the rounds of mini-batch SGD on smooth functions, convex or not.
 
     Setting: F is beta-smooth and bounded below, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T
     gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma).
     Statement: the mean over rounds of E||grad F(w_k)||^2, hence the least of them, is at most (F(w_0) - F*)/(gamma T) +
     (beta/2) gamma (1 + delta) M^2, delta = (B - 1)/B_D.
-    Kind: upper (nearly attained by (beta/2)||w||^2 in many dimensions at its stationary law, for T large, with gamma
+    Kind: upper (almost attained by (beta/2)||w||^2 in many dimensions at its stationary law, for T large, with gamma
     beta B = 1 and B near B_D; and far from the minimiser with short steps, by its first term).
     Latex: \frac BT\sum_k\mathbb{E}\|\nabla F(w_k)\|^2\le\frac{F(w_0)-F^*}{\gamma T}+\frac{\beta\gamma(1+\delta)M^2}2
     Proof: E F(w+) <= F(w) - gamma B ||grad F||^2 + (beta/2) gamma^2 B (1 + delta) M^2; sum over the rounds.
@@ -239,13 +239,13 @@ def minibatch_pl(
     gap: float,
     batch_bound: float,
 ) -> float:
-    r"""Gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
+    r"""Bound on the gap of mini-batch SGD on smooth functions with the Polyak-Lojasiewicz inequality.
 
     Setting: as for :func:`minibatch_smooth`, (1/2)||grad F||^2 >= mu (F - F*), and B <= 1/(2 gamma mu); the gradients
     of a batch are *summed* (methods that average: step size B gamma).
     Statement: E F(w_T) - F* <= r (F(w_0) - F*) + (1 - r) (1 + delta) beta gamma M^2/(4 mu), with r = (1 - 2 gamma mu
     B)^(T/B).
-    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
+    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds almost, from its stationary law
     in many dimensions, where ||w|| hardly varies).
     Latex: \mathbb{E}F(w_T)-F^*\le r\,(F(w_0)-F^*)+(1-r)\frac{(1+\delta)\beta\gamma M^2}{4\mu},\quad r=(1-2\gamma\mu
     B)^{T/B}
@@ -271,15 +271,15 @@ def minibatch_pl(
 def minibatch_convex(
     gradients: int, *, batch: int, step: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
-    r"""Gap of the average of mini-batch SGD on convex functions.
+    r"""Bound on the gap of the average iterate of mini-batch SGD on convex functions.
 
     Setting: F is convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, T gradients in T/B rounds, w+
     = w - gamma *sum* of B gradients (methods that average: step size B gamma), projection allowed.
     Statement: E F(mean of w_0, ..., w_{T/B - 1}) - F* <= ||w_0 - w*||^2/(2 gamma T) + (1 + delta) gamma M^2/2, delta =
     (B - 1)/B_D.
     Kind: tight (identical f_i = G abs(w) that w reaches after K rounds, for every batch; orthogonal f_i = n G abs(w_i)
-    come near, with B_D = n. For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound less E||w_K -
-    w*||^2/(2 gamma T), for every delta).
+    almost attain it, with B_D = n. For the mean of the gaps see :func:`signed_slopes_gap`: it is the bound minus E||w_K
+    - w*||^2/(2 gamma T), for every delta).
     Latex: \mathbb{E}F(\bar w)-F^*\le\frac{\|w_0-w^*\|^2}{2\gamma T}+\frac{(1+\delta)\gamma M^2}2
     Proof: minibatch.step with <grad F, w - w*> >= F - F*, summed over the rounds.
     Source: [yin2018gradient], Theorem 4, before its step size is put in.
@@ -305,14 +305,14 @@ def minibatch_convex(
 def minibatch_strongly_convex(
     gradients: int, *, batch: int, step: float, mu: float, second_moment: float, distance: float, batch_bound: float
 ) -> float:
-    r"""Squared distance of mini-batch SGD to the minimiser of a strongly convex function.
+    r"""Bound on the squared distance of mini-batch SGD to the minimiser of a strongly convex function.
 
     Setting: F is mu-strongly convex, M^2(w) <= M^2 and B_D(w) >= B_D at all points that are reached, B <= 1/(2 gamma
     mu), T gradients in T/B rounds, w+ = w - gamma *sum* of B gradients (methods that average: step size B gamma),
     projection allowed.
     Statement: E||w_T - w*||^2 <= r ||w_0 - w*||^2 + (1 - r) (1 + delta) gamma M^2/(2 mu), with r = (1 - 2 gamma mu
     B)^(T/B) and delta = (B - 1)/B_D.
-    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds nearly, from its stationary law
+    Kind: tight (for one round on any F = (mu/2)||w||^2 and every batch; for many rounds almost, from its stationary law
     in many dimensions, where ||w|| hardly varies).
     Latex: \mathbb{E}\|w_T-w^*\|^2\le r\,\|w_0-w^*\|^2+(1-r)\frac{(1+\delta)\gamma M^2}{2\mu},\quad r=(1-2\gamma\mu
     B)^{T/B}

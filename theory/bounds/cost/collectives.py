@@ -1,4 +1,4 @@
-"""Costs of collective operations: start-ups, words and additions on the critical path, and where they cross.
+"""Costs of collective operations: start-ups, words and additions on the critical path, and crossover points.
 
 A message of m words takes alpha + m beta seconds, an addition of two words gamma; a rank sends one message and receives
 one at a time.  ``words`` is n, the length of the vector that is reduced; where a formula has n/p, p divides n.
@@ -56,7 +56,7 @@ def _levels(ranks: int) -> int:
 def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-reduce: adding a vector of each of p ranks, so that every rank has the sum.
 
-    Title (allreduce): What an all-reduce costs.
+    Title (allreduce): Cost of an all-reduce.
     Setting: p ranks, n words each; l = log2 p where p is a power of two.
     Statement: (start-ups; words; additions) are ring: 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n. recursive-doubling: l; l n;
     l n, and floor(l) + 2; (floor(l) + 2) n; (floor(l) + 1) n for other p. rabenseifner: 2 l; 2 ((p-1)/p) n; ((p-1)/p)
@@ -65,11 +65,11 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     server-overlapped (start-ups overlap, words do not): 2; 2 p n; (p-1) n. server-sharded (every rank serves n/p
     words): 2 (p-1); 2 ((p-1)/p) n; ((p-1)/p) n.
     Statement (allreduce): Ring, recursive doubling, Rabenseifner's algorithm (p a power of two or not), tree, and
-    parameter server take the start-ups, words and additions of their formulas, and leave the sum on every rank.
+    parameter server take the start-ups, words and additions of their formulas, and every rank has the sum.
     Kind: identity (counts of the algorithm's schedule); p divides n for ring and shards, q for rabenseifner.
     Latex (allreduce): \text{ring: } 2(p-1)\alpha+2\tfrac{p-1}{p}n\beta+\tfrac{p-1}{p}n\gamma
     Attained (allreduce): where p (for Rabenseifner's: the power of two below) divides n.
-    Proof (allreduce): Count the rounds: in each a rank sends one message and receives one.
+    Proof (allreduce): By counting rounds: in each a rank sends one message and receives one.
     Source: [thakur2005optimization] (ring, recursive doubling, Rabenseifner; it rounds the words of the last for other
     p up to 4 n and the additions to 3 n/2); servers derived.
     Source (allreduce): [thakur2005optimization]; servers derived.
@@ -105,15 +105,15 @@ def allreduce_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
     r"""Cost of an all-gather: every rank gets the messages of all.
 
-    Title (allgather): What an all-gather costs.
+    Title (allgather): Cost of an all-gather.
     Setting: p ranks with a message of m words each.
     Statement: (start-ups; words) are ring: p-1; (p-1) m. doubling (recursive doubling, Bruck's for p that are no power
     of two): ceil(log2 p); (p-1) m.
-    Statement (allgather): Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and leave
-    every message on every rank.
+    Statement (allgather): Ring and doubling take p - 1 and ceil(log2 p) start-ups, both (p - 1) m words, and every rank
+    has every message.
     Kind: identity.
     Latex (allgather): (p-1)\alpha+(p-1)m\beta,\quad\lceil\log_2p\rceil\alpha+(p-1)m\beta
-    Proof (allgather): Count the rounds; every rank must receive p - 1 messages.
+    Proof (allgather): By counting rounds; every rank must receive p - 1 messages.
     Source: [thakur2005optimization] (which writes n for p m).
     Source (allgather): [thakur2005optimization].
     ranks: p.
@@ -135,16 +135,15 @@ def allgather_cost(algorithm: str, ranks: int, words: float) -> CollectiveCost:
 def allreduce_words_lower_bound(ranks: int, words: float) -> float:
     r"""Words that some rank must send in any all-reduce that adds whole words.
 
-    Title (bandwidth): No all-reduce moves less.
+    Title (bandwidth): Lower bound on the words of an all-reduce.
     Setting: p ranks, n words each, sums by combining pairs of words.
     Statement: at least 2 ((p-1)/p) n.
     Statement (bandwidth): In every all-reduce some rank sends at least 2 ((p-1)/p) n words; the ring sends no more.
     Kind: lower; attained by ring, shards, and Rabenseifner's where p is a power of two.
     Latex (bandwidth): \text{words}\ge2\,\frac{p-1}{p}\,n
     Attained (bandwidth): ring, shards, Rabenseifner's with p a power of two.
-    Proof (bandwidth): Each of n sums takes p - 1 messages with a word of it, and p - 1 more to bring it to the others.
+    Proof (bandwidth): Each of n sums takes p - 1 messages with a word of it, and p - 1 more to distribute the sum.
     Source: [patarasuk2009bandwidth].
-    Source (bandwidth): [patarasuk2009bandwidth].
     ranks: p.
     words: n.
 
@@ -158,7 +157,7 @@ def allreduce_words_lower_bound(ranks: int, words: float) -> float:
 def ring_doubling_crossover(ranks: int, *, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Length from which a ring is faster than recursive doubling.
 
-    Title: From which length on a ring wins.
+    Title: Length from which a ring is faster.
     Setting: all-reduce over p ranks, p a power of two, l = log2 p.
     Statement: A ring and recursive doubling take the same time at n* = alpha (2 (p-1) - l)/(beta (l - 2 (p-1)/p) +
     gamma (l - (p-1)/p)), l = log2 p.
@@ -189,7 +188,7 @@ def gather_break_even(
 ) -> float:
     r"""Compression ratio from which a gather beats the dense ring.
 
-    Title: How small messages that cannot be added must be.
+    Title: Compression ratio that messages need if they cannot be added.
     Setting: compressed messages cannot be added, so every rank gathers those of all (ring all-gather); the alternative
     is a ring all-reduce of the n uncompressed words.
     Statement: Gathering compressed messages is faster than adding full ones in a ring iff they are more than p/(2 +
@@ -234,10 +233,10 @@ def ring_speed_up(ranks: int, *, work: float, words: float, alpha: float, beta: 
 def ring_best_ranks(*, work: float, words: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     r"""Number of ranks beyond which adding ranks is slower.
 
-    Title (best-ranks): How many ranks pay.
+    Title (best-ranks): Number of ranks with the shortest step.
     Setting: as for :func:`ring_speed_up`.
-    Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); at most 1 if the words alone take longer than the work,
-    infinite if alpha = 0 and they do not.
+    Statement: p* = sqrt((W - n (2 beta + gamma))/(2 alpha)); it is at most 1 if the words alone take longer than the
+    work, and infinite if they do not and alpha = 0.
     Statement (best-ranks): p ranks that share W seconds of gradients and add n words in a ring are fastest near p* =
     sqrt((W - n (2 beta + gamma))/(2 alpha)).
     Kind: identity (p as a real number).

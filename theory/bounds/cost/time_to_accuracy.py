@@ -26,9 +26,9 @@ ROUNDS = {
 
 @formula("samples >= 1", "samples >= workers", f"method in {tuple(ROUNDS)}")
 def rounds_order(method: str, samples: int, workers: int) -> float:
-    r"""The order of the number of rounds in which a method keeps its rate, without constants.
+    r"""Order of the number of rounds in which a method keeps its rate, without constants.
 
-    Title: Rounds that keep the rate, of all methods compared.
+    Title: Rounds in which each method keeps its rate.
     Setting: T gradients for each of N workers; O(1/(N T)) for f - f* where f is strongly convex or PL, O(1/sqrt(N T))
     for ||grad f||^2 where it is neither.
     Statement: With the local steps, batches and budgets of their theorems, parallel SGD takes T rounds, local SGD
@@ -74,13 +74,13 @@ class FewestIterations(NamedTuple):
 
 @formula("second_moment > 0", "0 < accuracy <= second_moment / (2 * mu ** 2)")
 def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance: float) -> float:
-    r"""Steps with a constant step size that are enough for an accuracy.
+    r"""Number of steps with a constant step size that suffice for an accuracy.
 
-    Title: Steps that are enough.
+    Title: Sufficient number of steps.
     Setting: f is mu-strongly convex, E||g||^2 <= M^2 for the applied *mean* g (of N workers' compressed batches:
     :func:`averaged_second_moment <theory.bounds.sgd.averages.averaged_second_moment>`), step eps mu/M^2.
     Statement: With the step eps mu/M^2, (M^2/(2 mu^2 eps)) log(2 ||x_0||^2/eps) steps bring E||x_T - x*||^2 to eps or
-    below, M^2 the second moment of what x moves by, compression included.
+    below, where M^2 is the second moment of the applied gradient, compression included.
     Kind: upper.
     Latex: T=\frac{M^2}{2\mu^2\epsilon}\log\frac{2\|x_0-x^*\|^2}{\epsilon}
     Attained: approached on (mu/2)||x||^2 where the noise is far larger than the gradients
@@ -92,7 +92,7 @@ def sgd_iterations(accuracy: float, *, mu: float, second_moment: float, distance
     Returns
     -------
     float
-        0 if the start is good enough.
+        0 if the start has the accuracy.
 
     >>> sgd_iterations(0.5, mu=1.0, second_moment=2.0, distance=math.e / 4)  # 2 log(e)
     2.0
@@ -121,13 +121,13 @@ def compressed_distance(
     batch: int = 1,
     omega: float = 0.0,
 ) -> float:
-    r"""Squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
+    r"""Mean squared distance on the isotropic quadratic with N workers, batches of B and a compressor.
 
     Title: Steps to an accuracy with compression, workers and batches.
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, each worker compresses the mean of its B
     gradients independently, E Q(v) = v, E||Q(v) - v||^2 = omega ||v||^2, constant step size gamma.
     Statement: On (mu/2)||x||^2, N workers with batches of B and an unbiased compressor with variance exactly omega
-    ||v||^2 are at the accuracy after log((eps - a)/(||x_0||^2 - a))/log r steps, r = (1 - gamma mu)^2 + gamma^2 mu^2
+    ||v||^2 reach the accuracy after log((eps - a)/(||x_0||^2 - a))/log r steps, r = (1 - gamma mu)^2 + gamma^2 mu^2
     omega/N, a = gamma^2 (1 + omega) sigma^2/(N B (1 - r)).
     Kind: identity (an upper bound where the compressor's variance is at most omega ||v||^2).
     Latex: T=\frac{\log\frac{\epsilon-a}{\|x_0\|^2-a}}{\log r},\quad r=(1-\gamma\mu)^2+\gamma^2\mu^2\frac\omega N
@@ -158,9 +158,9 @@ def iterations_to_accuracy(
     batch: int = 1,
     omega: float = 0.0,
 ) -> float:
-    """Steps until :func:`compressed_distance` is at the accuracy.
+    """Number of steps until :func:`compressed_distance` reaches the accuracy.
 
-    Setting: as there, with r < 1.
+    Setting: as for :func:`compressed_distance`, with r < 1.
     Statement: T = log((eps - a)/(||x_0||^2 - a))/log r with the floor a = gamma^2 (1+omega) sigma^2/(N B (1 - r));
     infinite if eps <= a or r >= 1.
     Kind: identity (T as a real number).
@@ -171,7 +171,7 @@ def iterations_to_accuracy(
     Returns
     -------
     float
-        0 if the start is good enough.
+        0 if the start has the accuracy.
 
     >>> iterations_to_accuracy(1.0, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
     2.0
@@ -245,21 +245,21 @@ def fewest_iterations(
 def best_batch(
     gradient_squared: float, variance: float, *, row: float, rest: float, workers: int = 1, omega: float = 0.0
 ) -> float:
-    r"""Rows of a worker's batch that minimize the time to an accuracy.
+    r"""Number of rows of a worker's batch that minimizes the time to an accuracy.
 
-    Title: The batch with the least time to an accuracy.
+    Title: The batch that minimizes the time to an accuracy.
     Setting: the number of steps is proportional to the second moment of the applied gradient, G^2 (1 + omega/N) +
     (1+omega) sigma^2/(N B) (:func:`sgd_iterations`), and a step takes B c + tau.
-    Statement: Where steps are proportional to M^2 and a step takes B c + tau, the time is least at B* = sqrt((1+omega)
-    sigma^2 tau/(G^2 (N + omega) c)).
+    Statement: If the number of steps is proportional to M^2 and a step takes B c + tau, the time is smallest at B* =
+    sqrt((1+omega) sigma^2 tau/(G^2 (N + omega) c)).
     Kind: lower.
     Latex: B^*=\sqrt{\frac{(1+\omega)\,\sigma^2\,\tau}{G^2\,(N+\omega)\,c}}
     Attained: at B*
-    Proof: A + a B + b/B is least at sqrt(b/a).
+    Proof: A + a B + b/B is smallest at B = sqrt(b/a).
     Source: derived: the product is a constant + G^2 (1 + omega/N) c B + (1+omega) sigma^2 tau/(N B).
     gradient_squared, variance: G^2 = ||grad f||^2, above 0, and sigma^2 of one row.
     row: c, seconds of a gradient of one row.
-    rest: tau, seconds of a step that do not depend on B (start, coding, exchange).
+    rest: tau, the seconds of a step that do not depend on B (start-up, coding, exchange).
 
     Returns
     -------
@@ -274,7 +274,7 @@ def best_batch(
 
 @formula("batch > 0", "row > 0", "rest >= 0")
 def utilisation(batch: float, *, row: float, rest: float) -> float:
-    """Fraction of a step spent in gradients.
+    """Fraction of the time of a step that gradients take.
 
     Setting: a step takes B c + tau.
     Statement: B c/(B c + tau).

@@ -1,4 +1,4 @@
-"""Descent along gradients that are late, on quadratics, exactly: how long steps may be, and what overlap gains.
+"""Exact results for descent along delayed gradients on quadratics: the longest stable steps, and the gain of overlap.
 
 In a mode of curvature lambda, x_{t+1} = x_t - s x_{t - tau} with s = eta lambda, whose solutions are sums of z^t with
 z^{tau + 1} = z^tau - s.
@@ -27,16 +27,17 @@ def _companion(share: float, delay: int) -> np.ndarray:
 
 @formula("delay >= 0")
 def delay_limit(delay: int) -> float:
-    r"""Longest stable step of descent along gradients of tau steps ago.
+    r"""Longest stable step of descent along gradients that are tau steps old.
 
-    Title: A late gradient needs shorter steps.
+    Title: A delayed gradient needs shorter steps.
     Setting: x_{t+1} = x_t - eta grad f(x_{t - tau}), f a quadratic with curvatures up to L.
-    Statement: stable if and only if 0 < eta L < 2 sin(pi/(2 (2 tau + 1))): 2, 1, 0.618 for tau = 0, 1, 2, and about
-    pi/(2 tau) for long delays.
+    Statement: stable if and only if 0 < eta L < 2 sin(pi/(2 (2 tau + 1))): 2, 1, 0.618 for tau = 0, 1, 2, and
+    approximately pi/(2 tau) for long delays.
     Kind: identity.
     Latex: 0<\eta L<2\sin\frac{\pi}{2(2\tau+1)}
     Proof: At the limit a root z = e^{i theta} of z^{tau + 1} = z^tau - s has |z - 1| = s and the angle of z - 1 is
-    theta/2 + pi/2, so tau theta = theta/2 + pi/2 - pi up to full turns; the first is theta = pi/(2 tau + 1).
+    theta/2 + pi/2, so tau theta = theta/2 + pi/2 - pi up to full turns; the smallest solution is theta = pi/(2 tau +
+    1).
     Source: derived; classical for the scalar difference equation with a delay.
     delay (int): tau.
 
@@ -53,11 +54,11 @@ def delay_limit(delay: int) -> float:
 
 @formula("delay >= 0")
 def delay_best_step(delay: int) -> float:
-    r"""The step with which descent along late gradients is fastest in one mode.
+    r"""The step with which descent along delayed gradients is fastest in one mode.
 
     Setting: as for `delay_limit`, with one curvature lambda.
-    Statement: s* = eta lambda = tau^tau/(tau + 1)^(tau + 1), with the factor tau/(tau + 1) a step: 1/4 and 1/2 for tau
-    = 1. Up to it x does not oscillate.
+    Statement: s* = eta lambda = tau^tau/(tau + 1)^(tau + 1), with the factor tau/(tau + 1) in a step: 1/4 and 1/2 for
+    tau = 1. For s up to s*, x does not oscillate.
     Kind: identity.
     Latex: s^*=\frac{\tau^\tau}{(\tau+1)^{\tau+1}},\quad\rho(s^*)=\frac{\tau}{\tau+1}
     Proof: s = z^tau (1 - z) has its largest value on [0, 1] at z = tau/(tau + 1), where two roots meet; below it the
@@ -73,12 +74,12 @@ def delay_best_step(delay: int) -> float:
 
 @formula(f"0 <= delay <= {LONGEST}", "share > 0")
 def delay_factor(share: float, delay: int) -> float:
-    r"""Factor by which the distance shrinks in a step along late gradients.
+    r"""Factor by which the distance shrinks in a step along delayed gradients.
 
-    Title: How fast descent along late gradients is.
+    Title: Rate of descent along delayed gradients.
     Setting: as for `delay_limit`, in a mode with s = eta lambda.
     Statement: the largest modulus of the roots of z^(tau + 1) = z^tau - s; for tau = 1 it is (1 + sqrt(1 - 4 s))/2 up
-    to s = 1/4, and sqrt(s) from there on.
+    to s = 1/4, and sqrt(s) beyond.
     Kind: identity.
     Latex: \rho=\max\{|z|:z^{\tau+1}=z^\tau-s\}
     Source: derived.
@@ -93,12 +94,13 @@ def delay_factor(share: float, delay: int) -> float:
 
 @formula(f"0 <= delay <= {LONGEST}", "share > 0", "deviation >= 0")
 def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
-    r"""Stationary variance of SGD along late gradients.
+    r"""Stationary variance of SGD along delayed gradients.
 
-    Title: What noise leaves of late gradients.
-    Setting: as for `delay_factor`; gradients have independent noise, whose deviation times the step size is given.
-    Statement: E x^2 = P_11, P = A P A' + deviation^2 e_1 e_1', A the matrix that moves (x_t, ..., x_{t - tau}); for tau
-    = 0, 1: deviation^2/(s (2 - s)) and deviation^2 (1 + s)/(s (1 - s) (2 + s)).
+    Title: Stationary error of SGD along delayed gradients.
+    Setting: as for `delay_factor`; gradients have independent noise; its standard deviation times the step size is
+    given.
+    Statement: E x^2 = P_11, P = A P A' + deviation^2 e_1 e_1', where A maps (x_t, ..., x_{t - tau}) to the next one;
+    for tau = 0, 1: deviation^2/(s (2 - s)) and deviation^2 (1 + s)/(s (1 - s) (2 + s)).
     Kind: identity.
     Latex: P=APA^\top+\sigma^2e_1e_1^\top,\quad\mathbb{E}x^2=P_{11}
     Source: derived: the discrete Lyapunov equation.
@@ -119,15 +121,15 @@ def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
 
 @formula("lipschitz > mu > 0")
 def overlap_step(mu: float, lipschitz: float) -> float:
-    r"""The best step of gradient descent whose gradients are one step late.
+    r"""The best step of gradient descent whose gradients are one step old.
 
     Setting: as for `delay_limit` with tau = 1, curvatures from mu to L.
     Statement: eta* = L/(L + mu)^2, with the factor kappa/(kappa + 1), kappa = L/mu; without delay it is (kappa -
     1)/(kappa + 1).
     Kind: identity.
     Latex: \eta^*=\frac{L}{(L+\mu)^2},\quad\rho^*=\frac{\kappa}{\kappa+1}
-    Proof: The factor is (1 + sqrt(1 - 4 eta mu))/2 at mu, which falls with eta, and sqrt(eta L) at L, which grows; they
-    are equal at eta*.
+    Proof: The factor is (1 + sqrt(1 - 4 eta mu))/2 at mu, which decreases in eta, and sqrt(eta L) at L, which
+    increases; both are equal at eta*.
     Source: derived.
     mu, lipschitz: Above 0, mu < L.
 
@@ -139,16 +141,17 @@ def overlap_step(mu: float, lipschitz: float) -> float:
 
 @formula("compute > 0", "exchange > 0", "kappa > 1")
 def overlap_gain(compute: float, exchange: float, kappa: float) -> float:
-    r"""How many times faster gradient descent is if each exchange overlaps with the next gradient.
+    r"""Speed-up of gradient descent if each exchange overlaps with the next gradient.
 
-    Title: Overlap pays for short steps, not for the longest.
-    Setting: a round takes ``compute`` and then ``exchange`` seconds, or with overlap the longer of them and a gradient
-    that is one step late; quadratics of condition kappa, both with their best step.
+    Title: With the best steps, overlap is no faster.
+    Setting: a round takes ``compute`` and then ``exchange`` seconds; with overlap it takes the longer of both, and
+    gradients are one step old; quadratics with the condition number kappa, each method with its best step.
     Statement: (compute + exchange)/max(compute, exchange) times ln(1 + 1/kappa)/ln((kappa + 1)/(kappa - 1)), which is
     below 1 for every kappa: the delay doubles the number of rounds, and overlap at most halves their time.
     Kind: identity (in the limit of many rounds).
     Latex: \frac{c+e}{\max(c,e)}\cdot\frac{\ln(1+1/\kappa)}{\ln\frac{\kappa+1}{\kappa-1}}<1
-    Proof: Seconds to an accuracy are those of a round over -ln of the factor, `overlap_step`'s; ln((kappa + 1)/(kappa
+    Proof: The seconds to an accuracy are proportional to those of a round over -ln of the factor, that of
+    `overlap_step`; ln((kappa + 1)/(kappa
     - 1)) = 2 (1/kappa + 1/(3 kappa^3) + ...) is above 2 ln(1 + 1/kappa).
     Source: derived.
     compute, exchange: Seconds, above 0.
@@ -161,19 +164,20 @@ def overlap_gain(compute: float, exchange: float, kappa: float) -> float:
 
 @formula("workers >= 1")
 def async_limit(workers: int) -> float:
-    r"""Longest stable step of asynchronous SGD whose workers arrive at random.
+    r"""Longest stable step of asynchronous SGD whose workers arrive in random order.
 
-    Title: Two or more workers with random delays bear longer steps than with equal ones.
-    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly: as independent
-    exponential times of the same mean have it; f a quadratic with curvatures up to L.
+    Title: With two or more workers, random delays allow longer steps than equal delays.
+    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly, as for independent
+    exponential times of the same mean; f a quadratic with curvatures up to L.
     Statement: E x^2 tends to 0 (with noise: stays bounded) if and only if s = eta L has N s^2 < s + 2: s < (1 + sqrt(1
-    + 8 N))/(2 N), about sqrt(2/N). Workers that take turns are always N - 1 late, and `delay_limit` is about pi/(2 N).
+    + 8 N))/(2 N), about sqrt(2/N). If the workers take turns, gradients are always N - 1 steps old, and `delay_limit`
+    is about pi/(2 N).
     Kind: identity.
     Latex: \eta L<\frac{1+\sqrt{1+8N}}{2N}
     Proof: For N = 1 it is |1 - s| < 1. For N > 1 let M be the matrix of `async_moment`. An arrival maps positive
-    semidefinite second moments to such ones, so the spectral radius of M is one of its eigenvalues. For short s it is
-    1 - 2 s + O(s^2); and det(I - M) = 2 s (2 + s - N s^2)/N^3, so it is 1 at this s alone, and above 1 beyond it,
-    where the determinant is negative.
+    semidefinite second moments to positive semidefinite ones, so the spectral radius of M is one of its eigenvalues.
+    For small s it is 1 - 2 s + O(s^2). Since det(I - M) = 2 s (2 + s - N s^2)/N^3, it is 1 only at the stated s, and
+    above 1 beyond it, where the determinant is negative.
     Source: derived.
     workers (int): N.
 
@@ -204,15 +208,15 @@ def _moments(share: float, workers: int) -> np.ndarray:
 
 @formula("workers >= 1", "share > 0", "rounds >= 0")
 def async_mean(share: float, workers: int, rounds: int) -> float:
-    r"""Mean of x after some arrivals of asynchronous SGD, from 1.
+    r"""Mean of x after a number of arrivals of asynchronous SGD that starts at 1.
 
-    Title: Where asynchronous SGD is on average.
+    Title: The mean of asynchronous SGD.
     Setting: as for `async_limit`, in a mode with s = eta lambda, from x = r_w = 1.
-    Statement: E x moves by -s E r, then E r by (E x - E r)/N with the new E x.
+    Statement: An arrival adds -s E r to E x, and then (E x - E r)/N to E r, with the new E x.
     Kind: identity.
     Latex: \mathbb{E}x\leftarrow\mathbb{E}x-s\,\mathbb{E}r,\quad
         \mathbb{E}r\leftarrow\mathbb{E}r+\frac{\mathbb{E}x-\mathbb{E}r}{N}
-    Proof: Who arrives is independent of all r, whose means are equal.
+    Proof: The arriving worker is independent of all r, whose means are equal.
     Source: derived.
     share: s.
     workers (int): N.
@@ -237,14 +241,15 @@ def async_mean(share: float, workers: int, rounds: int) -> float:
 
 @formula("workers >= 1", "share > 0", "rounds >= 0", "deviation >= 0")
 def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0) -> float:
-    r"""Mean square of x after some arrivals of asynchronous SGD, from 1.
+    r"""Mean square of x after a number of arrivals of asynchronous SGD that starts at 1.
 
-    Title: How far asynchronous SGD is from the minimum.
-    Setting: as for `async_mean`; gradients have independent noise, whose deviation times the step size is given.
-    Statement: E x^2, E x r, E r^2 and E r r' of two workers move by a matrix of s and N, plus the noise.
+    Title: Mean squared distance of asynchronous SGD.
+    Setting: as for `async_mean`; gradients have independent noise; its standard deviation times the step size is given.
+    Statement: E x^2, E x r, E r^2 and E r r' of two workers follow a linear recursion with a matrix of s and N, plus
+    the noise.
     Kind: identity.
     Latex: \mathbb{E}x^2\leftarrow\mathbb{E}x^2-2s\,\mathbb{E}xr+s^2\,\mathbb{E}r^2+\sigma^2
-    Proof: x' = x - s r_w + noise and r_w' = x', each worker with probability 1/N. Products of x' with an r that stays
+    Proof: x' = x - s r_w + noise and r_w' = x', each worker with probability 1/N. Products of x' with an unchanged r
     follow from the old moments, which are the same for all workers.
     Source: derived.
     share: s.
@@ -274,10 +279,10 @@ def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0
 def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
     r"""Stationary variance of asynchronous SGD.
 
-    Title: What noise leaves of asynchronous SGD.
+    Title: Stationary error of asynchronous SGD.
     Setting: as for `async_moment`, after many arrivals.
     Statement: E x^2 tends to deviation^2 (1 + N s)/(s (2 + s - N s^2)): deviation^2/(2 s)
-    where s is far below 1/N, and about 1 + N s times that where N s^2 is small.
+    for s far below 1/N, and about 1 + N s times that for small N s^2.
     Kind: identity.
     Latex: \mathbb{E}x^2\to\sigma^2\,\frac{1+Ns}{s\,(2+s-Ns^2)}
     Proof: The fixed point of the moments of `async_moment`.
@@ -297,17 +302,18 @@ def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
 
 @formula("workers >= 1", "rounds >= workers")
 def async_lateness(workers: int, rounds: int) -> float:
-    r"""How late gradients are on average if nobody waits, whatever the workers' times.
+    r"""Bound on the mean delay of gradients if no worker waits, for any times of the workers.
 
-    Title: Gradients are at most N - 1 late on average, however long the longest delay.
-    Setting: T >= N arrivals of N workers; a gradient is as late as arrivals came since its worker read the model.
-    Statement: The mean of T gradients is at most (N - 1) - N (N - 1)/(2 T), for all times, also if a worker is a
-    thousand times slower; with equality where they take turns.
+    Title: The mean delay is at most N - 1, however long the longest delay.
+    Setting: T >= N arrivals of N workers; the delay of a gradient is the number of arrivals since its worker read the
+    model.
+    Statement: The mean delay of T gradients is at most (N - 1) - N (N - 1)/(2 T), for all times, also if a worker is a
+    thousand times slower; with equality if the workers take turns.
     Kind: upper.
-    Attained: if and only if the last N arrivals are of N different workers: if they take turns, say.
+    Attained: if and only if the last N arrivals are of N different workers: for example, if they take turns.
     Latex: \frac1T\sum_t\tau_t\le N-1-\frac{N(N-1)}{2T}
-    Proof: A worker's gradients are together late by the index of its last arrival less the number of its arrivals, and
-    0 if it never arrived. The numbers of arrivals add up to T, and the last arrivals are different: at most T, T - 1,
+    Proof: The delays of a worker's gradients sum to the index of its last arrival minus the number of its arrivals, or
+    to 0 if it never arrived. The numbers of arrivals sum to T, and the last arrivals are distinct: at most T, T - 1,
     ..., T - N + 1.
     Source: derived; that it is at most N - 1 is known (not read).
     workers (int): N.

@@ -1,4 +1,4 @@
-"""Stragglers: the time of the k fastest of n workers, the number to wait for, and the bias of their mean."""
+"""Stragglers: the time of the k fastest of n workers, the best k, and the bias of their mean."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_WORKERS = 20  # for sums over all subsets
 def exponential_order_mean(n: int, k: int, *, shift: float, rate: float) -> float:
     r"""Mean of the k-th smallest of n shifted exponential times.
 
-    Title: The k-th of n exponential times.
+    Title: The k-th smallest of n exponential times.
     Setting: X_i = s + Exp(mu), i.i.d.
     Statement: For X_i = s + Exp(mu), E X_(k) = s + (H_n - H_{n-k})/mu and Var X_(k) = sum_{j<=k} 1/(mu (n-j+1))^2.
     Kind: identity.
     Latex: \mathbb{E}X_{(k)}=s+\frac{H_n-H_{n-k}}{\mu}
-    Proof: While j workers are left, the next one comes after Exp(j mu), independent of the past.
-    Source: Renyi's representation, 1953: while j workers are left, the next one comes after Exp(j mu).
+    Proof: While j workers remain, the next one arrives after Exp(j mu), independent of the past.
+    Source: Renyi's representation, 1953.
     n, k: 1 <= k <= n.
     shift: s.
     rate: mu.
@@ -63,7 +63,7 @@ def _pareto_moment(n: int, k: int, power: float, shape: float, scale: float) -> 
 def pareto_order_mean(n: int, k: int, *, shape: float, scale: float = 1.0) -> float:
     r"""Mean of the k-th smallest of n Pareto times.
 
-    Title: The k-th of n Pareto times.
+    Title: The k-th smallest of n Pareto times.
     Setting: P(X_i > x) = (x_m/x)^a for x >= x_m, i.i.d.
     Statement: For P(X > x) = (x_m/x)^a, E X_(k) = x_m prod_{j<=k} (n-j+1)/(n-j+1-1/a), and the second moment is the
     same with 2/a.
@@ -102,7 +102,7 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
     Returns
     -------
     float
-        Infinite if the second moment is.
+        Infinite if the second moment is infinite.
 
     >>> pareto_order_variance(1, 1, shape=4.0)  # 2 - (4/3)^2
     0.2222
@@ -115,11 +115,11 @@ def pareto_order_variance(n: int, k: int, *, shape: float, scale: float = 1.0) -
 def fastest_fraction(shift_rate: float) -> float:
     r"""Optimal fraction of the workers to wait for, with many workers.
 
-    Title: How many workers to wait for.
-    Setting: times s + Exp(mu), a round waits for k = kappa n of n workers, n large, and 1/k times as many rounds are
-    needed with k gradients.
-    Statement: Where k gradients save k times as many rounds, the least E X_(k)/k is at k = kappa n for many workers,
-    kappa/(1-kappa) + log(1-kappa) = s mu; for n = 100 it is that k to within 1.
+    Title: Number of workers to wait for.
+    Setting: times s + Exp(mu); a round waits for k = kappa n of n workers, n large; the number of rounds is
+    proportional to 1/k.
+    Statement: If the number of rounds is proportional to 1/k, E X_(k)/k is smallest at k = kappa n for many workers,
+    with kappa/(1-kappa) + log(1-kappa) = s mu; for n = 100 the best k differs from it by at most 1.
     Kind: upper (the limit of :func:`fastest_k`/n).
     Latex: \frac{\kappa}{1-\kappa}+\log(1-\kappa)=s\mu
     Attained: at k = kappa n
@@ -135,7 +135,7 @@ def fastest_fraction(shift_rate: float) -> float:
     Raises
     ------
     ValueError
-        If it is negative.
+        If ``shift_rate`` is negative.
 
     >>> fastest_fraction(1.0)  # 0.682/0.318 + log(0.318) = 1.00
     0.6822
@@ -154,10 +154,10 @@ def fastest_fraction(shift_rate: float) -> float:
 
 @formula("n >= 1", "one of rate, shape", "shift >= 0", "rate > 0", "shape > 0")
 def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: float | None = None) -> int:
-    """Number of workers, out of n, to wait for if k gradients need 1/k times as many rounds.
+    """Number k of n workers to wait for, if the number of rounds is proportional to 1/k.
 
     Setting: times s + Exp(mu) (``rate``) or Pareto with x_m = 1 (``shape``).
-    Statement: the k that minimises E X_(k)/k, the smallest one of several.
+    Statement: the k that minimises E X_(k)/k, the smallest one if there are several.
     Kind: identity.
     Source: derived.
     shift, rate (float): s, at least 0, and mu, above 0.
@@ -166,7 +166,7 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
     Raises
     ------
     ValueError
-        If an argument is outside its domain, or not exactly one of ``rate`` and ``shape`` is given; if no order
+        If an argument is outside its domain, if not exactly one of ``rate`` and ``shape`` is given, or if no order
         statistic has a mean.
 
     >>> fastest_k(2, shift=0.0, rate=1.0), fastest_k(2, shift=9.0, rate=1.0)  # 1/2 < (3/2)/2; 9.5 > 10.5/2
@@ -183,20 +183,21 @@ def fastest_k(n: int, *, shift: float = 0.0, rate: float | None = None, shape: f
 
 @formula("accuracy > 0", "k >= 1", "step * mu < 2", "step > 0")
 def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance: float, distance: float) -> float:
-    r"""Rounds of fastest-k SGD on the isotropic quadratic until the squared distance is ``accuracy``.
+    r"""Number of rounds of fastest-k SGD on the isotropic quadratic until the mean squared distance is ``accuracy``.
 
-    Title (wall-clock): Wall clock of fastest-k SGD.
-    Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, workers
-    alike, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the gradients.
-    Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and phi/k the floor, so t =
-    log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k. The wall clock is t E X_(k).
+    Title (wall-clock): Wall-clock time of fastest-k SGD.
+    Setting: f = (mu/2)||x||^2, the mean of k workers' gradients mu x + noise, E||noise||^2 = sigma^2 each, identically
+    distributed workers, constant step size gamma < 2/mu; one round takes E X_(k) on average, independent of the
+    gradients.
+    Statement: E||x_t||^2 = r^t ||x_0||^2 + (1 - r^t) phi/k with r = (1 - gamma mu)^2 and the floor phi/k, so t =
+    log((eps - phi/k)/(||x_0||^2 - phi/k))/log r; infinite if eps <= phi/k. The wall-clock time is t E X_(k).
     Statement (wall-clock): On (mu/2)||x||^2, t rounds that wait for k of n workers give E||x_t||^2 = r^t ||x_0||^2 + (1
     - r^t) gamma sigma^2/(k mu (2 - gamma mu)), r = (1 - gamma mu)^2, after t E X_(k) seconds on average.
     Kind: identity (t as a real number).
     Latex (wall-clock): t=\frac{\log\frac{\epsilon-\phi/k}{\|x_0\|^2-\phi/k}}{\log
     r},\quad\text{seconds}=t\,\mathbb{E}X_{(k)}
-    Proof (wall-clock): sgd.constant-step with the variance of a mean of k; who is fast does not depend on the
-    gradients.
+    Proof (wall-clock): sgd.constant-step with the variance of a mean of k; the set of the fastest does not depend on
+    the gradients.
     Source: derived; :func:`sgd_constant_step_exact <theory.bounds.sgd.rates.sgd_constant_step_exact>` with variance
     sigma^2/k.
     Source (wall-clock): derived.
@@ -207,7 +208,7 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
     Returns
     -------
     float
-        0 if the start is good enough.
+        0 if the start has the accuracy.
 
     >>> fastest_rounds(1.0, 4, mu=1.0, step=0.5, variance=0.0, distance=16.0)  # 16/4^2 = 1
     2.0
@@ -227,25 +228,24 @@ def fastest_rounds(accuracy: float, k: int, *, mu: float, step: float, variance:
 def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
     r"""Probability of each worker to be among the k fastest.
 
-    Title (inclusion): Who is among the fastest.
-    Title (bias): The fastest are not everybody.
+    Title (inclusion): Probability of being among the fastest.
+    Title (bias): The mean of the fastest workers is biased.
     Setting: independent times s + Exp(mu_i) with one s and rates that may differ.
-    Statement: P(S | the first j are S without i) = mu_i/(sum of the rates that are left), by steps over all sets; pi_i
-    = P(i in the set of k). For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
-    Statement (inclusion): With rates mu_i, worker i is among the k fastest with the probability that a sum over all
-    sets gives: each step adds a worker in proportion to its rate among those that are left.
+    Statement: P(S | the first j are S without i) = mu_i/(sum of the remaining rates), recursively over all sets; pi_i =
+    P(i in the set of k). For k = 1, pi_i = mu_i/sum mu; the sum of all pi_i is k.
+    Statement (inclusion): With rates mu_i, a sum over all sets gives the probability that worker i is among the k
+    fastest: each step adds one of the remaining workers with a probability proportional to its rate.
     Statement (bias): Plain averaging of the k fastest workers' gradients minimises sum_i (pi_i/k) f_i instead of the
     mean of all f_i.
     Kind: identity.
     Latex (bias): \mathbb{E}\,\frac1k\sum_{i\in S}g_i=\sum_i\frac{\pi_i}{k}\,g_i
     Latex (inclusion): P(S)=\sum_{i\in S}P(S\setminus\{i\})\,\frac{\mu_i}{\mu_i+\sum_{j\notin S}\mu_j}
-    Proof (bias): E of the indicator of i in S is pi_i, and who is fast does not depend on the gradients.
-    Proof (inclusion): Exponential times have no memory.
-    Source: derived: exponential times have no memory.
-    Source (inclusion): derived.
-    Source (bias): derived.
+    Proof (bias): E of the indicator of i in S is pi_i, and the set of the fastest does not depend on the gradients.
+    Proof (inclusion): Exponential times are memoryless.
+    Source: derived: exponential times are memoryless.
+    Source (inclusion, bias): derived.
     k: From 1 to n.
-    rates (array_like, shape (n,)): The mu_i, above 0; at most 20, since all sets are visited.
+    rates (array_like, shape (n,)): The mu_i, above 0; at most 20 of them, since the sum runs over all sets.
 
     Returns
     -------
@@ -270,19 +270,18 @@ def inclusion_probabilities(k: int, rates: ArrayLike) -> np.ndarray:
 
 @formula("vector(probabilities)", "0 < probabilities <= 1 + 1e-12")
 def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
-    r"""Weights that make the sum of the fastest workers' gradients an unbiased estimate of the mean of all.
+    r"""Weights with which the sum of the fastest gradients is an unbiased estimate of the mean of all.
 
-    Title (horvitz-thompson): The cure of the bias.
-    Setting: worker i is among those that count with probability pi_i > 0, independent of its gradient.
-    Statement: E sum_{i counts} g_i/(n pi_i) = (1/n) sum_i g_i. Plain averaging, 1/k each, has the expectation sum_i
+    Title (horvitz-thompson): Weights that remove the bias.
+    Setting: worker i is used with probability pi_i > 0, independent of its gradient.
+    Statement: E sum_{i used} g_i/(n pi_i) = (1/n) sum_i g_i. Plain averaging, 1/k each, has the expectation sum_i
     (pi_i/k) g_i instead, which is the same for all g only if pi_i = k/n for all i.
-    Statement (horvitz-thompson): With weights 1/(n pi_i), pi_i the probability that worker i counts, the fastest
+    Statement (horvitz-thompson): With weights 1/(n pi_i), pi_i the probability that worker i is used, the fastest
     workers' gradients have the mean of all as their expectation.
     Kind: identity.
     Latex (horvitz-thompson): \mathbb{E}\sum_{i\in S}\frac{g_i}{n\pi_i}=\frac1n\sum_ig_i
     Proof (horvitz-thompson): E of the indicator of i in S is pi_i.
     Source: [horvitz1952generalization].
-    Source (horvitz-thompson): [horvitz1952generalization].
     probabilities (array_like, shape (n,)): The pi_i in (0, 1].
 
     Returns
@@ -293,7 +292,7 @@ def horvitz_thompson_weights(probabilities: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If one is outside (0, 1].
+        If a probability is outside (0, 1].
 
     >>> horvitz_thompson_weights([0.25, 0.5])
     array([2., 1.])

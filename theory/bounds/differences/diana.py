@@ -1,9 +1,9 @@
-"""Unbiased differences: DCGD, DIANA, MARINA, DASHA, ProxSkip, and QSVRG.
+"""Methods with unbiased compressed differences: DCGD, DIANA, MARINA, DASHA, ProxSkip, and QSVRG.
 
-The methods have N workers with f = mean f_i, all with exact gradients; f is L-smooth, f_i is L_i-smooth, and L~^2 is
-the mean of the L_i^2.  Their compressors draw independently: E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2.
+The methods have N workers with f = mean f_i and exact gradients; f is L-smooth, f_i is L_i-smooth, and L~^2 is the mean
+of the L_i^2.  Their compressors draw independently: E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2.
 
-QSVRG is quantized SGD with variance reduction, of Alistarh et al., "QSGD", NIPS 2017, section 3.2.  In an epoch from y
+QSVRG is quantized SGD with variance reduction from Alistarh et al., "QSGD", NIPS 2017, section 3.2.  In an epoch from y
 every worker sends, in each of T steps, Q(grad f_j(x) - grad f_j(y) + grad f(y)) for a row j; the next y is the mean of
 the T iterates.  f is the mean of convex, L-smooth f_j, and mu-strongly convex.
 """
@@ -22,11 +22,11 @@ from ..closed_form import formula
 def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
     r"""Longest step of DCGD's theorem.
 
-    Setting: unbiased compressed gradients, f_i convex and L_i-smooth; more in :func:`dcgd_rate`.
+    Setting: unbiased compressed gradients, f_i convex and L_i-smooth; see :func:`dcgd_rate`.
     Statement: eta <= 1/(L + 2 omega L_max/N).
     Kind: identity.
     Source: derived, see :func:`dcgd_rate`; [khirirat2018distributed].
-    workers: N; for correlated messages omega over the constant of their mean's error.
+    workers: N; for correlated messages omega divided by the variance factor of their mean.
     largest: L_max, the largest L_i.
 
     >>> dcgd_step(1.0, omega=2.0, workers=4, largest=1.0)
@@ -50,7 +50,7 @@ def dcgd_rate(
     largest: float = 1.0,
     split: float = 1.0,
 ) -> float:
-    r"""Squared distance after T steps of DCGD, gradient descent with unbiased compressed gradients.
+    r"""Bound on the squared distance after T steps of DCGD, gradient descent with unbiased compressed gradients.
 
     Setting: x <- x - eta mean Q(g_i), g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and
     L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; any s > 0 with eta (L + (1 + 1/s) omega L_max/N) < 2.
@@ -61,14 +61,14 @@ def dcgd_rate(
     Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-r)^T\|x_0-x^*\|^2+\frac{1-(1-r)^T}r\,
     \frac{\eta^2((1+s)\omega G^*+(1+\omega)\sigma^2)}N,\quad
     r=\eta\mu\big(2-\eta(L+(1+\tfrac1s)\tfrac{\omega L_{\max}}N)\big)
-    Attained: mu ||x||^2/2 for all workers with coordinates that are sent or not, s to infinity; and the first step from
-    x*, s to 0.
+    Attained: by mu ||x||^2/2 for all workers with random sparsification, s to infinity; and in the first step from x*,
+    s to 0.
     Proof: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N; mean ||grad f_i||^2 <= (1 +
     s) G* + (1 + 1/s) mean ||grad f_i - grad f_i(x*)||^2, whose mean is at most L_max <grad f, x - x*>; ||grad f||^2 <=
     L <grad f, x - x*>, and <grad f, x - x*> >= mu ||x - x*||^2.
-    Source: derived. Compressed gradients with exact ones: [khirirat2018distributed].
+    Source: derived. For exact gradients: [khirirat2018distributed].
     at_minimum: G*, the mean of ||grad f_i(x*)||^2.
-    lipschitz: L; without it r = eta mu, for s = 1 and steps up to :func:`dcgd_step`.
+    lipschitz: L; if it is omitted, r = eta mu, for s = 1 and steps up to :func:`dcgd_step`.
     largest: L_max, the largest L_i.
     split: s.
 
@@ -90,12 +90,12 @@ def dcgd_rate(
 def diana_step(lipschitz: float, *, omega: float, workers: float, largest: float) -> float:
     r"""Longest step of DIANA's theorem.
 
-    Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); more in :func:`diana_rate`.
+    Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); see :func:`diana_rate`.
     Statement: eta <= 1/(L + 6 omega L_max/N).
     Kind: identity.
-    Source: [gorbunov2020unified], its corollary about DIANA, from memory, with L_max in place of L; derived again, see
+    Source: [gorbunov2020unified], the corollary about DIANA, from memory, with L_max in place of L; derived again, see
     :func:`diana_rate`. The method is [mishchenko2019distributed], whose step has other constants.
-    workers: N; for correlated messages omega over the constant of their mean's error.
+    workers: N; for correlated messages omega divided by the variance factor of their mean.
     largest: L_max, the largest L_i.
 
     >>> diana_step(1.0, omega=2.0, workers=4, largest=1.0)
@@ -116,7 +116,7 @@ def diana_rate(
     workers: float,
     variance: float = 0.0,
 ) -> float:
-    r"""DIANA's Lyapunov function after T steps.
+    r"""Bound on DIANA's Lyapunov function after T steps.
 
     Setting: m_i = Q(g_i - h_i), x <- x - eta mean (h_i + m_i), h_i <- h_i + alpha m_i with alpha <= 1/(1 + omega), g_i
     an unbiased gradient of f_i with the variance sigma^2; f_i convex and L_i-smooth, f = mean f_i L-smooth and
@@ -125,10 +125,10 @@ def diana_rate(
     4 omega eta^2/(N alpha) mean ||h_i - grad f_i(x*)||^2.
     Kind: upper.
     Latex: \mathbb{E}V_T\le(1-r)^TV_0+\frac{\eta^2(1+5\omega)\sigma^2}{Nr},\quad r=\min(\eta\mu,\tfrac\alpha2)
-    Proof: E||h_i+ - h_i*||^2 <= (1 - alpha) ||h_i - h_i*||^2 + alpha ||grad f_i - h_i*||^2 + alpha sigma^2; the mean
-    message errs by (omega/N) mean ||grad f_i - h_i||^2 <= (2 omega/N) (mean ||grad f_i - h_i*||^2 + mean ||h_i -
-    h_i*||^2), h_i* = grad f_i(x*), mean ||grad f_i - h_i*||^2 <= 2 L_max (f - f*); the factor of f - f* is 2 eta -
-    eta^2 (2 L + 12 omega L_max/N) >= 0.
+    Proof: E||h_i+ - h_i*||^2 <= (1 - alpha) ||h_i - h_i*||^2 + alpha ||grad f_i - h_i*||^2 + alpha sigma^2; the squared
+    error of the mean message is at most (omega/N) mean ||grad f_i - h_i||^2 <= (2 omega/N) (mean ||grad f_i - h_i*||^2
+    + mean ||h_i - h_i*||^2), h_i* = grad f_i(x*), mean ||grad f_i - h_i*||^2 <= 2 L_max (f - f*); the factor of f - f*
+    is 2 eta - eta^2 (2 L + 12 omega L_max/N) >= 0.
     Source: derived; the method is [mishchenko2019distributed], and V is that of [gorbunov2020unified], from memory.
     start: V_0.
 
@@ -150,14 +150,14 @@ def marina_step(
     rows: float = 0.0,
     batch: int = 1,
 ) -> float:
-    r"""Longest step of MARINA's theorem, and of that of VR-MARINA.
+    r"""Longest step in the theorems of MARINA and of VR-MARINA.
 
-    Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; more in :func:`marina_rate`.
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; see :func:`marina_rate`.
     Statement: eta <= 1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), l^2 the mean of the rows' squared
     smoothness constants, 0 for exact gradients.
     Kind: identity.
     Source: [gorbunov2021marina], Theorems 2.1 and 3.1, with L~ in place of L; derived again.
-    workers: N; for correlated messages omega over the constant of their mean's error.
+    workers: N; for correlated messages omega divided by the variance factor of their mean.
     quadratic: L~, the root of the mean of the L_i^2.
     rows: l, at most the largest smoothness constant of a row; 0 with exact gradients.
 
@@ -170,11 +170,11 @@ def marina_step(
 
 @formula
 def marina_rate(steps: int, *, step: float, gap: float) -> float:
-    r"""Mean squared gradient of MARINA and of VR-MARINA.
+    r"""Bound on the mean squared gradient of MARINA and of VR-MARINA.
 
     Setting: x+ = x - eta g, g_0 = grad f(x_0); with probability p g+ = grad f(x+), else g+ = g + mean Q(d_i), d_i =
-    grad f_i(x+) - grad f_i(x), or the same of B rows drawn independently; f is L-smooth, f_i L_i-smooth; eta at most
-    :func:`marina_step`.
+    grad f_i(x+) - grad f_i(x), or the mean of the same difference over B rows drawn independently; f is L-smooth, f_i
+    L_i-smooth; eta at most :func:`marina_step`.
     Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T).
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}
@@ -193,11 +193,11 @@ def marina_rate(steps: int, *, step: float, gap: float) -> float:
 def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: float, form: str = "smooth") -> float:
     r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
 
-    Setting: f L-smooth, f_i L_i-smooth, exact gradients; more in :func:`dasha_rate`.
-    Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 without convexity, 16 in the paper.
+    Setting: f L-smooth, f_i L_i-smooth, exact gradients; see :func:`dasha_rate`.
+    Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)), c = 2 here, also without convexity, and 16 in the paper.
     Kind: identity.
     Source: derived, see :func:`dasha_rate`; [tyurin2023dasha], Theorem 6.1, has 16.
-    workers: N; for correlated messages omega over the constant of their mean's error.
+    workers: N; for correlated messages omega divided by the variance factor of their mean.
     quadratic: L~, the root of the mean of the L_i^2.
 
     >>> dasha_step(1.0, omega=4.0, workers=8, quadratic=1.0)
@@ -209,7 +209,7 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
 
 @formula("first >= 0", "workers > 0")
 def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: float, first: float) -> float:
-    r"""Mean squared gradient of DASHA, which begins with g_i = h_i = 0.
+    r"""Bound on the mean squared gradient of DASHA, which starts with g_i = h_i = 0.
 
     Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i
     with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
@@ -232,7 +232,7 @@ def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: fl
 def prox_skip_step(largest: float) -> float:
     """Longest step of ProxSkip's theorem.
 
-    Setting: f_i L_max-smooth and mu-strongly convex, exact gradients; more in :func:`prox_skip_rate`.
+    Setting: f_i L_max-smooth and mu-strongly convex, exact gradients; see :func:`prox_skip_rate`.
     Statement: eta <= 1/L_max.
     Kind: identity.
     Source: [mishchenko2022proxskip], Theorem 3.6.
@@ -246,11 +246,11 @@ def prox_skip_step(largest: float) -> float:
 
 @formula("0 < step * mu <= 1", "form in ('sharp', 'paper')")
 def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> float:
-    r"""Factor of a step of ProxSkip for workers that average (Scaffnew).
+    r"""Contraction factor of a step of ProxSkip for workers that average (Scaffnew).
 
-    Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, for all at once, x_i <- mean x^_j, h_i <- h_i +
-    p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly convex;
-    eta at most :func:`prox_skip_step`.
+    Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, jointly for all workers, x_i <- mean x^_j, h_i
+    <- h_i + p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly
+    convex; eta at most :func:`prox_skip_step`.
     Statement (sharp): E Psi+ <= max((1 - eta mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i -
     grad f_i(x*)||^2.
     Statement (paper): the same with 1 - min(eta mu, p^2).
@@ -274,11 +274,11 @@ def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> 
 
 @formula("0 <= square_of_mean <= mean_square * (1 + 1e-12)", "form in ('PermK', 'independent', 'shared')")
 def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: str = "PermK") -> float:
-    r"""Error of the mean of N messages with the N parts of one permutation.
+    r"""Mean squared error of the mean of N messages with the N parts of one permutation.
 
-    Title (PermK): Disjoint parts of the coordinates: no error where all vectors agree.
-    Setting: each of N workers sends the share 1/N of the coordinates of its v_i, times N, in expectation: PermK, parts
-    of one permutation; independent, rand-k with k = d/N; shared, rand-k with the same coordinates for all.
+    Title (PermK): Disjoint parts of the coordinates have no error if all vectors are equal.
+    Setting: each of N workers sends in expectation a fraction 1/N of the coordinates of its v_i, times N. PermK: parts
+    of one permutation; independent: rand-k with k = d/N; shared: rand-k with the same coordinates for all workers.
     Statement (PermK): E||mean Q_i(v_i) - mean v_i||^2 = mean ||v_i||^2 - ||mean v_i||^2, exactly.
     Statement (independent): it is (1 - 1/N) mean ||v_i||^2.
     Statement (shared): it is (N - 1) ||mean v_i||^2.
@@ -286,7 +286,7 @@ def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: 
     Latex (PermK): \mathbb{E}\|\tfrac1N\sum_iQ_i(v_i)-\bar v\|^2=\tfrac1N\sum_i\|v_i\|^2-\|\bar v\|^2
     Latex (independent): (1-\tfrac1N)\,\tfrac1N\sum_i\|v_i\|^2
     Latex (shared): (N-1)\,\|\bar v\|^2
-    Proof: A coordinate is sent by one worker, which is uniform: the mean of the messages is there the v_ij of a random
+    Proof: One worker, drawn uniformly, sends a coordinate: the mean of the messages is there the v_ij of a random
     worker i.
     Source: derived; [szlendak2022permutation], where PermK is defined.
     mean_square: (1/N) sum_i ||v_i||^2.
@@ -307,7 +307,7 @@ def perm_k_error(workers: int, mean_square: float, square_of_mean: float, form: 
 
 @formula("anchor_gap >= 0")
 def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float:
-    r"""Second moment of a variance-reduced gradient.
+    r"""Bound on the second moment of a variance-reduced gradient.
 
     Setting: f is the mean of convex, L-smooth f_j, with the minimizer x*; j is uniform.
     Statement: E||grad f_j(x) - grad f_j(y) + grad f(y)||^2 <= 4 L (f(x) - f*) + 4 L (f(y) - f*).
@@ -333,11 +333,11 @@ def svrg_second_moment(gap: float, anchor_gap: float, lipschitz: float) -> float
 def qsvrg_factor(
     inner: int, *, step: float, lipschitz: float, mu: float, omega: float = 0.0, workers: int = 1
 ) -> float:
-    r"""Factor of the gap in an epoch of QSVRG.
+    r"""Factor by which an epoch of QSVRG reduces the gap.
 
-    Title (rate): QSVRG gains a factor of 0.9 an epoch.
-    Setting: as in this module; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize independently;
-    a constant step size with eta A < 2.
+    Title (rate): QSVRG reduces the gap by the factor 0.9 in an epoch.
+    Setting: as in this module's docstring; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize
+    independently; a constant step size with eta A < 2.
     Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu eta T) + eta C)/(2 - eta A), A = 2 L (1 - 1/N) + C and
     C = 4 L (1 + omega)/N.
     Statement (rate): With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) -
@@ -345,7 +345,7 @@ def qsvrg_factor(
     Kind: upper.
     Latex: \rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
     Latex (rate): \mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)
-    Attained: nowhere that is known; its lemmas are
+    Attained: no instance is known; its lemmas are attained
     Proof (rate): qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
     Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0). In expectation ||x+ - x*||^2 <= ||x
     - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times ||grad
@@ -368,8 +368,8 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
     Setting: as for :func:`qsvrg_factor`.
     Statement: eta = 1/(10 (1 + omega) L); with T = :func:`qsvrg_inner` an epoch's factor is at most 7/8 for every N.
     Kind: identity.
-    Source: [alistarh2017qsgd], Theorem 3.6, asks for eta = O(1/L) and T = O(L/mu) and promises 0.9; the constants are
-    those of [bubeck2015convex], Theorem 6.5, for L (1 + omega).
+    Source: [alistarh2017qsgd], Theorem 3.6, requires eta = O(1/L) and T = O(L/mu) and states the factor 0.9; the
+    constants are those of [bubeck2015convex], Theorem 6.5, for L (1 + omega).
 
     >>> qsvrg_step(lipschitz=2.0, omega=0.25)
     0.04
@@ -379,7 +379,7 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
 
 @formula("0 < mu <= lipschitz")
 def qsvrg_inner(lipschitz: float, mu: float, omega: float = 0.0) -> int:
-    """Steps of an epoch of QSVRG.
+    """Number of steps of an epoch of QSVRG.
 
     Setting: as for :func:`qsvrg_factor`.
     Statement: T = ceil(20 (1 + omega) L/mu).
@@ -397,12 +397,12 @@ def qsvrg_bits(d: int, inner: int, bits: float, float_bits: int = 32, form: str 
     r"""Bits that a worker sends in an epoch of QSVRG.
 
     Setting: T messages of at most ``bits`` bits in expectation, and a full gradient in d floats of F bits.
-    Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, whatever ``bits``.
+    Statement: sharp: T bits + F d; paper: (F + 2.8 d)(T + 1) + F d, for s = sqrt(d) levels, independent of ``bits``.
     Kind: tight (sharp, for codes of fixed width), upper (paper).
     Latex (sharp): \mathrm{bits}\le T\,\mathbb{E}|\mathrm{code}(Q_s)| + Fd\ \ [\le (F+2.8d)(T+1)+Fd]
-    Source: derived; [alistarh2017qsgd], Theorem 3.6 (paper), with a code that exists by its Corollary 3.3.
+    Source: derived; [alistarh2017qsgd], Theorem 3.6 (paper), with the code of its Corollary 3.3.
     inner (int): T.
-    bits (float): Of a message.
+    bits (float): Expected bits of a message.
     float_bits (int): F.
 
     >>> qsvrg_bits(d=100, inner=10, bits=232.0), qsvrg_bits(d=100, inner=10, bits=232.0, form="paper")

@@ -1,8 +1,8 @@
-"""Steps and rates of methods with compressed differences and contractions: EF21 and related methods.
+"""Steps and rates of methods that compress differences with a contraction: EF21 and its variants.
 
 f = mean f_i is L-smooth, f_i is L_i-smooth, and R = ||x_{t+1} - x_t||^2.  L~ is the mean of the L_i or, as in the first
-papers, the root of the mean of their squares.  G_t = mean ||g_i - grad f_i(x_t)||^2 is the error of what is known of
-the workers' gradients when x_t moves; with the mean of the L_i its summands have the weights L~/L_i.
+papers, the root of the mean of their squares.  G_t = mean ||g_i - grad f_i(x_t)||^2 is the mean squared error of the
+gradient estimates g_i at x_t; if L~ is the mean of the L_i, its summands have the weights L~/L_i.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def _forgets(delta: float) -> tuple[float, float]:
 
 @formula("trigger >= 0")
 def clag_decay(delta: float, trigger: float = 0.0) -> float:
-    r"""Share of the memory's error that is forgotten in a step: of EF21, and of CLAG.
+    r"""Fraction A by which a step of EF21 or CLAG reduces the error of the memory.
 
     Setting: as for :func:`clag_ratio`.
     Statement: G_{t+1} <= (1 - A) G_t + B L~^2 R with B = max(beta, zeta), A = theta if zeta <= beta, else A = 1 - (1 -
     delta) zeta/(zeta - 1 + delta); theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta.
     Kind: upper.
-    Source: derived: the (1 - delta) (1 + s) and (1 - delta) (1 + 1/s) of EF21's lemma with the s that makes B/A least;
+    Source: derived: the (1 - delta) (1 + s) and (1 - delta) (1 + 1/s) of EF21's lemma with the s that minimizes B/A;
     [richtarik2022threepc], Table 1, for any s.
     trigger: zeta; 0 is EF21.
 
@@ -44,7 +44,7 @@ def clag_decay(delta: float, trigger: float = 0.0) -> float:
 
 @formula("trigger >= 0")
 def clag_ratio(delta: float, trigger: float = 0.0) -> float:
-    r"""What a step of x adds to the memory's error, over what is forgotten: of EF21, and of CLAG.
+    r"""Square root of B/A: the error that a step of EF21 or CLAG adds to the memory, over the fraction that it removes.
 
     Setting: EF21 with ||C(v) - v||^2 <= (1 - delta) ||v||^2; with a trigger zeta worker i sends only if ||grad f_i(x_t)
     - g_i||^2 > zeta ||grad f_i(x_t) - grad f_i(x_{t-1})||^2.
@@ -62,19 +62,19 @@ def clag_ratio(delta: float, trigger: float = 0.0) -> float:
 
 @formula("0 < down <= 1")
 def ef21_bc_ratio(delta: float, down: float) -> float:
-    r"""The same for EF21-BC, whose model's messages are compressed, too.
+    r"""The ratio of :func:`clag_ratio` for EF21-BC, which also compresses the model's messages.
 
     Setting: EF21-BC with the contractions delta of the workers' messages and delta_D of the model's.
-    Statement: sqrt(b) + c (1 + sqrt(b)) stands for EF21's sqrt(b), b = beta/theta, in the step sizes
+    Statement: sqrt(b) + c (1 + sqrt(b)) replaces EF21's sqrt(b), b = beta/theta, in the step sizes of
     :func:`difference_step`; c = (1 + sqrt(1 - delta)) sqrt(beta_D/theta_D).
     Kind: tight.
     Latex: \sqrt b+c\,(1+\sqrt b),\quad b=\tfrac\beta\theta,\ c=(1+\sqrt{1-\delta})\sqrt{\beta_D/\theta_D}
-    Attained: in the limit of no contraction of either, x^2/2 with C(v) = (1 + q) v and D(v) = (1 + q_D) v: their
+    Attained: in the limit of no contraction of both, by x^2/2 with C(v) = (1 + q) v and D(v) = (1 + q_D) v: their
     longest stable step is 2 (1 + q q_D)/((1 + q) (1 + q_D)) times the theorem's.
     Proof: M = ||g - h||^2 has M+ <= (1 - theta_D) M + beta_D ||h+ - h||^2, and ||h+ - h||^2 <= (1 + sqrt(1 - delta))^2
     ((1 + t) G + (1 + 1/t) L~^2 R), as ||C(v)|| <= (1 + sqrt(1 - delta)) ||v||; ||g - grad f||^2 <= (1 + s) G + (1 +
-    1/s) M. G is at most b L~^2 R in the long run; t = 1/sqrt(b) and the s that makes the sum least.
-    Source: derived; the method is [fatkhullin2021bells], EF21-BC, whose constants were not at hand.
+    1/s) M. G is at most b L~^2 R in the long run; t = 1/sqrt(b) and the s that minimizes the sum.
+    Source: derived; the method is [fatkhullin2021bells], EF21-BC, whose constants were not available.
     down: delta_D.
 
     >>> ef21_bc_ratio(0.75, 1.0), ef21_bc_ratio(1.0, 0.75)
@@ -86,7 +86,7 @@ def ef21_bc_ratio(delta: float, down: float) -> float:
 
 @formula("omega >= 0", "0 <= bias < 1")
 def ef_bv_factor(omega: float, bias: float = 0.0) -> float:
-    r"""Best factor of a difference in EF-BV: lambda, or nu with the variance factor of the mean, omega/N.
+    r"""Best factor of a difference in EF-BV: lambda, or nu if the variance factor is that of the mean, omega/N.
 
     Setting: ||E C(v) - v|| <= eta ||v|| and E||C(v) - E C(v)||^2 <= omega ||v||^2.
     Statement: min(1, (1 - eta)/((1 - eta)^2 + omega)) minimizes :func:`ef_bv_error` over (0, 1].
@@ -102,13 +102,13 @@ def ef_bv_factor(omega: float, bias: float = 0.0) -> float:
 
 @formula("0 < factor <= 1", "omega >= 0", "0 <= bias <= 1")
 def ef_bv_error(factor: float, *, omega: float, bias: float = 0.0) -> float:
-    r"""What factor times a message leaves of a vector.
+    r"""Mean squared error of a factor times a message, relative to the vector.
 
     Setting: as for :func:`ef_bv_factor`.
     Statement: E||v - lambda C(v)||^2 <= ((1 - lambda + lambda eta)^2 + lambda^2 omega) ||v||^2.
     Kind: tight (attained by C(v) = (1 - eta) v + sqrt(omega) ||v|| u, u a random unit vector with mean 0).
     Source: [condat2022efbv], Proposition 2, from memory; derived again.
-    factor: lambda, or nu with omega/N: then of the mean of N independent messages.
+    factor: lambda; or nu with omega/N, for the mean of N independent messages.
     bias: eta.
 
     >>> ef_bv_error(0.25, omega=3.0), ef_bv_error(1.0, omega=0.0, bias=0.5)
@@ -119,15 +119,15 @@ def ef_bv_error(factor: float, *, omega: float, bias: float = 0.0) -> float:
 
 @formula("0 <= learnt < 1", "used >= 0")
 def ef_bv_ratio(learnt: float, used: float) -> float:
-    r"""What stands for EF21's sqrt(beta/theta) in the step sizes of EF-BV.
+    r"""Quantity that replaces EF21's sqrt(beta/theta) in the step sizes of EF-BV.
 
     Setting: EF-BV; r = :func:`ef_bv_error` of lambda, r_av that of nu with omega/N.
-    Statement: sqrt(r_av)/(1 - sqrt(r)); with r = r_av = 1 - delta it is EF21's.
+    Statement: sqrt(r_av)/(1 - sqrt(r)); with r = r_av = 1 - delta it equals EF21's.
     Kind: upper; the step sizes are sufficient.
     Latex: \frac{\sqrt{r_{av}}}{1-\sqrt r}
     Proof: V = mean ||grad f_i(x) - h_i||^2 bounds the error of the step's gradient by r_av V and falls as V+ <= (1 + s)
-    r V + (1 + 1/s) L~^2 R; s = 1/sqrt(r) - 1 is best.
-    Source: derived, by the method of [condat2022efbv], whose s is another, so that its steps are shorter.
+    r V + (1 + 1/s) L~^2 R; s = 1/sqrt(r) - 1 is optimal.
+    Source: derived, by the method of [condat2022efbv], which uses another s, so that its steps are shorter.
     learnt: r.
     used: r_av.
 
@@ -142,14 +142,14 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
     r"""The constant L~ of EF21's theorems with weights: the mean of the L_i.
 
     Setting: N workers with L_i-Lipschitz gradients.
-    Statement: EF21's theorems hold with L~ = mean L_i in place of the root of mean L_i^2; what is an error of the start
-    there is G = mean (L~/L_i) ||g_i - grad f_i||^2.
+    Statement: EF21's theorems hold with L~ = mean L_i in place of the root of mean L_i^2; the initial error is then G =
+    mean (L~/L_i) ||g_i - grad f_i||^2.
     Kind: upper.
     Latex: \tilde L=\frac1N\sum_iL_i\le\sqrt{\frac1N\sum_iL_i^2}
-    Attained: in the limit of no contraction, f_i = L_i x^2/2 with C(v) = (1 + q) v, q = sqrt(1 - delta): their longest
-    stable step is 2/(1 + q) times the theorem's, for any L_i.
-    Proof: ||mean a_i||^2 <= mean (L~/L_i) ||a_i||^2 (Cauchy and Schwarz), and EF21's lemma, worker by worker, adds up
-    to beta mean (L~/L_i) L_i^2 R = beta L~^2 R.
+    Attained: in the limit of no contraction, by f_i = L_i x^2/2 with C(v) = (1 + q) v, q = sqrt(1 - delta): their
+    longest stable step is 2/(1 + q) times the theorem's, for any L_i.
+    Proof: ||mean a_i||^2 <= mean (L~/L_i) ||a_i||^2 (Cauchy and Schwarz), and EF21's lemma, summed over the workers,
+    gives beta mean (L~/L_i) L_i^2 R = beta L~^2 R.
     Source: [richtarik2024reloaded], the abstract; derived again, for any contraction.
 
     >>> ef21_weighted([1.0, 3.0])
@@ -162,16 +162,17 @@ def ef21_weighted(lipschitz: ArrayLike) -> float:
 def difference_step(
     ratio: float, *, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, decay: float = 1.0
 ) -> float:
-    r"""Longest step size of the theorems about EF21 and related methods, with exact gradients.
+    r"""Longest step size of the theorems about EF21 and its variants, with exact gradients.
 
-    Setting: a method with G_{t+1} <= (1 - A) G_t + B L~^2 R, r = sqrt(B/A), whose steps err by at most G_t: EF21, CLAG
-    (:func:`clag_ratio`), EF-BV (:func:`ef_bv_ratio`), EF21-BC (:func:`ef21_bc_ratio`), EF21-P with L~ = L.
+    Setting: a method with G_{t+1} <= (1 - A) G_t + B L~^2 R, r = sqrt(B/A), whose gradient estimate has the squared
+    error G_t or less: EF21, CLAG (:func:`clag_ratio`), EF-BV (:func:`ef_bv_ratio`), EF21-BC (:func:`ef21_bc_ratio`),
+    EF21-P with L~ = L.
     Statement: gamma = 1/(L + L~ r); with mu of the Polyak-Lojasiewicz inequality gamma = min(1/(L + sqrt(2) L~ r),
     A/(2 mu)).
     Kind: upper.
     Latex: \gamma=\frac1{L+\tilde Lr};\quad\gamma=\min\Big(\frac1{L+\sqrt2\tilde Lr},\frac A{2\mu}\Big)
-    Proof: 1/gamma^2 >= L/gamma + (L~ r)^2 holds for it, which is what the descent of f + gamma G/(2 A) asks for.
-    Source: [richtarik2021ef21], Theorems 1 and 2, quoted by others; derived again.
+    Proof: 1/gamma^2 >= L/gamma + (L~ r)^2 holds for it, which suffices for the descent of f + gamma G/(2 A).
+    Source: [richtarik2021ef21], Theorems 1 and 2, as quoted by others; derived again.
     ratio: r.
     workers_lipschitz: L~.
     mu: 0 for smooth functions.
@@ -189,15 +190,15 @@ def difference_step(
 
 @formula("0 < decay <= 1", "error >= 0")
 def difference_gradient(steps: int, *, step: float, gap: float, error: float, decay: float) -> float:
-    r"""Mean squared gradient of EF21 and related methods on smooth functions.
+    r"""Bound on the mean squared gradient of EF21 and its variants on smooth functions.
 
-    Setting: as for :func:`difference_step`, but for EF21-BC, any step size up to that with mu = 0.
+    Setting: as for :func:`difference_step`, except EF21-BC; any step size up to that with mu = 0.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + G_0/(A T).
     Kind: upper.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{G_0}{AT}
     Proof: f(x_{t+1}) <= f - gamma/2 ||grad f||^2 - (1/(2 gamma) - L/2) R + gamma/2 G; Phi = f - f* + gamma G/(2 A)
     falls by gamma/2 ||grad f||^2.
-    Source: [richtarik2021ef21], Theorem 1, quoted by others; derived again.
+    Source: [richtarik2021ef21], Theorem 1, as quoted by others; derived again.
     error: G_0, after the first messages.
     decay: A; theta = 1 - sqrt(1 - delta) for EF21.
 
@@ -209,15 +210,15 @@ def difference_gradient(steps: int, *, step: float, gap: float, error: float, de
 
 @formula("0 < decay <= 1", "error >= 0", "0 < step <= decay / (2 * mu)")
 def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: float, decay: float) -> float:
-    r"""Gap of EF21 and related methods under the Polyak-Lojasiewicz inequality.
+    r"""Bound on the gap of EF21 and its variants under the Polyak-Lojasiewicz inequality.
 
-    Setting: as for :func:`difference_step`, but for EF21-BC, ||grad f||^2 >= 2 mu (f - f*), any step size up to that
+    Setting: as for :func:`difference_step`, except EF21-BC; ||grad f||^2 >= 2 mu (f - f*); any step size up to that
     with this mu.
     Statement: E f(x_T) - f* <= (1 - gamma mu)^T (f(x_0) - f* + gamma G_0/A).
     Kind: upper.
     Latex: \mathbb{E}f(x_T)-f^*\le(1-\gamma\mu)^T\Big(f(x_0)-f^*+\frac{\gamma G_0}A\Big)
     Proof: Psi = f - f* + gamma G/A, with 1 - A <= 1 - gamma mu - A/2.
-    Source: [richtarik2021ef21], Theorem 2, quoted by others; derived again.
+    Source: [richtarik2021ef21], Theorem 2, as quoted by others; derived again.
     error: G_0, after the first messages.
     decay: A; theta = 1 - sqrt(1 - delta) for EF21.
 
@@ -231,7 +232,7 @@ def difference_gap(steps: int, *, step: float, mu: float, gap: float, error: flo
 def ef21_momentum_step(
     delta: float, *, momentum: float, lipschitz: float, workers_lipschitz: float, mu: float = 0.0, split: float = 1.0
 ) -> float:
-    r"""Longest step size of EF21 with momentum, with gradient noise; momentum 1 is EF21.
+    r"""Longest step size of EF21 with momentum and gradient noise; momentum 1 is EF21.
 
     Setting: EF21-SGDM with a in (0, 1], ||C(v) - v||^2 <= (1 - delta) ||v||^2; L~ the root of the mean of the L_i^2.
     Statement: gamma = 1/(L + sqrt(K)), K = c ((1 + 1/s) (2 beta/theta) (a^2 + c (1 - a)^2) L~^2 + (1 + s) (1 - a)^2/a^2
@@ -239,11 +240,11 @@ def ef21_momentum_step(
     Kind: upper.
     Proof: Phi = f - f* + A mean ||g_i - v_i||^2 + B mean ||v_i - grad f_i||^2 + D ||mean v_i - grad f||^2 with A = (1
     + 1/s) c gamma/(2 theta), B = 2 c beta a A, D = (1 + s) c gamma/(2 a); see :func:`ef21_momentum_noise`.
-    Source: derived; the method is [fatkhullin2023momentum], Algorithm 1, whose steps have other constants.
+    Source: derived; the method is [fatkhullin2023momentum], Algorithm 1, whose step sizes have other constants.
     momentum: a.
     workers_lipschitz: L~.
     mu: 0 for smooth functions.
-    split: s, how the errors of the messages and of the momentum share what ||g - grad f||^2 may be.
+    split: s, which divides ||g - grad f||^2 between the errors of the messages and of the momentum.
 
     >>> ef21_momentum_step(1.0, momentum=0.5, lipschitz=1.0, workers_lipschitz=1.0)  # 1/(1 + sqrt(2))
     0.4142
@@ -259,13 +260,13 @@ def ef21_momentum_step(
 def ef21_momentum_noise(
     delta: float, *, momentum: float, variance: float, workers: int = 1, split: float = 1.0
 ) -> float:
-    r"""What gradient noise adds to the mean squared gradient of EF21 with momentum.
+    r"""Term of the gradient noise in the mean squared gradient of EF21 with momentum.
 
-    Setting: as for :func:`ef21_momentum_step`, step sizes up to that; gradients of the workers with independent noise
+    Setting: as for :func:`ef21_momentum_step`, with step sizes up to it; the workers' gradients have independent noise
     of variance sigma^2.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 2 Phi_0/(gamma T) + sigma^2 ((1 + s) a/N + (1 + 1/s) (beta a^2 + 2 beta
-    a^3/theta)), theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It vanishes with a; at a = 1, EF21, the part of
-    beta does not vanish with N.
+    a^3/theta)), theta = 1 - sqrt(1 - delta), beta = (1 - delta)/theta. It tends to 0 with a; at a = 1, EF21, the terms
+    with beta do not decrease with N.
     Kind: upper; tight without compression.
     Latex: \sigma^2\Big((1+s)\frac aN+(1+\tfrac1s)\Big(\beta a^2+\frac{2\beta a^3}\theta\Big)\Big)
     Attained: without compression and momentum, delta = a = 1, s to 0, by x^2/2 with the step 1/L.
@@ -274,7 +275,7 @@ def ef21_momentum_noise(
     Source: derived; [fatkhullin2023momentum], Theorem 3, has the same three terms in order of magnitude, from memory.
     momentum: a.
     workers: N.
-    split: s, the same as of the step.
+    split: s, the same as for :func:`ef21_momentum_step`.
 
     >>> ef21_momentum_noise(1.0, momentum=0.5, variance=2.0, workers=4)
     0.5

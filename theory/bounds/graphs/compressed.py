@@ -1,7 +1,7 @@
 """Compressed gossip: CHOCO, DCD-PSGD and ECD-PSGD.
 
-CHOCO-Gossip and CHOCO-SGD send compressed differences.  For DCD-PSGD and ECD-PSGD the formulas say which compression
-errors they tolerate, exactly.
+CHOCO-Gossip and CHOCO-SGD send compressed differences.  For DCD-PSGD and ECD-PSGD the formulas are the exact
+compression errors that they tolerate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RATES = {"theorem": 82.0, "derived": 17.0}
 
 @formula("0 < rho <= 1", "beta >= rho", "beta <= 2 - rho", "form in ('derived', 'quoted')")
 def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") -> float:
-    """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorem.
+    """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorems.
 
     Setting: a mixing matrix with the spectral gap rho and ||I - W|| = beta; a compressor with contraction delta.
     Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
@@ -42,24 +42,20 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
 
 @formula("0 < rho <= 1", "form in ('theorem', 'derived')")
 def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
-    r"""Rate of CHOCO-Gossip in its theorem.
+    r"""Rate c of CHOCO-Gossip in its theorem.
 
     Title (gossip): CHOCO-Gossip, from its lemmas.
     Setting: as for :func:`choco_gamma`.
-    Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), xhat_i with what is sent in
-    the round, by at most 1 - c, c = rho^2 delta/82; also c = rho^2 delta/17.
+    Statement: every round multiplies E_t = E sum_i (||x_i - mean||^2 + ||x_i - xhat_i||^2), where xhat_i includes the
+    message of the round, by at most 1 - c, c = rho^2 delta/82; c = rho^2 delta/17 also holds.
     Statement (gossip): With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas
-    on what a round adds give a factor of at most 1 - rho^2 delta/17: the theorem has 82 in place of 17.
+    on the terms of a round give a factor of at most 1 - rho^2 delta/17; the theorem has 82 in place of 17.
     Kind: upper.
     Kind (gossip): lower.
-    Latex (derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
+    Latex (gossip, derived): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
     E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Latex (gossip): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
-    E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
-    Proof (derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
-    two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
-    Proof (gossip): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the larger of the
-    two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
+    Proof (gossip, derived): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the
+    larger of the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
     Source: [koloskova2019decentralized], Theorem 2; 17 is derived from :func:`choco_lemma_factor`, as beta is at most 2
     - rho.
     Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma.
@@ -75,7 +71,7 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
 
 @formula("0 < rho <= 1", "rounds >= 0", "start >= 0")
 def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
-    r"""Distances after rounds of CHOCO-Gossip with the theorem's consensus step.
+    r"""Bound on the distances after T rounds of CHOCO-Gossip with the theorem's consensus step.
 
     Title: CHOCO-Gossip with the theorem's step.
     Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
@@ -115,7 +111,7 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
     Latex: \mathcal E_{t+1}\le\max(p,q)\,\mathcal E_t
     Proof: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
     then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
-    Source: derived, as the proof of [koloskova2019decentralized], Theorem 2, is remembered.
+    Source: derived, following the proof of [koloskova2019decentralized], Theorem 2, from memory.
     rho: The spectral gap.
 
     >>> choco_lemma_factor(0.5, 1.0, 1.0, choco_gamma(0.5, 1.0, 1.0)) <= 1.0 - choco_rate(0.5, 1.0)
@@ -129,19 +125,17 @@ def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> f
 
 @formula("0 < rho <= 1")
 def choco_consensus(rho: float, delta: float, step: float, second_moment: float, workers: int) -> float:
-    r"""Distances of the models in CHOCO-SGD with a constant step and the theorem's consensus step.
+    r"""Bound on the distances of CHOCO-SGD's models from their mean, with constant steps of the theorem.
 
-    Title: How far the models of CHOCO-SGD are apart.
+    Title: Distances between the models of CHOCO-SGD.
     Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
     Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
     Kind: upper.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}
-    Proof: A round of gossip takes the share c of E_t, and a gradient step then adds at most eta^2 G^2 to both parts of
-    it for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N eta^2
-    G^2/c^2.
-    Source: [koloskova2019decentralized], in the proof of Theorem 4, as remembered; derived: gradient steps add at most
-    2 N eta^2 G^2 to E_t, between its gossip and what is sent next, so E_{t+1} <= (1 + c/2)(1 - c) E_t + (1 + 2/c) 2 N
-    eta^2 G^2, whose fixed point is at most 8 N eta^2 G^2/c^2.
+    Proof: A round of gossip multiplies E_t by at most 1 - c, and a gradient step then adds at most eta^2 G^2 to each of
+    its two parts for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N
+    eta^2 G^2/c^2.
+    Source: [koloskova2019decentralized], in the proof of Theorem 4, as remembered; derived again.
     Known: remembered
     rho: The spectral gap, in (0, 1].
     step: eta.
@@ -190,26 +184,26 @@ def _log_factor(values: np.ndarray, kept: float, gamma: float) -> float:
 
 @formula("0 < kept <= 1", "0 < gamma <= 1")
 def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
-    r"""Exact factor per round of CHOCO-Gossip with random sparsification, in the long run.
+    r"""Exact asymptotic factor per round of CHOCO-Gossip with random sparsification.
 
     Title: The exact factor of CHOCO-Gossip with random sparsification.
     Title (best-gamma): The best consensus step is far from the theorem's.
     Setting: each coordinate of a difference is sent with the same probability (rand-k: k/d), without scaling and
-    independently of the other workers; a graph whose workers are all alike (a ring, a torus, a hypercube).
+    independently of the other workers; a vertex-transitive graph (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
     Statement (best-gamma): With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact
-    factor that no other step improves.
+    factor, and no other step has a smaller one.
     Kind: identity.
     Kind (best-gamma): lower.
     Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)
     Latex (best-gamma): \gamma^*=\arg\min_\gamma\varrho(M_\gamma)
-    Proof: The covariance of (x, xhat) has an exact recursion; on a graph whose workers are alike it falls apart into
-    one of three numbers for each eigenvector, coupled by the mean error.
-    Proof (best-gamma): The factor is computed on a fine grid, and none is smaller.
+    Proof: The covariance of (x, xhat) has an exact recursion; on a vertex-transitive graph it separates into one
+    recursion of three numbers for each eigenvector, coupled by the mean error.
+    Proof (best-gamma): By computing the factor on a fine grid.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
     Source (best-gamma): derived.
     eigenvalues (array_like, shape (N,)): Of W.
-    kept: The share of coordinates that are sent.
+    kept: The fraction of coordinates that are sent.
     gamma: The consensus step.
 
     >>> round(choco_factor([1.0, 0.5, 0.5], 1.0, 1.0), 6)
@@ -227,7 +221,7 @@ def choco_best_gamma(eigenvalues: ArrayLike, kept: float) -> float:
     Kind: identity.
     Source: derived; a grid in log gamma, from a hundredth of ``kept`` on, then Brent's search around its best point.
     eigenvalues (array_like, shape (N,)): Of W.
-    kept: The share of coordinates that are sent, in (0, 1].
+    kept: The fraction of coordinates that are sent, in (0, 1].
 
     >>> round(choco_best_gamma([1.0, 0.5, 0.5], 1.0), 4)
     1.0
@@ -257,14 +251,15 @@ ENOUGH = 1e200  # squares of what is larger would exceed the largest float
 def dcd_threshold(eigenvalues: ArrayLike) -> float:
     r"""Largest relative compression error that DCD-PSGD tolerates, without gradients.
 
-    Title: The compression error that DCD-PSGD bears, exactly.
+    Title: The compression error that DCD-PSGD tolerates.
     Setting: x_i = x_i + C(z_i), z_i = sum_j W_ij x_j - x_i, E C(z) = z, errors independent, E||C(z) - z||^2 = alpha^2
-    ||z||^2, on a graph whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
+    ||z||^2, on a vertex-transitive graph (a ring, a torus, a hypercube, a complete graph).
     Statement: the second moments are bounded if and only if alpha^2 < N/sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i).
     Kind: identity.
     Latex: \alpha^2<\frac N{\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}}
     Proof: Mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j. The radius is 1 where (alpha^2/N)
-    sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; long sample paths mislead, as rare events carry the second moment.
+    sum_i (1 - lambda_i)^2/(1 - lambda_i^2) = 1; simulations of long paths underestimate it, as rare events dominate the
+    second moment.
     Source: derived; mode i has E_i = lambda_i^2 E_i + (alpha^2/N) sum_j (1 - lambda_j)^2 E_j.
     eigenvalues (array_like, shape (N,)): Of W.
 
@@ -276,9 +271,9 @@ def dcd_threshold(eigenvalues: ArrayLike) -> float:
 
 @formula("workers >= 3")
 def ring_dcd_share(workers: int) -> float:
-    r"""Share of the coordinates that DCD-PSGD with rand-k must send on a ring.
+    r"""Fraction of the coordinates that DCD-PSGD with rand-k must send on a ring.
 
-    Title: The share of coordinates that DCD-PSGD must send on a ring.
+    Title: The fraction of coordinates that DCD-PSGD must send on a ring.
     Setting: as for :func:`dcd_threshold`, on a ring with weights 1/3; rand-k scaled by d/k has alpha^2 = d/k - 1.
     Statement: k/d > 1 - (1/sqrt(3)) (1 - q^N)/(1 + q^N), q = sqrt(3) - 2; for N to infinity 1 - 1/sqrt(3).
     Kind: identity.
@@ -295,16 +290,16 @@ def ring_dcd_share(workers: int) -> float:
 
 @formula("alpha_squared >= 0")
 def dcd_energy_factor(eigenvalues: ArrayLike, alpha_squared: float) -> float:
-    r"""Exact factor per round of DCD-PSGD without gradients, in the long run.
+    r"""Exact asymptotic factor per round of DCD-PSGD without gradients.
 
-    Title (run): The covariance of DCD-PSGD is that of the operator.
+    Title (run): The covariance of DCD-PSGD follows the operator.
     Setting: as for :func:`dcd_threshold`.
     Statement: E sum_i ||x_i - mean||^2 is multiplied by the spectral radius of diag(lambda_i^2) + (alpha^2/N) 1 v^T,
-    v_i = (1 - lambda_i)^2, over the modes i >= 2; the mean's own moment grows by what they add to it.
+    v_i = (1 - lambda_i)^2, over the modes i >= 2; the moment of the mean grows by their contributions.
     Statement (run): After T rounds without gradients E sum_i ||x_i - mean||^2 is that of the covariance operator.
     Kind: identity.
     Latex (run): P_{t+1}=WP_tW+\alpha^2\operatorname{diag}\big((W-I)P_t(W-I)\big)
-    Proof (run): rand-k without bias errs by (d/k - 1)||z||^2, independently for each worker.
+    Proof (run): Unbiased rand-k has the mean squared error (d/k - 1)||z||^2, independently for each worker.
     Source: derived, as :func:`dcd_threshold`.
     Source (run): derived.
     eigenvalues (array_like, shape (N,)): Of W.
@@ -329,9 +324,9 @@ def dcd_condition(eigenvalues: ArrayLike) -> float:
     Kind: lower.
     Latex: \alpha<\frac{1-\rho}{2\mu}
     Proof: Without gradients a round multiplies ||X - mean|| by at most rho + alpha mu, which is below 1, whatever the
-    errors are. Compared with what independent errors without bias may be: on a ring of 8 it allows 1/255 of that.
-    Source: [tang2018communication], Theorem 1, as remembered, where errors have no bias; derived for any: a round
-    multiplies the distances from the mean by at most rho + alpha mu. Returned is alpha^2.
+    errors are. On a ring of 8 it allows 1/255 of the error that is tolerated if errors are independent and unbiased.
+    Source: [tang2018communication], Theorem 1, as remembered, where errors are unbiased; derived for any errors. The
+    returned value is alpha^2.
     Known: remembered
     eigenvalues (array_like, shape (N,)): Of W.
 
@@ -354,10 +349,10 @@ def ecd_error(update: int, variance: float) -> float:
     Statement: E||xhat - x_{t+1}||^2 = (2 v/3)(2 t - 1)/(t (t - 1)) after the update t >= 2.
     Kind: identity.
     Latex: \mathbb E\|\hat x-x_{t+1}\|^2=\frac{2v}3\,\frac{2t-1}{t(t-1)}
-    Proof: (1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, whatever the models do; t
-    (t - 1) e is a sum with the variances 4 (s - 1)^2 v.
+    Proof: (1 - 2/t) x_t + (2/t) z = x_{t+1}, so that the error is e = (1 - 2/t) e + (2/t) xi, for any models; t (t - 1)
+    e is a sum of terms with the variances 4 (s - 1)^2 v.
     Source: derived; the paper's Lemma 12 has the bound 2 v/t (:func:`ecd_error_bound`).
-    update: t, at least 2; after the first the variance is 4 v.
+    update: t, at least 2; after the first update the variance is 4 v.
     variance: v.
 
     >>> ecd_error(2, 1.0), round(ecd_error(3, 9.0), 6)
@@ -368,14 +363,14 @@ def ecd_error(update: int, variance: float) -> float:
 
 @formula("update >= 2")
 def ecd_error_bound(update: int, variance: float) -> float:
-    r"""Bound of the variance of ECD-PSGD's estimate, in the paper.
+    r"""Bound on the variance of ECD-PSGD's estimate, as in the paper.
 
-    Title: The lemma on ECD-PSGD's estimates.
+    Title: The paper's lemma on ECD-PSGD's estimates.
     Setting: as for :func:`ecd_error`, with E||xi||^2 <= v = sigma~^2/2.
     Statement: E||xhat - x_{t+1}||^2 <= sigma~^2/t = 2 v/t; the limit of the exact value is 2/3 of it.
     Kind: upper.
     Latex: \mathbb E\|\hat x-x_{t+1}\|^2\le\frac{\tilde\sigma^2}t
-    Proof: The exact value is (2 t - 1)/(3 t - 3) of it: all of it at t = 2, where it is attained, and 2/3 later.
+    Proof: The exact value is the bound times (2 t - 1)/(3 t - 3), which is 1 at t = 2 and tends to 2/3.
     Source: [tang2018communication], Lemma 12, as remembered.
     Known: remembered
     update: t.
@@ -389,7 +384,7 @@ def ecd_error_bound(update: int, variance: float) -> float:
 
 @formula("squares >= 0", "count(squares) >= 2")
 def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
-    r"""Variance of ECD-PSGD's estimate for quantizers, whose errors grow with what they quantize.
+    r"""Variance of ECD-PSGD's estimate for quantizers, whose errors are proportional to their argument.
 
     Title: The estimates of ECD-PSGD with quantizers get worse.
     Setting: as for :func:`ecd_error`, with E||C(z_t) - z_t||^2 = omega ||z_t||^2, for models that do not depend on the
@@ -415,16 +410,16 @@ def ecd_relative_error(squares: ArrayLike, omega: float) -> float:
 def ecd_threshold(eigenvalues: ArrayLike, descent: float) -> float:
     r"""Largest relative compression error with which ECD-PSGD converges on a quadratic.
 
-    Title: The relative compression error that ECD-PSGD bears, exactly.
+    Title: The relative compression error that ECD-PSGD tolerates.
     Setting: ECD-PSGD on f_i(x) = (mu/2) ||x||^2 with the constant step eta, descent = eta mu; E C(z) = z, errors
-    independent, E||C(z) - z||^2 = omega ||z||^2, on a graph whose workers are all alike, |lambda_i - descent| < 1.
+    independent, E||C(z) - z||^2 = omega ||z||^2, on a vertex-transitive graph, |lambda_i - descent| < 1.
     Statement: the second moments of the models tend to 0 if omega < N/sum_i lambda_i^2/(1 - (lambda_i - descent)^2),
-    over all modes, the mean's too, and grow without bound if it is larger; so without descent every omega > 0 is too
-    much, and with a small one nearly 2 N descent is.
+    over all modes including the mean's, and grow without bound if it is larger. So without descent no omega > 0 is
+    tolerated, and with small descent the limit is about 2 N descent.
     Kind: identity.
     Latex: \omega<\frac N{\sum_i\frac{\lambda_i^2}{1-(\lambda_i-\eta\mu)^2}}
-    Proof: Late rounds: z/t is half the last step of x, so that the estimates move by xi with E||xi||^2 = omega
-    ||x_{t+1} - x_t||^2, a random walk that the factor 1 - 2/t slows polynomially. In mode i, with a = lambda_i -
+    Proof: In late rounds z/t is half the last step of x, so that the estimates move by xi with E||xi||^2 = omega
+    ||x_{t+1} - x_t||^2, a random walk that the factor 1 - 2/t changes only polynomially. In mode i, with a = lambda_i -
     descent, w = y - lambda_i e/(1 - a) has w' = a w - lambda_i xi/(1 - a), and the step is (a - 1) w; hence the error
     E||xi||^2 reproduces itself with the factor (omega/N) sum_i lambda_i^2/(1 - a^2), and so does w, geometrically.
     Source: derived.
@@ -443,16 +438,16 @@ def ecd_threshold(eigenvalues: ArrayLike, descent: float) -> float:
 
 @formula("descent >= 0", "omega >= 0", "rounds >= 1")
 def ecd_second_moment(eigenvalues: ArrayLike, descent: float, omega: float, rounds: int) -> float:
-    r"""Second moment of ECD-PSGD's models after some rounds on a quadratic, over that of the common start.
+    r"""Second moment of ECD-PSGD's models after some rounds on a quadratic, relative to that of the start.
 
     Title: The second moments of ECD-PSGD with a relative compression error.
     Setting: as for :func:`ecd_threshold`; all models start at one x_0 that the neighbours know.
-    Statement: (1/N) sum_i E||x_i||^2/||x_0||^2 is the sum over the modes of what the recursion for models, errors of
-    estimates and their products gives: y' = (lambda - descent) y + lambda e, e' = (1 - 2/t) e + (2/t) xi, z = (1 - t/2)
-    y + (t/2) y', E xi^2 = (omega/N) sum E z^2.
+    Statement: (1/N) sum_i E||x_i||^2/||x_0||^2 is the sum over the modes of a recursion for the moments of models,
+    errors of estimates and their products: y' = (lambda - descent) y + lambda e, e' = (1 - 2/t) e + (2/t) xi, z = (1 -
+    t/2) y + (t/2) y', E xi^2 = (omega/N) sum E z^2.
     Kind: identity.
-    Proof: The modes are linear; the errors of the workers are independent and alike, so that every mode gets an N-th of
-    their sum.
+    Proof: The modes are linear; the errors of the workers are independent and identically distributed, so that every
+    mode receives 1/N of their sum.
     Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
     descent: eta mu, the step times the curvature.

@@ -1,6 +1,6 @@
 """Gossip on a graph: averaging with neighbours, D-PSGD and gradient tracking.
 
-D-PSGD and gradient tracking are solved on quadratics, exactly: how far the models are apart, their floor and their
+D-PSGD and gradient tracking are solved exactly on quadratics: the distances between the models, their floor and their
 bias.
 """
 
@@ -22,14 +22,15 @@ def ring_gossip_factor(workers: int) -> float:
     r"""Contraction of the workers' distances from their mean by a round of gossip on a ring.
 
     Title (ring): Gossip on a ring.
-    Setting: N workers in a ring; in a round each replaces its vector by the mean of it and its two neighbours'.
-    Statement: the mean stays, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of ``1 - (2/3) (1 -
-    cos(2 pi/N))``. So it takes about ``N^2/13`` rounds to shrink the distances by a factor e.
-    Statement (ring): If everybody replaces its vector by the mean of three, its own and its two neighbours', the mean
-    stays and the distances from it shrink at least by 1 - (2/3) (1 - cos(2 pi/N)).
+    Setting: N workers in a ring; in a round each worker replaces its vector by the mean of its own and its two
+    neighbours' vectors.
+    Statement: the mean does not change, and ``sum_k ||x_k - mean||^2`` is multiplied by at most the square of ``1 -
+    (2/3) (1 - cos(2 pi/N))``. So it takes about ``N^2/13`` rounds to reduce the distances by a factor e.
+    Statement (ring): If every worker replaces its vector by the mean of its own and its two neighbours' vectors, the
+    mean does not change, and the distances from it are multiplied by at most 1 - (2/3) (1 - cos(2 pi/N)).
     Kind: tight (x_k = cos(2 pi k/N)).
     Latex (ring): \|X_+-\bar X\|_F\le\Big(1-\tfrac23\big(1-\cos\tfrac{2\pi}N\big)\Big)\|X-\bar X\|_F
-    Attained (ring): a cosine around the ring.
+    Attained (ring): by a cosine around the ring.
     Proof (ring): W is symmetric with the eigenvalues 1/3 + (2/3) cos(2 pi j/N); its largest below 1 belongs to j = 1,
     and from N = 4 on that is at least 1/3, while none is below -1/3.
     Source: derived; the eigenvalues of the circulant matrix with weights 1/3 are 1/3 + (2/3) cos(2 pi j/N).
@@ -63,7 +64,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
     \tfrac2{1+\log_2N},\ 1,\ \tfrac1N
     Latex (contraction): \|X_+-\bar X\|_F\le\max_{i\ge2}|\lambda_i|\,\|X-\bar X\|_F
     Attained (contraction): the second eigenvector of W.
-    Proof (contraction): X - mean has no part along the first eigenvector, and W multiplies the others by their
+    Proof (contraction): X - mean has no component along the first eigenvector, and W multiplies the others by their
     eigenvalues.
     Source: derived, from the eigenvalues of circulant matrices and of their products; a star's W is I - L/N, and L has
     0, 1 and N.
@@ -91,7 +92,7 @@ def gossip_gap(graph: str, workers: int, height: int = 0) -> float:
 
 
 def spectrum(eigenvalues: ArrayLike) -> np.ndarray:
-    """The eigenvalues of a connected graph's mixing matrix, checked: at least two, above -1, and one of them is 1."""
+    """The eigenvalues of a connected graph's mixing matrix: at least two, checked to be above -1, and one is 1."""
     values = np.asarray(eigenvalues, float).ravel()
     top = np.sort(values)[-2:]
     good = values.size >= 2 and bool(values.min() > -1.0 and abs(top[1] - 1.0) <= 1e-9 and top[0] < top[1])
@@ -100,16 +101,16 @@ def spectrum(eigenvalues: ArrayLike) -> np.ndarray:
 
 
 def response(eigenvalues: ArrayLike) -> float:
-    """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the first, 1, adds nothing."""
+    """Sum of (1 - lambda)/(1 + lambda) over the eigenvalues of a mixing matrix; the eigenvalue 1 adds 0."""
     values = spectrum(eigenvalues)
     return float(np.sum((1.0 - values) / (1.0 + values)))
 
 
 @formula("workers >= 3")
 def ring_response(workers: int) -> float:
-    r"""How strongly a ring answers to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
+    r"""Sensitivity of a ring to errors in its messages: the mean of (1 - lambda)/(1 + lambda).
 
-    Title: How a ring answers to errors.
+    Title: Sensitivity of a ring to errors.
     Setting: the eigenvalues of the ring of N workers with weights 1/3.
     Statement: (1/N) sum_j (1 - lambda_j)/(1 + lambda_j) = sqrt(3) (1 + q^N)/(1 - q^N) - 1, q = sqrt(3) - 2.
     Kind: identity.
@@ -127,7 +128,7 @@ def ring_response(workers: int) -> float:
 
 @formula
 def noisy_gossip_floor(eigenvalues: ArrayLike, variance: float) -> float:
-    r"""Where gossip ends if every message has an error of fixed variance.
+    r"""Limit of the distances in gossip if every message has an error of fixed variance.
 
     Title: Gossip with errors of fixed variance.
     Setting: x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i)); Q(x) = x + xi, the errors independent with mean 0 and E||xi||^2 =
@@ -148,9 +149,9 @@ def noisy_gossip_floor(eigenvalues: ArrayLike, variance: float) -> float:
 
 @formula("mean_square >= 0")
 def compressed_gossip_floor(eigenvalues: ArrayLike, omega: float, mean_square: float) -> float:
-    r"""Where gossip with naively compressed messages ends.
+    r"""Limit of the distances in gossip with directly compressed messages.
 
-    Title: Naively compressed gossip does not converge.
+    Title: Gossip with directly compressed messages does not converge.
     Setting: as in :func:`noisy_gossip_floor`, with an unbiased compressor, E||Q(x) - x||^2 = omega ||x||^2, on a graph
     whose workers are all alike (a ring, a torus, a hypercube, a complete graph).
     Statement: with r = (omega/N) sum_{i >= 2} (1 - lambda_i)/(1 + lambda_i), E sum_i ||x_i - mean||^2 tends to N
@@ -158,9 +159,9 @@ def compressed_gossip_floor(eigenvalues: ArrayLike, omega: float, mean_square: f
     Kind: identity.
     Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\to N\|\bar x\|^2\frac r{1-r},\quad r=\frac\omega
     N\sum_{i\ge2}\frac{1-\lambda_i}{1+\lambda_i}
-    Proof: Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2, in
-    which the distances themselves are; the mean stays.
-    Source: derived; every worker's error has the variance omega E||x_i||^2, in which the distances themselves are.
+    Proof: Mode i is multiplied by lambda_i and gets an error with the variance (1 - lambda_i)^2 omega E||x_k||^2, which
+    contains the distances themselves; the mean does not change.
+    Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
     mean_square: ||mean||^2, at least 0; the mean never changes.
 
@@ -185,9 +186,9 @@ def _modes(eigenvalues: ArrayLike, step: float, curvature: float) -> np.ndarray:
 
 @formula
 def dpsgd_consensus(eigenvalues: ArrayLike, *, step: float, curvature: float, variance: float) -> float:
-    r"""How far the models of D-PSGD are apart in the end, with the same quadratic at every worker.
+    r"""Limit of the distances between D-PSGD's models, with the same quadratic at every worker.
 
-    Title: How far the models of D-PSGD are apart.
+    Title: Distances between the models of D-PSGD.
     Setting: x_i = sum_j W_ij x_j - eta (a (x_i - x*) + xi_i) in one coordinate, noise independent, E xi_i^2 = sigma^2.
     Statement: E sum_i (x_i - mean)^2 tends to sum_{i >= 2} eta^2 sigma^2/(1 - (lambda_i - eta a)^2).
     Kind: identity.
@@ -207,17 +208,17 @@ def dpsgd_consensus(eigenvalues: ArrayLike, *, step: float, curvature: float, va
 
 @formula("step > 0", "curvature > 0", "step * curvature < 2")
 def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float) -> float:
-    r"""Floor of the mean model of D-PSGD, with quadratics of the same curvature: that of parallel SGD, on any graph.
+    r"""Floor of the mean model of D-PSGD with equal curvatures, which is that of parallel SGD on any graph.
 
     Title: The floor of D-PSGD is that of parallel SGD.
     Setting: as for :func:`dpsgd_consensus`; the workers' minima may differ, x* is their mean.
-    Statement: E (mean - x*)^2 tends to eta sigma^2/(N a (2 - eta a)), whatever the graph, and also with messages that
-    preserve the mean, as CHOCO-SGD's.
+    Statement: E (mean - x*)^2 tends to eta sigma^2/(N a (2 - eta a)), for any graph, and also with messages that
+    preserve the mean, such as those of CHOCO-SGD.
     Kind: identity.
     Latex: \mathbb E(\bar x-x^*)^2\to\frac{\eta\,\sigma^2}{N\,a\,(2-\eta a)}
     Proof: The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at the
     mean, with the noise of N workers.
-    Source: derived; the mean moves by the mean of the gradients, which is that at the mean.
+    Source: derived.
     step: eta.
     curvature: a.
 
@@ -229,9 +230,9 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
 
 @formula("count(energies) == count(eigenvalues)", "energies >= 0")
 def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: float, curvature: float) -> float:
-    r"""How far different data keep the models of D-PSGD apart, without noise.
+    r"""Distances between D-PSGD's models if the workers' data differ, without noise.
 
-    Title: Different data keep the models of D-PSGD apart.
+    Title: The models of D-PSGD stay different if the data differ.
     Setting: x_i = sum_j W_ij x_j - eta a (x_i - b_i), in one coordinate.
     Statement: the models tend to sum_i (x_i - mean)^2 = sum_{i >= 2} (eta a/(1 - lambda_i + eta a))^2 c_i^2, c_i the
     coefficient of b for the i-th eigenvector.
@@ -259,16 +260,16 @@ def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: Arr
     r"""Bias of D-PSGD's mean model, for two workers with different data.
 
     Title: Different data bias the mean of D-PSGD.
-    Setting: two workers that give each other the weight w; f_i = (a_i/2)(x - b_i)^2, gradients without noise.
+    Setting: two workers that give each other's model the weight w; f_i = (a_i/2)(x - b_i)^2, gradients without noise.
     Statement: the mean of the models tends to x* - eta a_1 a_2 (a_1 - a_2)(b_1 - b_2)/(2 (a_1 + a_2) D), D = w (a_1 +
     a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
     Kind: identity.
     Latex: \bar x-x^*\to-\frac{\eta\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\eta a_1a_2\big)}
-    Proof: Each model rests where its neighbour's pull balances its gradient, so that the gradients are not taken at the
-    same point.
+    Proof: At the fixed point each model's gradient balances the averaging with its neighbour, so the gradients are
+    taken at different points.
     Source: derived, from the fixed point of x = W x - eta A (x - b).
     weight: w.
-    step: eta, so short that the eigenvalues of W - eta A are above -1.
+    step: eta, so small that the eigenvalues of W - eta A are above -1.
     curvatures (pair of float): a_1 and a_2, above 0.
     minima (pair of float): b_1 and b_2.
 
@@ -284,20 +285,19 @@ def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: Arr
 
 @formula("curvature > 0")
 def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: float) -> float:
-    r"""Exact factor per step of gradient tracking on quadratics of the same curvature, without noise.
+    r"""Exact asymptotic factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.
     Title (unbiased): Gradient tracking has no bias
     Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
     Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta
     y_i.
-    Statement: ||x - x*||, x* the mean of the b_i, is multiplied in the long run by the largest modulus of the mean's
+    Statement: ||x - x*||, x* the mean of the b_i, is asymptotically multiplied by the largest modulus of the mean's
     factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
     models converge to x*.
     Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
-    of the mean, if the step is short.
+    of the mean if the step is small.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
     Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
     Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the

@@ -1,4 +1,4 @@
-"""Clients with heterogeneous data: where local steps end and how fast, who is absent, and models of their own."""
+"""Clients with heterogeneous data: fixed points and rates of local steps, absent clients, and personal models."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ def local_sgd_fixed_point(
 ) -> np.ndarray:
     r"""Fixed point of local gradient descent if each worker has its own quadratic.
 
-    Title (fixed-point): Where local steps on different data end.
-    Title (proximal): Where FedProx ends.
+    Title (fixed-point): Fixed point of local steps on different data.
+    Title (proximal): Fixed point of FedProx.
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
     round each takes H local steps of the constant size eta, and then all average. Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
     Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``, and
-    it attracts. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < eta A_k < 2, the plain
-    mean of the b_k.
-    Statement (fixed-point): If each worker has a quadratic of its own, rounds of H local steps of size eta end in the
-    minimiser of other quadratics, those with the curvatures I - (I - eta A_k)^H.
-    Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model with which the round began, rounds
-    end in the minimiser of the quadratics with the curvatures (I - (I - eta (A_k + rho))^H) (A_k + rho)^-1 A_k: for
-    long rounds it tends to x* as rho grows, for H = 1 it is x*.
+    the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < eta
+    A_k < 2, the plain mean of the b_k.
+    Statement (fixed-point): If each worker has its own quadratic, rounds of H local steps of size eta converge to the
+    minimiser of the sum of other quadratics, with the curvatures I - (I - eta A_k)^H.
+    Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model at the start of the round, rounds
+    converge to the minimiser of the sum of the quadratics with the curvatures (I - (I - eta (A_k + rho))^H) (A_k +
+    rho)^-1 A_k: for long rounds it tends to x* as rho grows, for H = 1 it is x*.
     Kind: identity.
     Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\eta(A_k+\rho I))^H)\,
         (A_k+\rho I)^{-1}A_k
-    Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x less
+    Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x minus
     (A_k + rho)^-1 A_k (x - b_k).
     Source (proximal): derived; the method is that of [li2020fedprox], whose rates are not used.
     Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
-    Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row drawn afresh for
-    each step does not depend on where the worker is, so E x moves in the same way.
-    Source: derived: H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. That the fixed point of local
-    steps differs from the minimiser: [malinovskiy2020local].
+    Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row that is drawn for
+    each step is independent of the worker's iterate, so E x follows the same recursion.
+    Source: derived. The fixed point of local steps differs from the minimiser: [malinovskiy2020local].
     Source (fixed-point): derived; [malinovskiy2020local].
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
@@ -56,7 +55,7 @@ def local_sgd_fixed_point(
     Raises
     ------
     ValueError
-        If an argument is outside its domain, or rounds of this length and step do not contract.
+        If an argument is outside its domain, or if rounds of this length and step do not contract.
 
     >>> local_sgd_fixed_point([1.0, 3.0], [0.0, 1.0], step=0.1, local_steps=1)
     array([0.75])
@@ -103,12 +102,12 @@ def _shares(A: np.ndarray, step: float, local_steps: int) -> np.ndarray:
 
 @formula("step > 0", "local_steps >= 1", "server_step > 0")
 def fedavg_factor(curvatures: ArrayLike, *, step: float, local_steps: int, server_step: float = 1.0) -> float:
-    r"""Factor of a round of federated averaging with exact gradients, if each client has its own quadratic.
+    r"""Contraction factor of a round of federated averaging with exact gradients, if each client has its own quadratic.
 
-    Title: How fast FedAvg is.
+    Title: Rate of FedAvg.
     Setting: as for `local_sgd_fixed_point`; the server moves by beta times the mean difference.
-    Statement: The fixed point is the same for every beta, and a round shrinks the distance from it by the spectral
-    radius of I - beta (1/N) sum_k (I - (I - eta A_k)^H).
+    Statement: The fixed point is the same for every beta, and a round asymptotically multiplies the distance from it by
+    the spectral radius of I - beta (1/N) sum_k (I - (I - eta A_k)^H).
     Kind: identity.
     Latex: \rho\Big(I-\frac{\beta}{N}\sum_k\big(I-(I-\eta A_k)^H\big)\Big)
     Source: derived.
@@ -127,17 +126,17 @@ def fedavg_factor(curvatures: ArrayLike, *, step: float, local_steps: int, serve
 
 @formula("step > 0", "local_steps >= 1")
 def scaffold_factor(curvatures: ArrayLike, *, step: float, local_steps: int) -> float:
-    r"""Factor of a round of SCAFFOLD with exact gradients and all clients, if each has its own quadratic.
+    r"""Contraction factor of a round of SCAFFOLD with exact gradients and all clients, if each has its own quadratic.
 
-    Title: SCAFFOLD ends at the minimum, and how fast.
+    Title: SCAFFOLD converges to the minimum: its rate.
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2; H local steps along grad f_k - c_k + c, and option II of the paper:
     c_k is then the mean gradient of the client's steps, and c the mean of the c_k.
-    Statement: The fixed point is the minimiser of the mean of the f_k, whatever eta and H are. The distance from it,
-    and that of the c_k from the gradients there, shrink in a round by the spectral radius of a matrix: H steps take the
+    Statement: The fixed point is the minimiser of the mean of the f_k for all eta and H. The distance from it, and that
+    of the c_k from the gradients there, are multiplied in a round by the spectral radius of a matrix: H steps take the
     deviations to M_k x + S_k (c_k - c), M_k = (I - eta A_k)^H, S_k = eta sum over h < H of (I - eta A_k)^h.
     Kind: identity.
     Latex: x^+=\frac1N\sum_k\big(M_kx+S_k(c_k-c)\big),\quad c_k^+=c_k-c+\frac{x-M_kx-S_k(c_k-c)}{H\eta}
-    Proof: At x*, c_k = grad f_k(x*) and c = 0 no local step moves anything. The rest is linear.
+    Proof: At x*, c_k = grad f_k(x*) and c = 0 the local steps are 0. The deviations follow a linear recursion.
     Source: derived; the algorithm is that of [karimireddy2020scaffold], whose rates are not used.
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     step: eta.
@@ -166,10 +165,10 @@ def scaffold_factor(curvatures: ArrayLike, *, step: float, local_steps: int) -> 
 def sampled_clients_variance(workers: int, clients: int, spread: float) -> float:
     r"""Variance of the mean of some clients, drawn without replacement.
 
-    Title: What it costs that clients are absent.
+    Title: The variance of sampling clients.
     Setting: m of N clients with the vectors v_i; S is their mean squared distance from their mean.
-    Statement: E|mean over those drawn - mean over all|^2 = (N - m)/(m (N - 1)) S: nothing for m = N, and for m = 1 as
-    much as with replacement, 1/m.
+    Statement: E|mean over those drawn - mean over all|^2 = (N - m)/(m (N - 1)) S: it is 0 for m = N, and for m = 1 it
+    is S, as with replacement.
     Kind: identity.
     Latex: \frac{N-m}{m\,(N-1)}\cdot\frac1N\sum_i\lVert v_i-\bar v\rVert^2
     Source: derived; the classical variance of sampling without replacement.
@@ -194,9 +193,9 @@ def sampled_fedavg_gap(
     clients: int,
     server_step: float = 1.0,
 ) -> float:
-    r"""E f(x) - f* of federated averaging from x = 0 after some rounds, each with other clients.
+    r"""E f(x) - f* of federated averaging from x = 0 after a number of rounds with sampled clients.
 
-    Title: FedAvg with absent clients, round by round.
+    Title: The gap of FedAvg with sampled clients.
     Setting: as for `fedavg_factor`; in each round m of the N clients take part, drawn without replacement.
     Statement: With P_k = I - (I - eta A_k)^H and y_k = P_k (x - b_k), a round moves x by -beta times the mean of the
     drawn y_k: E x moves as with all clients, and the covariance of x is multiplied by I - beta mean(P_k) on both sides,
@@ -210,7 +209,7 @@ def sampled_fedavg_gap(
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
     step: eta.
     local_steps (int): H.
-    rounds (int): How many.
+    rounds (int): Number of rounds.
     clients (int): m, at most N.
     server_step: beta.
 
@@ -246,24 +245,26 @@ def sampled_fedavg_gap(
 
 @formula("rounds >= 0", "0 < step < 2", "0 < kept <= 1", "0 < present <= 1")
 def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) -> float:
-    r"""What is left of E x - x* after some rounds of FedAvg with error feedback, if clients are often absent.
+    r"""E x - x* after a number of rounds of FedAvg with error feedback, if clients are often absent.
 
-    Title: What a stale memory costs, in the mean.
+    Title: The cost of a stale memory in the mean.
     Setting: f_k(x) = |x - b_k|^2/2, local steps that make x - y = eta (x - b_k), a compressor with E C(v) = delta v,
-    error memories of the clients, 0 at first; the share q of the clients takes part in a round, drawn afresh, and the
-    memory of who is absent stays as it is.
-    Statement: E x - x* and the mean of the E e_k move by a matrix. Its roots lambda have the product
-    1 - delta (q + eta - q eta) and the sum 2 - delta (q + eta): for eta far below q the mean forgets as fast as without
-    absent clients, by 1 - eta; for q far below eta it waits for the memories, 1 - q.
+    error memories of the clients, 0 at first; a fraction q of the clients, drawn for each round, takes part, and the
+    memory of an absent client does not change.
+    Statement: E x - x* and the mean of the E e_k follow a linear recursion. The eigenvalues lambda of its matrix have
+    the product
+    1 - delta (q + eta - q eta) and the sum 2 - delta (q + eta): for eta far below q the mean converges as fast as
+    without absent clients, with the factor 1 - eta; for q far below eta the memories limit the rate, with the factor 1
+    - q.
     Kind: identity.
     Latex: \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}\leftarrow
         \begin{pmatrix}1-\delta\eta&-\delta\\q(1-\delta)\eta&1-q\delta\end{pmatrix}
         \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}
-    Proof: Who takes part sends C(e_k + eta (x - b_k)) and keeps what is left of it; being drawn does not depend on the
-    past, and the mean over those who are is that over all in expectation.
+    Proof: A participant sends C(e_k + eta (x - b_k)) and stores the remainder; the draw is independent of the past, and
+    the mean over the drawn clients is in expectation that over all.
     Source: derived.
-    rounds (int): How many.
-    step: eta, below 2 as for local steps that converge.
+    rounds (int): Number of rounds.
+    step: eta, below 2, so that local steps converge.
     kept: delta.
     present: q.
 
@@ -276,18 +277,18 @@ def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) 
 
 @formula("workers > 1", "spread > 0", "noise >= 0")
 def personal_weight(workers: int, spread: float, noise: float) -> float:
-    r"""How much of its own model a client should take, and how much of the common one.
+    r"""Best weight of a client's own model in a mixture with the common model.
 
-    Title: One model for all, or one each?
+    Title: The best mixture of a personal and a common model.
     Setting: Client i's data have the minimiser b_i + e_i in place of b_i, with independent errors of the variance s^2;
-    the common model is the mean of all N, and client i takes the common one plus a times the difference of its own from
-    it. H local steps from the common model, a curvature of 1 and the step eta make a = 1 - (1 - eta)^H.
+    the common model is the mean of all N, and client i takes the common model plus a times the difference between its
+    own model and the common one. H local steps from the common model, a curvature of 1 and the step eta give a = 1 - (1
+    - eta)^H.
     Statement: The mean of E|y_i - b_i|^2 is (1 - a)^2 V + a^2 s^2 (1 - 1/N) + s^2/N, V the mean squared distance of the
-    b_i from their mean; it is least for a = V/(V + s^2 (1 - 1/N)), neither 0 nor 1.
+    b_i from their mean; it is smallest for a = V/(V + s^2 (1 - 1/N)), which is neither 0 nor 1.
     Kind: identity.
     Latex: a^*=\frac{V}{V+s^2(1-1/N)}
-    Proof: y_i - b_i = (1 - a)(mean of the b - b_i) + a (e_i - mean of the e) + mean of the e, three terms that are not
-    correlated.
+    Proof: y_i - b_i = (1 - a)(mean of the b - b_i) + a (e_i - mean of the e) + mean of the e, three uncorrelated terms.
     Source: derived.
     workers: N.
     spread: V.

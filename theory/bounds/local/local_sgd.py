@@ -1,11 +1,11 @@
-"""Local SGD: the cost of H steps between exchanges, and outer steps on quadratics.
+"""Local SGD: the error of H steps between exchanges, and outer steps on quadratics.
 
-N workers (Stich writes K), steps t = 0, ..., T - 1, and every H steps the workers average their iterates.  Step sizes
-eta_t = 4/(mu (a + t)), weights w_t = (a + t)^2, S_T their sum (`mem_sgd_weight_sum`).
+N workers (Stich writes K) take the steps t = 0, ..., T - 1 and average their iterates every H steps. The step sizes are
+eta_t = 4/(mu (a + t)), the weights w_t = (a + t)^2, and S_T is their sum (`mem_sgd_weight_sum`).
 
-Outer steps on quadratics are exact.  In every round all workers take H local gradient steps of size eta from x, and x
-moves by gamma times the mean of their differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic that all
-share, Delta = q(A) (x - x*).
+The results on outer steps are exact on quadratics. In every round all workers take H local gradient steps of size eta
+from x, and x moves by gamma times the mean of their differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic
+that is the same for all workers, Delta = q(A) (x - x*).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     Setting: f is L-smooth and mu-strongly convex, H local steps.
     Statement: a >= max(16 L/mu, H): then eta_0 <= 1/(4 L), and eta_t <= 2 eta_{t+H}.
     Kind: identity.
-    Source: [stich2019local], Theorem 2.2 (which requires more than that; the proof needs only this).
+    Source: [stich2019local], Theorem 2.2 (which requires a larger shift than its proof needs).
     mu, lipschitz: Above 0, mu <= L.
 
     >>> local_sgd_shift(1.0, 2.0, 8), local_sgd_shift(1.0, 2.0, 100)
@@ -49,7 +49,7 @@ def local_sgd(
     workers: int = 1,
     distance: float,
 ) -> float:
-    r"""The gap f - f* at the weighted average of local SGD.
+    r"""Bound on the gap f - f* at the weighted average of local SGD.
 
     Title: Local SGD.
     Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with E||g_t^k||^2 <=
@@ -59,10 +59,9 @@ def local_sgd(
     Kind: upper.
     Latex: \mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu
     NS_T}\sigma^2+\frac{256T}{\mu^2S_T}G^2H^2L
-    Attained: nearly attained by the recursion of its proof, in which each step gives all that its lemma allows
+    Attained: almost, by the recursion of its proof with an equality in each lemma
     Proof: local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.
-    Source: [stich2019local], Theorem 2.2: `local_sgd_step` with dev_t <= 4 eta_t^2 G^2 H^2, times w_t/eta_t; the sum
-    telescopes.
+    Source: [stich2019local], Theorem 2.2.
     mu, lipschitz: Above 0, mu <= L.
     shift (float, optional): a, at least `local_sgd_shift`, which is the default.
     second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
@@ -95,7 +94,7 @@ def local_sgd_step(
     variance: float = 0.0,
     workers: int = 1,
 ) -> float:
-    r"""One step of the workers' mean iterate.
+    r"""Bound on the squared distance of the workers' mean iterate after one step.
 
     Title: One step of the workers' mean.
     Setting: f is L-smooth and mu-strongly convex, unbiased gradients of variance sigma^2, independent over the workers,
@@ -104,7 +103,7 @@ def local_sgd_step(
     Kind: upper.
     Latex: \mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)+2\eta
     L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N
-    Attained: short steps; the noise at the minimum
+    Attained: by short steps, and by the noise at the minimum
     Proof: Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.
     Source: [stich2019local], Lemma 3.1, with f at the mean iterate.
     distance: ||xbar - x*||^2 (squared).
@@ -139,7 +138,7 @@ def local_sgd_nonconvex(
     gap: float,
     form: str = "sharp",
 ) -> float:
-    r"""The mean squared gradient of local SGD at the workers' mean, without convexity.
+    r"""Bound on the mean squared gradient of local SGD at the workers' mean, without convexity.
 
     Title (sharp): Local SGD without convexity.
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
@@ -147,13 +146,13 @@ def local_sgd_nonconvex(
     Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(eta T) + eta L sigma^2/N + L^2 D with D as in
     `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper). With eta = sqrt(N/T)/L and H <=
     T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
-    Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L what is missing is sigma^2/(N T)).
+    Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L it is attained up to sigma^2/(N T)).
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\eta
     L\sigma^2}N+4\eta^2G^2H^2L^2
-    Attained (sharp): the first two summands: (L/2)||x||^2, step 1/L; the third: lemma by lemma
+    Attained (sharp): the first two terms by (L/2)||x||^2 with the step 1/L; the third in each of its lemmas
     Proof (sharp): f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2 + L eta^2
     sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.
-    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), with which Yu and Jin, ICML 2019, compare; derived again.
+    Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), which Yu and Jin, ICML 2019, compare with; derived again.
     Source (sharp): Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019,
     Theorem 1.
     step: eta.
@@ -171,7 +170,7 @@ def local_sgd_nonconvex(
 
 @formula("form in ('sharp', 'paper')")
 def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, form: str = "sharp") -> float:
-    """Bound of the workers' distance from their mean.
+    """Bound on the workers' mean squared distance from their mean.
 
     Setting: E||g_t^k||^2 <= G^2; step sizes that do not increase.
     Statement: (1/N) sum_k E||xbar_t - x_t^k||^2 is at most paper: 4 eta_t^2 G^2 H^2, if eta_t <= 2 eta_{t+H}; sharp:
@@ -191,18 +190,20 @@ def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, 
 
 @formula("since >= 0", "curvature >= 0")
 def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, variance: float, workers: int = 2) -> float:
-    r"""The workers' distance from their mean on the isotropic quadratic, exactly.
+    r"""The workers' exact mean squared distance from their mean on the isotropic quadratic.
 
-    Title: How far local steps drive the workers apart.
+    Title: Distances between the workers after local steps.
     Setting: f = (lambda/2)||x||^2 for every worker, gradients lambda x + noise of variance sigma^2, independent over
     the workers; constant step size eta; m steps since the last exchange.
     Statement: On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2
     sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.
     Kind: tight.
     Latex: \frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\eta_t^2G^2H^2
-    Attained: the equality: everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2: noise that a worker keeps
-    Proof: x^k - xbar is a sum of m noises less their mean over the workers; in general, at most H - 1 gradients.
-    Source: derived: x^k - xbar is a sum of noises minus their mean over the workers.
+    Attained: the equality everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2 by noise that stays the same at a
+    worker
+    Proof: x^k - xbar is a sum of m noise terms minus their mean over the workers; in general, of at most H - 1
+    gradients.
+    Source: derived.
     since: m.
     step, curvature: eta above 0, lambda at least 0.
 
@@ -222,14 +223,14 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
 
 @formula("samples >= 1", "samples >= workers")
 def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
-    r"""The number of local steps up to which the rate of parallel SGD is kept.
+    r"""The number of local steps up to which local SGD has the rate of parallel SGD.
 
     Title (speed-up): Local SGD: N workers divide the error by N while H = O(sqrt(T/N))
     Setting: T gradients for each worker; f strongly convex as in :func:`local_sgd`, or not convex as in
     :func:`local_sgd_nonconvex` (``convex=False``).
     Statement: H = O(sqrt(T/N)), hence T/H = Omega(sqrt(N T)) rounds, where f is strongly convex; H =
     O(T^(1/4)/N^(3/4)), hence Omega((N T)^(3/4)) rounds, where it is not convex.
-    Statement (speed-up): On a strongly convex function that is no quadratic, E f(xhat_T) - f* falls like 1/N with H =
+    Statement (speed-up): On a strongly convex function that is not quadratic, E f(xhat_T) - f* falls like 1/N with H =
     sqrt(T/N).
     Kind: rate.
     Latex (speed-up): \mathbb{E}f(\hat x_T)-f^*=O\Big(\frac{\sigma^2}{\mu NT}\Big),\quad H=O(\sqrt{T/N})
@@ -237,12 +238,12 @@ def local_steps_limit(samples: int, workers: int, convex: bool = True) -> int:
     Source: [stich2019local], Corollary 2.3; Yu, Yang, Zhu, AAAI 2019, Corollary 1 (not convex).
     Source (speed-up): [stich2019local], Corollary 2.3.
     samples: T.
-    convex: Whether f is strongly convex, and not merely smooth.
+    convex: Whether f is strongly convex, not only smooth.
 
     Returns
     -------
     int
-        The whole part, at least 1.
+        Rounded down, at least 1.
 
     >>> local_steps_limit(1000, 10), local_steps_limit(4096, 2, convex=False)
     (10, 4)
@@ -264,7 +265,7 @@ class OuterMomentum(NamedTuple):
     momentum : float
         The factor of the last difference.
     rate : float
-        Factor of the error in a round, in the limit of many.
+        Factor of the error in a round, in the limit of many rounds.
     """
 
     step: float
@@ -273,7 +274,7 @@ class OuterMomentum(NamedTuple):
 
 
 class MemoryMomentum(NamedTuple):
-    """Heavy ball with which a leaky memory agrees in expectation.
+    """The heavy-ball method that equals a leaky memory in expectation.
 
     Attributes
     ----------
@@ -292,7 +293,7 @@ class MemoryMomentum(NamedTuple):
 
 @formula("curvature > 0", "0 < step <= 2 / curvature")
 def local_gain(curvature: float, step: float, local_steps: int) -> float:
-    """The share of the distance that H local steps cover.
+    """The fraction of the distance that H local steps cover.
 
     Setting: gradient descent on (lambda/2) x^2 with the constant step size eta.
     Statement: x - y_H = q(lambda) x, q(lambda) = 1 - (1 - eta lambda)^H.
@@ -318,7 +319,7 @@ def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> fl
     """The best outer step size of local gradient descent on quadratics.
 
     Setting: curvatures from mu to L, the same for all workers, local step size eta <= 1/L, exact gradients.
-    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic a step below 1 never pays.
+    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic an outer step below 1 is never optimal.
     Kind: identity.
     Source: derived: |1 - gamma q| is largest at an end of [q(mu), q(L)], and equal at both for gamma*.
     mu, lipschitz: Above 0, mu <= L.
@@ -337,7 +338,7 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
     Title: The best outer step of local gradient descent.
     Setting: as `outer_step`.
     Statement: max(|1 - gamma q(mu)|, |1 - gamma q(L)|); for gamma*, (q(L) - q(mu))/(q(L) + q(mu)).
-    Kind: identity (every start with a share in the slowest direction, in the limit of many rounds).
+    Kind: identity (in the limit of many rounds, for every start with a component in the slowest direction).
     Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad q(\lambda)=1-(1-\eta\lambda)^H
     Proof: x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.
     Source: derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021.
@@ -384,13 +385,14 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
 
 @formula("0 <= kept <= 1")
 def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
-    r"""The heavy ball that a leaky memory makes of random-k.
+    r"""The heavy-ball method that random-k with a leaky memory equals in expectation.
 
-    Title: A leaky memory is momentum.
-    Setting: what is sent of m = Delta + kept e is a share p of its coordinates, drawn at random and not multiplied;
-    what remains is the memory e, of which the next round takes the factor ``kept``; gradients are affine in x.
-    Statement: the expectation of m is a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x moves by p E m_t:
-    heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after many equal gradients.
+    Title: A leaky memory is momentum in expectation.
+    Setting: of m = Delta + kept e a worker sends a fraction p of the coordinates, drawn at random and not scaled; the
+    remainder is the memory e, which the next round multiplies by ``kept``; gradients are affine in x.
+    Statement: the expectation of m follows the recursion of a velocity, E m_t = Delta_t + kept (1 - p) E m_{t-1}, and x
+    moves by p E m_t: heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after
+    many equal gradients.
     Kind: identity.
     Latex: \mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad
     \mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t

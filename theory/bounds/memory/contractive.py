@@ -1,6 +1,6 @@
 """Contractive error feedback (ConEF): the size of a compressed memory, and rates of SGD with it.
 
-Throughout, p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is stored, e_0 = 0, where
+In all formulas p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is stored, e_0 = 0, where
 E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with independent random
 numbers.  So ``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error
 compressor.  ``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
@@ -23,28 +23,28 @@ from ..closed_form import formula
 
 
 def below_frontier(theta: float, factor: float, frontier: str) -> None:
-    """Reject a memory whose mean square grows without bound, and name the frontier."""
+    """Raise ValueError for a memory whose mean square grows without bound; the message names the frontier."""
     require(factor < 1, "theta", theta, f"a number with kappa = {factor:.6g} below 1, that is {frontier}")
 
 
 @formula
 def conef_factor(theta: float, residual: float) -> float:
-    r"""Growth factor of a compressed memory in a step.
+    r"""Growth factor of the mean square of a compressed memory in a step.
 
-    Title (frontier): Where a compressed memory explodes.
-    Title (quantizer): Which quantizer can hold a memory at 90 % compression.
+    Title (frontier): Condition for a bounded compressed memory.
+    Title (quantizer): Quantizers that keep a memory bounded at 90 % compression.
     Setting: ConEF without gradients, g_t = 0: e_{t+1} = C(e_t - Q(e_t)).
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with kappa = (1 + theta) residual.
     Statement (frontier): Without gradients random-k and a fresh count sketch multiply E||e||^2 in every step by kappa =
-    (1 + theta) r, so it dies out if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).
-    Statement (quantizer): Beside random-k with k = d/10, QSGD with 16 levels and a norm for every 40 coordinates keeps
-    kappa < 1 (about 6 bits a coordinate); with 4 levels kappa > 1 for Gaussian vectors already.
+    (1 + theta) r, so it tends to 0 if and only if kappa < 1; with independent buckets that is w > r (d - 1)/(1 - r).
+    Statement (quantizer): With random-k and k = d/10 for the gradients, QSGD with 16 levels and a norm for every 40
+    coordinates keeps kappa < 1 (about 6 bits a coordinate); with 4 levels kappa > 1 already for Gaussian vectors.
     Kind: tight (an equality if both compressors' errors are equalities, as for random-k and a fresh count sketch).
     Kind (frontier): identity.
     Kind (quantizer): upper.
     Latex (frontier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\,r\,\mathbb{E}\|e_t\|^2
     Latex (quantizer): 0.9\,(1+\theta_{16})<1<0.9\,(1+\theta_4)
-    Attained (quantizer): vectors whose entries lie half-way between two levels.
+    Attained (quantizer): by vectors whose entries lie half-way between two levels.
     Proof (quantizer): theta is at most the closed form of QSGD's variance for a bucket; for a given vector it is the
     chord sum.
     Source: derived: E||C(u)||^2 = ||u||^2 + E||C(u) - u||^2. Algorithm: [li2023contractive].
@@ -87,9 +87,9 @@ def conef_frontier(residual: float, version: str = "conef") -> float:
 
 @formula("memory >= 0")
 def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
-    r"""Mean square of what a compressed memory loses in a step, from its size after it.
+    r"""Bound on the mean squared error of compressing the memory in a step, given its size after the step.
 
-    Title (identity): What a compressed memory loses has mean zero.
+    Title (identity): The error of a compressed memory has mean zero.
     Setting: ConEF on N workers, each with E||e_{t+1}||^2 = M; C's random numbers are independent across workers.
     Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
     Statement (identity): x_t minus the workers' mean memory is SGD's iterate minus the sum of the error compressor's
@@ -101,8 +101,8 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     Kind (identity): identity.
     Latex (identity):
     x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
-    Proof (identity): x - mean e loses mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean (C(u) -
-    u).
+    Proof (identity): x - mean e decreases by mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean
+    (C(u) - u).
     Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
     memory: M.
 
@@ -114,16 +114,16 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
 
 @formula("version in ('v1', 'v2')")
 def iconef_variance(theta: float, residual: float, version: str) -> float:
-    r"""Relative variance of iConEF's memory, which is stored in two parts.
+    r"""Relative variance theta_e of iConEF's memory, which is stored in two parts.
 
     Title: A compressed memory in two parts.
     Setting: a part a = C(u) (v1) or a = Q(u) (v2) of the error u is stored, and C(u - a) beside it, with fresh random
     numbers; e = a + C(u - a).
     Statement: E e = u and E||e - u||^2 <= theta_e ||u||^2 with theta_e = theta^2 (v1) or theta residual (v2). So all
-    results for ConEF hold with theta_e in place of theta. v1 helps only if theta < 1; v2 always does.
+    results for ConEF hold with theta_e in place of theta. v1 reduces the variance only if theta < 1, v2 always.
     Kind: identity (an equality if both compressors' errors are equalities).
     Latex: \theta_{\mathrm{v1}}=\theta^2,\qquad\theta_{\mathrm{v2}}=\theta r
-    Source: derived: the error of C(u - a) is theta times ||u - a||^2, the error of the first part.
+    Source: derived: the mean squared error of C(u - a) is theta times ||u - a||^2, that of the first part.
     residual: 1 - delta of the gradient compressor, in [0, 1); v1 does not use it.
 
     Returns
@@ -141,7 +141,7 @@ def iconef_variance(theta: float, residual: float, version: str) -> float:
 def conef_memory(
     theta: float, residual: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
-    r"""Mean squared norm of a compressed memory with a constant step size.
+    r"""Bound on the mean squared norm of a compressed memory with a constant step size.
 
     Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's random numbers in step t
     (it may depend on x_{t+1}, which does not yet depend on them).
@@ -155,11 +155,11 @@ def conef_memory(
     error p_t - Delta_t, scaled to E||g||^2 = G^2), upper (minkowski).
     Latex (sharp): \mathbb{E}\|e_t\|^2\le\frac{\kappa\,\eta^2G^2}{(\sqrt{1-\theta r}-\sqrt
     r)^2}\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}
-    Attained (sharp): Q(v) = (1 - sqrt(r)) v and gradients along the last error
+    Attained (sharp): by Q(v) = (1 - sqrt(r)) v and gradients along the last error
     Source: derived: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t, and Minkowski's
     inequality for the first part (sharp) or for both (minkowski).  theta = 0 gives ``memory_error``.
     step: eta.
-    steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
+    steps (int, optional): t, at least 0, with any kappa; None is the limit, which requires kappa < 1.
 
     >>> conef_memory(0.5, 0.5, 1.0, 1.0), conef_memory(0.5, 0.5, 1.0, 1.0, form="minkowski")
     (29.6969, 41.7846)
@@ -186,13 +186,13 @@ def limit_moment(theta: float, residual: float) -> float:
 
 @formula("steps >= 0")
 def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
-    """Mean squared norm of a compressed memory with any step sizes.
+    """Bound on the mean squared norm of a compressed memory with any step sizes.
 
     Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...
     Statement: E||e_{t+1}||^2 <= (1 + theta) residual P_t, where P_0 = eta_0^2 G^2 and
     P_{t+1} = (eta_{t+1} G + sqrt(residual P_t))^2 + theta residual P_t.
-    Kind: tight, as the sharp form of conef_memory.
-    Source: derived, as there.
+    Kind: tight, like the sharp form of conef_memory.
+    Source: derived, as for conef_memory.
     steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
 
     Returns
@@ -216,11 +216,11 @@ def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, secon
 def conef_memory_exact(
     theta: float, residual: float, shrink: float, step: float, second_moment: float, steps: int | None = None
 ) -> float:
-    r"""Mean squared norm of a compressed memory, exactly, for a gradient that is constant or has mean zero.
+    r"""Exact mean squared norm of a compressed memory, for a gradient that is constant or has mean zero.
 
     Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
     step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,
-    E||g_t||^2 = G^2; then shrink = 0, whatever Q's mean is.
+    E||g_t||^2 = G^2; then shrink = 0 for any mean of Q.
     Statement: E||e_t||^2 = kappa P_{t-1} with kappa = (1 + theta) residual, P_0 = eta^2 G^2, and
     P_t = eta^2 G^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
     E||e_t||^2 = eta^2 G^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
@@ -230,7 +230,7 @@ def conef_memory_exact(
     shrink: In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
         Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.
     step: eta.
-    steps (int, optional): t, at least 0, with any kappa; None is the limit, which asks kappa < 1.
+    steps (int, optional): t, at least 0, with any kappa; None is the limit, which requires kappa < 1.
 
     >>> conef_memory_exact(0.5, 0.5, 0.5, 1.0, 1.0), conef_memory_exact(0.5, 0.5, 0.0, 1.0, 1.0)
     (9.0, 3.0)
@@ -270,7 +270,7 @@ def conef(
     workers: int = 1,
     shared: bool = False,
 ) -> float:
-    r"""Mean squared gradient of SGD with contractive error feedback on a smooth function.
+    r"""Bound on the mean squared gradient of SGD with contractive error feedback on a smooth function.
 
     Title (improved.theorem): iConEF on a smooth function.
     Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
@@ -290,7 +290,7 @@ def conef(
     Proof (improved.theorem): conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u
     - a||^2 (conef.improved).
     Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -eta mean g - xi
-    with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; the descent lemma there, and ||mean
+    with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; then the descent lemma, and ||mean
     e||^2 <= mean ||e||^2.
     Source (improved.theorem): constants derived; the rate is that of [li2023contractive].
     step: eta, in (0, 1/(2L)].
@@ -322,23 +322,21 @@ def conef_noise(
 ) -> float:
     r"""Noise of one worker that contractive error feedback does not correct.
 
-    Title (noise): Noise between error feedback's and that of an unbiased compressor.
+    Title (noise): The noise of ConEF lies between that of error feedback and that of an unbiased compressor.
     Setting: as for :func:`conef`.
     Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance sigma^2 + theta
     residual P G^2, with E||p_t||^2 = P eta^2 G^2: P <= 1/(sqrt(1 - theta residual) - sqrt(residual))^2 (worst), P =
-    1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean). Error feedback:
-    sigma^2 (theta = 0). The unbiased compressor that keeps a share 1 - residual of the coordinates: sigma^2 + omega
-    G^2, omega = residual/(1 - residual).
+    1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities (zero-mean). Error feedback has
+    the variance sigma^2 (theta = 0). The unbiased compressor that keeps a fraction 1 - residual of the coordinates has
+    sigma^2 + omega G^2, omega = residual/(1 - residual).
     Statement (noise): With gradients of mean zero, ConEF has the noise sigma^2 + theta r G^2/(1 - kappa) of each
     worker, which N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) G^2,
     that of unbiased random-k, if and only if theta < k/d.
     Kind: upper (worst), identity (zero-mean).
     Kind (noise): identity.
-    Latex (worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
-    Latex (noise): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
-    Proof (worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
-    Proof (noise): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
-    Source: derived, as there.
+    Latex (noise, worst): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
+    Proof (noise, worst): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
+    Source: derived, as for conef_memory.
     Source (noise): derived; algorithm: [li2023contractive].
     variance, second_moment: sigma^2 and G^2.
     accounting ({"worst", "zero-mean"}):
@@ -357,10 +355,10 @@ def conef_noise(
 
 @formula("0 < residual < 1", "accounting in ('worst', 'zero-mean')")
 def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
-    """Variance of the error compressor up to which a compressed memory beats an unbiased compressor.
+    """Variance of the error compressor up to which a compressed memory has less noise than an unbiased compressor.
 
-    Setting: the noise of :func:`conef_noise` beside that of random-k times d/k, which keeps as many coordinates,
-    sigma^2 + residual/(1 - residual) G^2.
+    Setting: the noise of :func:`conef_noise`, compared with that of random-k times d/k, which keeps as many
+    coordinates, sigma^2 + residual/(1 - residual) G^2.
     Statement: the noise is smaller if and only if theta is below
     worst: (1 - s^2)/residual, s = residual^(3/2) + (1 - residual) sqrt(1 + residual);
     zero-mean: 1 - residual.

@@ -1,10 +1,10 @@
 """Error feedback: the size of the memory, and the rates of SGD with it.
 
-Throughout, e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
+In all formulas e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
 
-The rates come with the inequalities behind them.  f is bounded from below by f*; ``gap`` is f(x_0) - f*, ``distance``
-the squared norm ||x_0 - x*||^2.  Steps are counted as in the package, t = 0, ..., T - 1.  All workers' gradients have
-the mean grad f(x_t), and each worker has a memory.
+The rates are accompanied by the inequalities of their proofs. f is bounded from below by f*; ``gap`` is f(x_0) - f*,
+``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted as in the package, t = 0, ..., T - 1.  All workers'
+gradients have the mean grad f(x_t), and each worker has a memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..closed_form import formula
 def memory_error(
     delta: float, step: float, second_moment: float, form: str = "sharp", steps: int | None = None
 ) -> float:
-    r"""Mean squared norm of a memory with a constant step size.
+    r"""Bound on the mean squared norm of a memory with a constant step size.
 
     Title (paper): Size of a memory, as quoted.
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
@@ -37,7 +37,7 @@ def memory_error(
     Kind (paper): upper.
     Latex (sharp): \mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
-    Attained (sharp): C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
+    Attained (sharp): by C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
     Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
     Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean
     square; the geometric series gives q/(1 - q), whose square is the formula.
@@ -61,7 +61,7 @@ def memory_error(
 
 @formula("steps >= 0")
 def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
-    """Mean squared norm of a memory with any step sizes.
+    """Bound on the mean squared norm of a memory with any step sizes.
 
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...
     Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) eta_j)^2 with q = sqrt(1 - delta).
@@ -104,60 +104,56 @@ def ef_sgd(
     reading: str = "derived",
     averaged_second_moment: float | None = None,
 ) -> float:
-    r"""Mean squared gradient of SGD with error feedback on a smooth function.
+    r"""Bound on the mean squared gradient of SGD with error feedback on a smooth function.
 
     Title (nonconvex): Error feedback on a smooth function.
-    Title (nonconvex.sharp): Error feedback on a smooth function, sharply.
+    Title (nonconvex.sharp): Error feedback on a smooth function, the sharp bound.
     Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
     Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
     L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
-    the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, E taken times L^2 and A =
-    2 (f(x_0) - f*)/(gamma T) + L gamma G^2. quoted: rho = 1 with L gamma G^2/2 as its second term, half of what the
-    proof gives: false, see the claim ``ef.nonconvex.quoted``.
+    the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2
+    and A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2. quoted: rho = 1 with L gamma G^2/2 as its second term, half of what
+    the proof gives; this bound is false, see the claim ``ef.nonconvex.quoted``.
     Statement (nonconvex): The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L
     G^2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.
     Statement (nonconvex.sharp): With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at
     most ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
     Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
-    (f(x_0) - f*)/(gamma T) + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: half the middle term of
-    ef.nonconvex, and not so.
+    (f(x_0) - f*)/(gamma T) + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: this has half the middle term of
+    ef.nonconvex, and it is false.
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
     with noise in its stationary law).
     Kind (nonconvex.sharp): tight.
-    Latex (paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
-    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
     Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
     f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad
     M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
     LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
-    Latex (nonconvex): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
+    Latex (nonconvex, paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
     LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
-    Attained (nonconvex.sharp): delta = 1: SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) = (1 +
-    sqrt(1 - delta)) v there.
-    Proof (paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>, which is
-    at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    Attained (nonconvex.sharp): for delta = 1 by SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) =
+    (1 + sqrt(1 - delta)) v there.
     Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
     Proof (nonconvex.quoted): C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1
     + q) gamma x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k -
     q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
-    raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone needs all of the
-    half.
-    Proof (nonconvex): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad f(x)>,
-    which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
-    Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the text was not at hand); the form
-    with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at x_t
-    and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
+    raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone already attains
+    the middle term.
+    Proof (nonconvex, paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
+    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the paper was not available); the
+    form with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at
+    x_t and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
     *averaged* gradient may replace G^2 in the second term.
     Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
     term that a derivation by its method gives.
     Source (nonconvex.sharp): derived, by the method of [karimireddy2019error], the theorem on non-convex smooth
     functions (Theorem II)
     Source (nonconvex.quoted): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), as
-    remembered; the text was not at hand.
+    remembered; the paper was not available.
     second_moment: G^2 of one worker's gradient.
-    rho (float, optional): In (0, 2); None takes the best.
+    rho (float, optional): In (0, 2); by default the best.
     memory ({"paper", "sharp"}):
     reading: ``quoted`` requires rho = 1.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
@@ -197,15 +193,15 @@ def ef_sgd_variance(
     gap: float,
     workers: int = 1,
 ) -> float:
-    r"""Mean squared gradient of SGD with error feedback, using only the variance of the gradients.
+    r"""Bound on the mean squared gradient of SGD with error feedback, from the variance of the gradients alone.
 
-    Title (workers): N workers with memories divide the noise by N.
+    Title (workers): With N workers and memories, the noise is divided by N.
     Setting: f is L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2 for each of N workers, whose noises are independent; a
     contraction delta; gamma <= min(1/(4L), delta/(4 L sqrt(1 - delta))). Gradients need not be bounded.
     Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 gamma L sigma^2/N + 4 gamma^2 L^2 (1 -
     delta) sigma^2/delta.
     Statement (workers): With a constant step, the floor of E||grad f(x_t)||^2 falls as 1/N for N workers that send
-    top-k messages and keep what they did not send.
+    top-k messages and have memories.
     Kind: upper.
     Kind (workers): rate.
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma T}+\frac{2\gamma
@@ -213,8 +209,8 @@ def ef_sgd_variance(
     Latex (workers): \lim_{t\to\infty}\mathbb{E}\|\nabla f(x_t)\|^2\sim\frac{\gamma L\sigma^2}{(2-\gamma L)N}
     Proof: ef.memory.step and ef.descent at x - mean e, whose noise is averaged, summed over the steps; the step size
     leaves at least a quarter of gamma E||grad f||^2.
-    Proof (workers): x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories are
-    made of independent noise, so their mean has 1/N of their size, too.
+    Proof (workers): x - mean e is an SGD iterate with noise of variance sigma^2/N; near the minimum the memories
+    consist of independent noise, so the mean square of their mean is also divided by N.
     Source: derived: ``ef_sgd_memory_step`` and ``ef_sgd_descent`` at x_t minus the mean memory, summed; the rate is
     that of Stich and Karimireddy, "The error-feedback framework", JMLR 2020.
     Source (workers): derived; the middle term of ef.nonconvex.variance; [karimireddy2019error].
@@ -237,7 +233,7 @@ def ef_sgd_variance(
 def ef_sgd_descent(
     *, lipschitz: float, step: float, gradient: float, second_moment: float, memory: float, rho: float = 1.0
 ) -> float:
-    r"""Change of f at x_t minus the mean memory, in a step of SGD with error feedback.
+    r"""Bound on the change of f at x_t minus the mean memory in a step of SGD with error feedback.
 
     Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
     so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
@@ -246,10 +242,10 @@ def ef_sgd_descent(
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
     Latex: \mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2+\frac{\gamma
     L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2
-    Attained: L x^2/2 with e = rho x
+    Attained: by L x^2/2 with e = rho x
     Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at
     x and y.
-    Source: derived; in [karimireddy2019error], the step of the proof of Theorem II.
+    Source: derived; a step in the proof of [karimireddy2019error], Theorem II.
     gradient: E||grad f(x_t)||^2.
     second_moment: G^2 of the mean gradient.
     memory: E||e_t||^2.
@@ -266,17 +262,18 @@ def ef_sgd_descent(
 
 @formula("memory >= 0", "gradient >= 0")
 def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: float, variance: float) -> float:
-    r"""Mean squared norm of a memory after a step, from that before it.
+    r"""Bound on the mean squared norm of a memory after a step, given that before it.
 
     Setting: C contracts with the factor delta; E g = grad f, E||g - grad f||^2 <= sigma^2.
     Statement: E||e_{t+1}||^2 <= (1 - delta/2) E||e_t||^2 + (2 (1 - delta)/delta) gamma^2 E||grad f(x_t)||^2 + (1 -
     delta) gamma^2 sigma^2.
     Kind: upper. For C(v) = (1 - sqrt(1 - delta)) v and delta e_t = 2 (1 - delta) gamma grad f(x_t), only the middle
-    term is larger than needed, by the factor 1/(1 - delta/2).
+    term is too large, by the factor 1/(1 - delta/2).
     Latex:
     \mathbb{E}\|e_{t+1}\|^2\le(1-\tfrac\delta2)\mathbb{E}\|e_t\|^2+\tfrac{2(1-\delta)}\delta\gamma^2\mathbb{E}\|\nabla
     f(x_t)\|^2+(1-\delta)\gamma^2\sigma^2
-    Attained: C(v) = (1 - sqrt(1 - delta)) v: noise alone; in the limit delta to 0, delta e = 2 (1 - delta) gamma grad f
+    Attained: by C(v) = (1 - sqrt(1 - delta)) v with noise alone; also in the limit delta to 0 with delta e = 2 (1 -
+    delta) gamma grad f
     Proof: Young's inequality with the parameter delta/(2 (1 - delta)).
     Source: derived: ||e + gamma grad f||^2 <= (1 + b) ||e||^2 + (1 + 1/b) gamma^2 ||grad f||^2 with b = delta/(2 (1 -
     delta)).
@@ -304,11 +301,11 @@ def ef_sgd_convex_step(
 ) -> float:
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
-    Setting: as there.
+    Setting: as for :func:`ef_sgd_convex`.
     Statement: gamma = (D/G)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with m = 2 sqrt(1 - delta)/delta (paper) or
     q/(1 - q), q = sqrt(1 - delta) (sharp).
     Kind: identity.
-    Source: derived: a/gamma + b gamma is least at sqrt(a/b).
+    Source: derived: a/gamma + b gamma is smallest at sqrt(a/b).
     memory ({"paper", "sharp"}):
 
     >>> ef_sgd_convex_step(100, delta=0.75, second_moment=1.0, distance=1.0, memory="sharp")  # m = 1
@@ -327,31 +324,31 @@ def ef_sgd_convex(
     step: float | None = None,
     memory: str = "paper",
 ) -> float:
-    r"""Suboptimality of the average of SGD with error feedback on a convex function, smooth or not.
+    r"""Bound on f - f* at the average iterate of SGD with error feedback on a convex function, smooth or not.
 
-    Title (fixes.kink): With a memory, signs leave the line.
+    Title (fixes.kink): With a memory, sign descent converges at a kink.
     Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
     Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
     (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D G sqrt((1 + 2 m)/T).
-    Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where signs keep f >= 2 e for ever, the
-    scaled sign with a memory obeys ef.convex with delta = 1/2: f(xbar) falls below 2 e.
+    Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
+    the scaled sign with a memory satisfies ef.convex with delta = 1/2: f(xbar) falls below 2 e.
     Kind: upper.
     Kind (paper): tight.
     Kind (fixes.kink): tight.
     Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)
     Latex (fixes.kink): f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon
-    Attained (paper): delta = 1: |x| from x_0 = gamma T; for every delta, but for the first steps, C(v) = (1 - q) v
-    there
+    Attained (paper): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
+    first steps
     Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
-    Proof (paper): As for SGD at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>, and ||e|| <=
-    gamma G m.
+    Proof (paper): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
+    and ||e|| <= gamma G m.
     Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source: [karimireddy2019error], the theorem for convex functions (paper); sharp by the sharp form of
     ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
     Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
     Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.
-    step (float, optional): gamma, above 0; the best (:func:`ef_sgd_convex_step`) if not given.
+    step (float, optional): gamma, above 0; :func:`ef_sgd_convex_step` by default.
     memory ({"paper", "sharp"}):
 
     >>> ef_sgd_convex(100, delta=0.75, second_moment=1.0, distance=1.0, step=0.1, memory="sharp")  # .05 + .05 + .1

@@ -1,13 +1,13 @@
-"""Exact rates of error feedback, of EF21 and without memory, and the longest stable steps.
+"""Exact rates of error feedback, EF21 and compressed descent without memory, and the longest stable steps.
 
-The exact rates are on smooth strongly convex functions, without noise.  ``s`` is sqrt(1 - delta) and kappa = L/mu.  The
-compressor is any map with ||C(v) - v|| <= s ||v||, a worst one.
+The exact rates hold on smooth strongly convex functions without noise.  ``s`` is sqrt(1 - delta) and kappa = L/mu.  The
+compressor is the worst map with ||C(v) - v|| <= s ||v||.
 
-The longest stable steps are exact mean-square frontiers of compressed methods on scalar quadratics.  Everywhere all N
-workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s = gamma lambda.
-"Stable" means that E x_t^2 tends to 0; every frontier here is the s* with: stable if and only if 0 < s < s*.  A
-Bernoulli(p) compressor returns v with probability p and else 0, which is what random-k without d/k does to a
-coordinate, p = k/d; so with f(x) = (lambda/2) ||x||^2 the frontier is that of the vector, too.
+The longest stable steps are exact mean-square frontiers of compressed methods on scalar quadratics. In all of them the
+N workers have f_i(x) = (lambda/2) x^2 and exact gradients, their compressors are independent, and s = gamma lambda.
+"Stable" means that E x_t^2 tends to 0. Every frontier is the number s* such that a step is stable if and only if 0 < s
+< s*.  A Bernoulli(p) compressor returns v with probability p and otherwise 0. Random-k without the factor d/k does the
+same to a coordinate, with p = k/d, so with f(x) = (lambda/2) ||x||^2 the frontier also holds for vectors.
 """
 
 from __future__ import annotations
@@ -45,32 +45,33 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
 
 @formula
 def exact_feedback_rate(delta: float, kappa: float) -> float:
-    r"""Factor of a step of error feedback, and of EF21, with the best constant step size.
+    r"""Exact contraction factor of a step of error feedback and of EF21 with the best constant step size.
 
     Title (exact.workers): The rate of error feedback with N workers.
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, the step size
     :func:`exact_feedback_step`; one worker, or N workers with the same f, each with a memory.
     Statement: V_{t+1} <= rho V_t with rho = s + (1 - s)/2 r [(1 - s) r + sqrt((1 - s)^2 r^2 + 4 s)], r = (kappa -
     1)/(kappa + 1); for error feedback V = ||x - x* - mean e||^2 + mean ||e||^2/s, for EF21 V = mean ||grad f - g||^2 +
-    s ||grad f||^2. At delta = 1, where s = 0 and no message errs, V = ||x - x*||^2 and V = ||grad f||^2.
-    Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have the
-    rate of one worker: no better, no worse. With EF21 each function may have a minimum of its own.
-    Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step is better there).
+    s ||grad f||^2. At delta = 1, where s = 0 and messages are exact, V = ||x - x*||^2 and V = ||grad f||^2.
+    Statement (exact.workers): N workers whose functions have the same mu, L and minimum, each with a memory, have
+    exactly the rate of one worker. With EF21 the functions may have different minima.
+    Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step has a smaller
+    factor there).
     Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
     Latex (exact.workers): V_+\le\rho V,\quad V=\|x-x^*-\bar e\|^2+\tfrac1{sN}\sum_i\|e_i\|^2\ (s>0)
-    Attained: f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
-    Attained (exact.workers): the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
-    Proof: There the step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z - s, for
-    error feedback and for EF21; eta makes its traces at mu and L opposite. From above: ef.exact.certificate.
-    Proof (exact.workers): The proof of ef.exact for the means; what remains is a form in the workers' deviations from
-    them.
+    Attained: by f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
+    Attained (exact.workers): by the same f and C(v) = (1 + s) v on all workers, where ef.exact is attained.
+    Proof: On these functions a step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z
+    - s, for error feedback and for EF21; eta makes its traces at mu and L opposite. The upper bound:
+      ef.exact.certificate.
+    Proof (exact.workers): The proof of ef.exact for the means; the remainder is a quadratic form in the workers'
+    deviations from them.
     Source: [bergthomsen2025tight] (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa
     - 1)^2)]), and [bergthomsen2026tight] (N workers). Derived again: rho is the largest z^2 with z^2 - (1 - s) r z - s
     = 0.
     Source (exact.workers): [bergthomsen2026tight]; with this V derived.
     Known: quoted
-    Known (exact.workers): quoted
 
     >>> exact_feedback_rate(0.96, 2.0)  # s = 1/5
     0.36
@@ -84,7 +85,7 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
 def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> float:
     r"""Multiplier of the function's inequality in the proof of the rate of error feedback.
 
-    Title: The rate of error feedback, as a sum of squares.
+    Title: The rate of error feedback, proved by a sum of squares.
     Setting: as for :func:`exact_feedback_rate`, one worker, delta < 1; at delta = 1 with e = 0 and V = ||x - x*||^2.
     Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
     <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
@@ -93,7 +94,7 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
     Proof: I >= 0 is the sum of two interpolation inequalities, and s ||p|| >= ||e_+|| is the contraction.
-    Source: [bergthomsen2025tight], for error feedback; that of EF21 is in the authors' certificates,
+    Source: [bergthomsen2025tight], for error feedback; the one for EF21 is in the authors' certificates,
     certificates/EF21/upper_bound_CAS.wls of github.com/DanielBergThomsen/error-feedback-tight.
     Known: quoted
 
@@ -124,15 +125,15 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
 
 @formula
 def compressed_descent_rate(delta: float, kappa: float) -> float:
-    r"""Factor of a step of compressed gradient descent without memory, on one worker.
+    r"""Exact contraction factor of a step of compressed gradient descent without memory, on one worker.
 
     Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, x+ = x - eta
     C(grad f(x)) with :func:`compressed_descent_step`.
-    Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s). It is false of ||x -
-    x*||^2, where L/mu = 2 and s = 1/5 have 4/15 in place of 1/4. At most the rate of error feedback.
+    Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s). It is false for ||x -
+    x*||^2: for L/mu = 2 and s = 1/5 the factor is 4/15 in place of 1/4. It is at most the rate of error feedback.
     Kind: tight (attained by mu x^2/2 with C(v) = (1 - s) v, and by L x^2/2 with C(v) = (1 + s) v).
     Latex: f(x_+)-f^*\le\Big(\frac{\kappa_s-1}{\kappa_s+1}\Big)^2(f(x)-f^*),\quad \kappa_s=\kappa\,\frac{1+s}{1-s}
-    Attained: mu x^2/2 with C(v) = (1 - s) v, L x^2/2 with C(v) = (1 + s) v
+    Attained: by mu x^2/2 with C(v) = (1 - s) v and L x^2/2 with C(v) = (1 + s) v
     Proof: r^2 (f - f*) - (f_+ - f*), minus multiples of three interpolation inequalities and of the contraction, is a
     sum of two squares.
     Source: de Klerk, Glineur, Taylor, "Worst-case convergence analysis of inexact gradient and Newton methods", SIAM J.
@@ -179,12 +180,12 @@ def two_workers_feedback_rate(delta: float, first: tuple[float, float], second: 
     K_2), C = s^2 (1 + 2s + r (K_1 + s K_2)), S_i = L_i + mu_i, D_i = L_i - mu_i, K_1 = (D_2^2 S_1 + D_1^2 S_2)/(S_1 S_2
     (S_1 + S_2)), K_2 = (D_1 + D_2)^2/(S_1 + S_2)^2.
     Kind: tight, a conjecture. It is attained where L_1/mu_1 = L_2/mu_2, by quadratics in one dimension; elsewhere the
-    best instance for all steps that is known, with the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is
-    below, and what worst cases of a few steps lose in a step lies between.
+    worst known instance for all steps, which has the rate of one worker at kappa = (L_1 + L_2)/(mu_1 + mu_2), is below
+    it, and the factors of worst cases of a few steps lie between.
     Latex: \rho^3-B\rho^2+C\rho-s^4=0
-    Attained: L_1/mu_1 = L_2/mu_2: quadratics in one dimension, all with C(v) = (1 + s) v
-    Proof: None. With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the rate is
-    at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).
+    Attained: for L_1/mu_1 = L_2/mu_2 by quadratics in one dimension, all with C(v) = (1 + s) v
+    Proof: None is known. With C(v) = (1 + s) v the mean memory follows error feedback on the mean function, so that the
+    rate is at least that of one worker at (L_1 + L_2)/(mu_1 + mu_2).
     Source: [bergthomsen2026tight], Empirical Law 4.3.
     Known: quoted
     first, second: mu and L of each worker.
@@ -220,8 +221,8 @@ def dcgd_frontier(omega: float, workers: float = 1) -> float:
     Statement: stable if and only if s < 2/(1 + omega/N).
     Kind: identity.
     Latex: \gamma\lambda<\frac{2}{1+\omega/N}
-    Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression 2; also 2 for one worker that
-    sends Bernoulli(p) v, biased and without memory, since 1 - p + p (1 - s)^2 < 1 for s < 2.
+    Source: derived: E x^2 is multiplied by (1 - s)^2 + s^2 omega/N.  Without compression it is 2; it is also 2 for one
+    worker that sends Bernoulli(p) v, biased and without memory, since 1 - p + p (1 - s)^2 < 1 for s < 2.
     workers (int): N, at least 1; math.inf gives the limit.
 
     Returns
@@ -242,16 +243,17 @@ def ef_frontier(p: float, workers: float = 1) -> float:
     Title (ef21): Longest step of EF21.
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
     mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
-    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). One worker: 2p/(2 - p). N ->
-    infinity: 2 (2 - p)/p, more than without compression; that is also the frontier of C(v) = p v.
+    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). For one worker this is 2p/(2 - p).
+    For N -> infinity it is 2 (2 - p)/p, more than without compression, which is also the frontier of C(v) = p v.
     Statement (ef21): With Bernoulli(p) compressors EF21 has the frontier of error feedback, for any number of workers.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
     Latex (ef21): \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}
-    Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (A
-    compressor that is linear for given coins makes the two methods one, [richtarik2021ef21], Theorem 3.)
-    Source (ef21): derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are one)
-    p: Probability that the number is sent.
+    Source: derived: x^2, x e, e_i^2 and e_i e_j have a linear recursion in the mean, with the eigenvalue 1 at s*. (For
+    a compressor that is linear given its random numbers, the two methods are equivalent, [richtarik2021ef21], Theorem
+    3.)
+    Source (ef21): derived; [richtarik2021ef21], Theorem 3 (for such compressors the two methods are equivalent).
+    p: Probability that a number is sent.
     workers (int): N, at least 1; math.inf gives the limit.
 
     Returns

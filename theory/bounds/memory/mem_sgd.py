@@ -1,9 +1,9 @@
-"""Mem-SGD: the memory lemma, the theorem, and the bits that its authors count.
+"""Mem-SGD: its memory lemma, its theorem, and the bits that its authors count.
 
 The lemma and the theorem are those of Stich, Cordonnier and Jaggi.  Step sizes are 8/(mu (a + t)); a is called the
 shift, and alpha > 4 is a parameter of the proof.
 
-The bits of a message, as counted in their figures, differ from the bits sent.
+The number of bits of a message in their figures differs from the number of bits sent.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
     Statement: the theorem requires a > 1 and correct: ((alpha + 1) d/k + rho)/(rho + 1) <= a; transcript: (alpha + 1)
     d/k + rho/(rho + 1) <= a; remark: a = (alpha + 2) d/k.
     Kind: identity.
-    Source: [stich2018sparsified], Theorem 2.4 and Remark 2.5, read in a
-    transcript alone; what is printed is not known here, and may well be the correct reading: a transcript that loses a
-    long fraction bar looks like that.  The transcript's condition contradicts its Remark 2.5 ("any a > 1 works for
-    some alpha > 4"), the correct one agrees with it: for alpha -> 4 it allows every a > 1.  That the memory lemma
-    holds under the correct one was checked with its worst case (``memory_error_schedule``).
-    k: Below 1: ultra-sparsification.
+    Source: [stich2018sparsified], Theorem 2.4 and Remark 2.5, read only in a transcript, which may have lost a long
+    fraction bar; the printed condition was not available. The transcript's condition contradicts its Remark 2.5 ("any a
+    > 1 works for some alpha > 4"). The correct one agrees with it: for alpha -> 4 it allows every a > 1. The memory
+    lemma was checked under the correct condition with its worst case (``memory_error_schedule``).
+    k: Coordinates per message; a value below 1 means ultra-sparsification.
 
     >>> [mem_sgd_shift(1000, 10, reading=reading) for reading in ("correct", "transcript", "remark")]
     [386.1, 600.4, 700.0]
@@ -48,7 +47,7 @@ def mem_sgd_shift(d: int, k: float, alpha: float = 5.0, reading: str = "correct"
 
 @formula("0 < k <= d", "shift > 1")
 def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
-    """Largest alpha, hence the smallest bound, that a shift allows in Mem-SGD's theorem.
+    """Largest alpha that a shift allows in Mem-SGD's theorem; it gives the smallest bound.
 
     Setting: as for :func:`mem_sgd`.
     Statement: the largest alpha > 4 with mem_sgd_shift(d, k, alpha) <= shift, by bisection.
@@ -74,15 +73,16 @@ def mem_sgd_alpha(d: int, k: float, shift: float) -> float:
 def mem_sgd_memory(
     d: int, k: float, step: float, second_moment: float, *, shift: float | None = None, alpha: float | None = None
 ) -> float:
-    r"""Mean squared norm of Mem-SGD's memory.
+    r"""Bound on the mean squared norm of Mem-SGD's memory.
 
     Setting: step sizes proportional to 1/(a + t), a k-contraction, E||grad f_i(x_t)||^2 <= second_moment; a and alpha
     as in :func:`mem_sgd`.
     Statement: E||m_t||^2 <= step_t^2 (4 alpha/(alpha - 4)) (d/k)^2 second_moment.
     Kind: upper.
     Latex: \mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2
-    Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach 4.
-    Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta falls slowly enough for it.
+    Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach the
+    constant 4.
+    Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta decreases slowly enough.
     Source: [stich2018sparsified], Lemma 3.2, read in a transcript, with the condition of :func:`mem_sgd_shift`.
     step: The step size at t.
     shift (float, optional): a; the largest alpha that it allows is used.
@@ -132,7 +132,7 @@ def mem_sgd_iterate(
     memory: float,
     form: str = "paper",
 ) -> float:
-    r"""Squared distance of x_t minus the memory from the minimum, after a step.
+    r"""Bound on the squared distance of x_t minus the memory from the minimum after a step.
 
     Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - eta g_t with E g_t = grad f(x_t).
     Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*)
@@ -141,9 +141,9 @@ def mem_sgd_iterate(
     Kind (paper): upper.
     Kind (sharp): tight.
     Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta c\|m_t\|^2
-    Attained (sharp): L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
+    Attained (sharp): by L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
     Proof: mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
-    inequalities between x and x*; what is left is concave in (x, g) with its maximum at x = u m, g = L x.
+    inequalities between x and x*; the remainder is concave in (x, g) with its maximum at x = u m, g = L x.
     Source (paper): [stich2018sparsified], Lemma 3.1.
     Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.1.
     distance: E||y_t - x*||^2 (squared).
@@ -165,7 +165,7 @@ def mem_sgd_iterate(
 def mem_sgd_recursion(
     steps: int, *, mu: float, shift: float, distance: float, second: float, third: float, form: str = "paper"
 ) -> float:
-    r"""Weighted mean of what a recursion of Mem-SGD's type leaves.
+    r"""Bound on the weighted mean of the gaps in a recursion of Mem-SGD's type.
 
     Setting: a_{t+1} <= (1 - mu eta_t/2) a_t + eta_t^2 A + eta_t^3 B - eta_t e_t with a_t, e_t >= 0 and
     eta_t = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
@@ -175,9 +175,9 @@ def mem_sgd_recursion(
     Kind (sharp): tight.
     Latex (paper): \sum_{t<T}w_te_t\le\frac{\mu a^3}8a_0+\frac{4T(T+2a)}\mu A+\frac{64T}{\mu^2}B
     Latex (sharp): \sum_{t<T}w_te_t\le\frac{\mu a^2(a-4)_+}8a_0+\frac{4T(T+2a-1)}\mu A+\frac{64T}{\mu^2}B
-    Attained (sharp): for a >= 4 where a_t = 0 from t = 1 on: everything is spent at once.
-    Proof: Multiplied by w_t/eta_t, the a_t telescope, each with a negative rest; sum w_t eta_t = 4T (T + 2a - 1)/mu and
-    sum w_t eta_t^2 = 64 T/mu^2.
+    Attained (sharp): for a >= 4, by a sequence with a_t = 0 from t = 1 on.
+    Proof: Multiplied by w_t/eta_t, the a_t telescope, each with a negative remainder; sum w_t eta_t = 4T (T + 2a -
+    1)/mu and sum w_t eta_t^2 = 64 T/mu^2.
     Source (paper): [stich2018sparsified], Lemma 3.3.
     Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.3.
     shift: a.
@@ -219,11 +219,11 @@ def mem_sgd(
     averaged_second_moment: float | None = None,
     form: str = "paper",
 ) -> float:
-    r"""Suboptimality of the weighted average of SGD with compression and memory.
+    r"""Bound on f - f* at the weighted average of SGD with compression and memory.
 
-    Title (free): In the end, compression is free.
+    Title (free): The asymptotic error does not depend on k.
     Title (theorem.rcv1): Mem-SGD's Theorem 2.4 on RCV1.
-    Title (theorem.quadratic): How far Mem-SGD's Theorem 2.4 is from a run at best.
+    Title (theorem.quadratic): The asymptotic ratio of Mem-SGD's Theorem 2.4 to a run.
     Title (slope.rcv1): The rate 1/T with top-10 and memory on RCV1.
     Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
     d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
@@ -233,12 +233,12 @@ def mem_sgd(
     Statement (sharp): the same with T + 2a - 1, a^2 max(a - 4, 0) and c/mu with the c of :func:`mem_sgd_iterate` in
     place of T + 2a, a^3 and 1 + 2L/mu.
     Statement (free): With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of
-    ten coordinates reaches what full precision reaches.
-    Statement (theorem.rcv1): Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but is far above f(x_0) - f* at
-    every T that one runs; so does Lemma 3.2.
+    ten coordinates reaches the error of full precision.
+    Statement (theorem.rcv1): Theorem 2.4 holds on RCV1 with top-10 and a = 10 d/k, but the bound is far above f(x_0) -
+    f* at every practical T; the same holds for Lemma 3.2.
     Statement (theorem.quadratic): On (mu/2) ||x||^2 from its minimum, with noise of variance sigma^2, Mem-SGD has E
-    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T), whatever k is; G^2 tends to sigma^2 for a large shift, and Theorem 2.4 to
-    125/8 times that.
+    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T) for every k; for a large shift G^2 tends to sigma^2, and the bound of
+    Theorem 2.4 to 125/8 times that error.
     Statement (slope.rcv1): Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.
     Kind: upper.
     Kind (free): rate.
@@ -250,13 +250,14 @@ def mem_sgd(
     Latex (theorem.quadratic): T\,\mathbb{E}f(\bar x_T)\to\frac{96}{125}\frac{\sigma^2}\mu,\qquad
     T\cdot\text{bound}\to\frac{12\,G^2}\mu
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{G^2}{\mu T}\Big)\ \text{as}\ T\to\infty
-    Attained: nowhere; loose by orders of magnitude on sparse data, as no problem is the worst one for all three lemmas.
+    Attained: nowhere; it is loose by orders of magnitude on sparse data, as no problem is the worst case of all three
+    lemmas.
     Attained (theorem.quadratic): Theorem 2.4 up to 125/8: 15/4 between its lemmas and the weighted mean of f(x_t) - f*,
     whose limit is (16/5) sigma^2/(mu T), and 25/6 between that mean and f at the average.
     Proof: memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. N synchronous workers that average:
     x_t minus the mean memory is still SGD's iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma
     3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace G^2.
-    Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which costs
+    Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which adds
     O(1/T^2).
     Proof (theorem.rcv1): memsgd.theorem; the factors are L/mu = n/4, (d/k)^2 and 1/mu = n.
     Proof (theorem.quadratic): xbar_T - x* is the sum over s of c_s xi_s/S_T, c_s ~ (8/(5 mu)) (s^2 - s^7/T^5), whose
@@ -266,10 +267,9 @@ def mem_sgd(
     Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
     proof.
     Source (sharp): derived, by the sharp forms of [stich2018sparsified], Lemmas 3.1 and 3.3.
-    Source (free): [stich2018sparsified], Remark 2.6.
+    Source (free, slope.rcv1): [stich2018sparsified], Remark 2.6.
     Source (theorem.rcv1): [stich2018sparsified], Theorem 2.4.
-    Source (theorem.quadratic): derived, beside [stich2018sparsified], Theorem 2.4.
-    Source (slope.rcv1): [stich2018sparsified], Remark 2.6.
+    Source (theorem.quadratic): derived, for [stich2018sparsified], Theorem 2.4.
     shift: a.
     alpha (float, optional): By default the largest that ``shift`` allows.
     averaged_second_moment (float, optional): Bound on E||mean over workers of the gradients||^2.
@@ -307,12 +307,12 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
 
     Setting: one gradient in R^d, which has ``nonzeros`` non-zeros on average if the data are sparse. QSGD with b bits
     has s = 2^b levels and the norm of the whole vector.
-    Statement: SGD: 64 times the non-zeros, or 64 d for dense data. k entries: 64 k. QSGD: the least of (b + 1) d, of 3
-    s (s + sqrt(d)) + 32, and for sparse data of (b + 1 + 32) times the non-zeros, rounded up.
-    Kind: identity, of an accounting. None of it is the length of a message: the second term of QSGD leaves out the
-    logarithm of :func:`qsgd_code_length`, and on sparse data every non-zero is charged, sent or not; SGD's dense
-    messages need no indices, 32 d bits.
-    Source: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of [stich2018sparsified].
+    Statement: SGD: 64 times the non-zeros, or 64 d for dense data. k entries: 64 k. QSGD: the minimum of (b + 1) d, 3 s
+    (s + sqrt(d)) + 32 and, for sparse data, (b + 1 + 32) times the non-zeros, rounded up.
+    Kind: identity, of a way of counting. None of these numbers is the length of a message: the second term of QSGD
+    omits the logarithm of :func:`qsgd_code_length`, and on sparse data every non-zero is counted, sent or not; SGD's
+    dense messages need no indices and take 32 d bits.
+    Source: epfml/sparsifiedSGD, notebooks/plots.ipynb, which draws Figure 3 of [stich2018sparsified].
     number (int, optional): k for "entries", from 1 to d; b for "qsgd", from 1 to 24.
     nonzeros (float, optional): Non-zeros of a gradient, above 0 and at most d; omitted for dense data.
 
@@ -335,14 +335,14 @@ def mem_sgd_counted_bits(method: str, d: int, number: int | None = None, nonzero
 
 @formula("1 <= k <= d", "reading in ('counted', 'sent')")
 def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
-    r"""How many times fewer bits than SGD's a message of k entries has, on dense data.
+    r"""Ratio of the bits of SGD's message to those of a message of k entries, on dense data.
 
     Setting: gradients without zeros in R^d; k entries with their indices, or all of them.
-    Statement: counted: d/k, since the figures charge SGD for d indices that it need not send; sent: 32 d/(k (32 +
+    Statement: counted: d/k, since the figures count d indices for SGD, which it need not send; sent: 32 d/(k (32 +
     ceil(log2 d))), in single precision.
     Kind: identity.
     Latex (sent): \frac{32\,d}{k(32+\lceil\log_2d\rceil)}
-    Source: counted: epfml/sparsifiedSGD, notebooks/plots.ipynb, behind Figure 3 of [stich2018sparsified]; sent:
+    Source: counted: epfml/sparsifiedSGD, notebooks/plots.ipynb, which draws Figure 3 of [stich2018sparsified]; sent:
     derived.
     k: From 1 to d.
 

@@ -1,13 +1,13 @@
-"""Count sketches as memories, and partial feedback.
+"""Count sketches as memories, and error feedback of a part of the memory.
 
 With a count sketch whose hash is fixed, the memory is the sketch S of the residual itself: p_t = g_t + (1 - beta) U
 S_t, Delta_t = Q(p_t) is sent, and S_{t+1} = S_t + sk(g_t - Delta_t).  Here sk adds s(i) v_i to bucket h(i), and U, its
-transpose, reads bucket h(i) for coordinate i with the sign s(i).  Q keeps coordinates unchanged, each with the
-probability ``rate``, whatever it does with pairs.  A bucket's ``load`` is the number n of its coordinates, K is the
-number of these that are kept.  For a sketch with a fresh hash there is the width that it needs.
+transpose, reads bucket h(i) for coordinate i with the sign s(i).  Q keeps each coordinate unchanged with the
+probability ``rate``; pairs of coordinates may be dependent. A bucket's ``load`` is the number n of its coordinates; K
+is the number of these that are kept. For a sketch with a fresh hash, `sketch_frontier` is the width that it needs.
 
-With partial feedback a part of the memory is not fed back, and the memory itself is compressed: p_t = eta g_t + (1 -
-beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is stored; beta = 0 is ConEF.
+With partial feedback, a part of the memory is not added to the gradient, and the memory itself is compressed: p_t = eta
+g_t + (1 - beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is stored; beta = 0 is ConEF.
 ``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in :mod:`theory.bounds.memory.contractive`.
 """
 
@@ -29,30 +29,27 @@ HASHES = ("fresh", "balanced")
 
 @formula(f"hash in {(*HASHES, 'linear')}")
 def sketch_frontier(d: int, residual: float, hash: str = "fresh") -> int:
-    r"""Smallest width at which a memory that is sketched afresh in every step is bounded.
+    r"""Smallest width at which a memory in a sketch with a fresh hash in every step is bounded.
 
-    Title (width): A count sketch that is fresh in every step saves little.
+    Title (width): A count sketch with a fresh hash in every step saves little.
     Setting: ConEF, C a one-row sketch of R^d with fresh random numbers, kappa = (1 + theta) residual as in
     ``conef_factor``.
     Statement: kappa < 1 if and only if the width w obeys fresh: w > residual (d - 1)/(1 - residual), for independent
     uniform buckets, theta = (d - 1)/w; balanced: w/d > (2 q + 1 - 1/residual)/(q (q + 1)) with q = floor(1/residual),
-    for equally full buckets; at least the residual, and equal to it only if 1/residual is whole; linear: w/d > residual
-    is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1. So with residual = 0.9 even the best sketch
-    saves less than 10 % of the memory.
-    Statement (width): kappa < 1 asks a width of at least the share r of d, whatever the hash: with 90 % compression a
-    fresh sketch with equally full buckets saves less than 6 % of the memory, and one with independent buckets nothing.
+    for equally full buckets; at least the residual, and equal to it only if 1/residual is an integer; linear: w/d >
+    residual is necessary for any unbiased linear sketch of rank w, theta >= d/w - 1. So with residual = 0.9 even the
+    best sketch saves less than 10 % of the memory.
+    Statement (width): kappa < 1 requires a width of at least r d for every hash: with 90 % compression a fresh sketch
+    with equally full buckets saves less than 6 % of the memory, and one with independent buckets saves nothing.
     Kind: identity (fresh, balanced), lower (linear).
-    Latex (fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
-    Latex (width): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
-    Attained (fresh): equally full buckets and whole 1/r
-    Attained (width): equally full buckets and whole 1/r.
-    Proof (fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
-    is (d - 1) times the chance of a collision.
-    Proof (width): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); theta for either hash
-    is (d - 1) times the chance of a collision.
+    Latex (width, fresh): \kappa<1\;\Rightarrow\;w/d>r=1-k/d
+    Attained (fresh): by equally full buckets if 1/r is an integer
+    Attained (width): by equally full buckets if 1/r is an integer.
+    Proof (width, fresh): theta >= d/w - 1 for every unbiased linear operator of rank w (sketch.optimal); for both
+    hashes theta is (d - 1) times the probability of a collision.
     Source: derived from ``count_sketch_variance``, ``balanced_sketch_variance`` (between d/(q+1) and d/q buckets 1 +
     theta = 2 q + 1 - q (q + 1) w/d) and ``linear_variance_bound``.
-    Source (width): derived; the savings of 60 to 90 % that are reported for ConEF are outside this theory;
+    Source (width): derived; the savings of 60 to 90 % that are reported for ConEF are outside the scope of this theory;
     [li2023contractive].
     hash ({"fresh", "balanced", "linear"}):
 
@@ -81,10 +78,10 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
     Setting: a bucket of n coordinates, each kept with probability q.
     Statement: E K^2 = n^2 q^2 + n q (1 - q) if the coordinates are kept independently;
     n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for exactly q d of d coordinates (random-k); n^2 q if all of the bucket are
-    kept or none, the largest value that any law has.
+    kept or none, the largest value of any law.
     Kind: identity.
-    Source: derived: the binomial and the hypergeometric law.  A random block has a value of its own for each bucket,
-    see :func:`block_kept_square`; its mean over random hashes is that of random-k.
+    Source: derived: the binomial and the hypergeometric law.  For a random block the value depends on the bucket, see
+    :func:`block_kept_square`; its mean over random hashes is that of random-k.
     load: n.
     rate: q.
     d (int, optional): Dimension, at least n; random-k needs it.
@@ -106,17 +103,18 @@ def kept_square(load: int, rate: float, keep: str = "independent", d: int | None
 def block_kept_square(positions: ArrayLike, d: int, k: int) -> float:
     r"""Second moment of the number of a bucket's coordinates in a random block.
 
-    Title (kept): How many coordinates of a bucket are sent.
+    Title (kept): Number of coordinates of a bucket that are sent.
     Setting: a block of k neighbouring coordinates of 0 .. d-1, its start uniform, wrapping around at the end; a bucket
     with the coordinates ``positions``.
     Statement: E K^2 is the sum over all ordered pairs i, j of the bucket, i = j included, of (max(0, k - c) + max(0, k
-    - (d - c)))/d, c = ``|i - j|``, where the second part counts only if c > 0.
+    - (d - c)))/d, c = ``|i - j|``, where the second term is omitted if c = 0.
     Statement (kept): E K^2 is n^2 q^2 + n q (1 - q) (d - n)/(d - 1) for random-k; for a random block it is a sum over
     the pairs of the bucket, whose mean over random hashes is that of random-k; n^2 q is the largest value of any law.
     Kind: identity.
     Latex (kept): \mathbb{E}K^2=n^2q^2+nq(1-q)\tfrac{d-n}{d-1}
-    Proof (kept): The hypergeometric law; so many of the d starts of a block put both coordinates of a pair into it.
-    Source: derived: so many of the d starts put both i and j into the block.
+    Proof (kept): The hypergeometric law; of the d starts of a block, this number puts both coordinates of a pair into
+    it.
+    Source: derived: of the d starts, this number puts both i and j into the block.
     Source (kept): derived; random blocks are those of the released code of [li2023contractive].
     positions (array_like of int): Different numbers in 0 .. d-1, at least one.
     k: From 1 to d.
@@ -145,8 +143,8 @@ def _ratio(load: int, rate: float, square: float | None) -> float:
 def linear_sketch_factor(load: int, beta: float, rate: float, square: float | None = None) -> float:
     r"""Growth factor of the mean square of a bucket of a sketch with a fixed hash in a step.
 
-    Title (whole): Where a sketch with one hash explodes, if a whole bucket is sent.
-    Title (factor): Where a sketch with one hash explodes, with random-k.
+    Title (whole): Stability of a sketch with a fixed hash if a whole bucket is sent.
+    Title (factor): Stability of a sketch with a fixed hash and random-k.
     Setting: no gradients, g_t = 0: S_b is multiplied by 1 - (1 - beta) K.
     Statement: E(1 - (1 - beta) K)^2 = 1 - 2 (1 - beta) n q + (1 - beta)^2 E K^2; for coordinates that are kept together
     this is 1 - q + q (1 - (1 - beta) n)^2.
@@ -159,13 +157,12 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
     Latex (whole): S_b\leftarrow\big(1-(1-\beta)n\big)S_b
     Attained (whole): everywhere.
     Proof (factor): K is fresh in every step; with random-k it is hypergeometric.
-    Proof (whole): Each of the n coordinates takes (1 - beta) S_b away from the counter.
+    Proof (whole): Each of the n coordinates subtracts (1 - beta) S_b from the counter.
     Source: derived. Algorithm: the code that accompanies [li2023contractive].
-    Source (whole): derived; algorithm: the released code of [li2023contractive].
-    Source (factor): derived; algorithm: the released code of [li2023contractive].
+    Source (whole, factor): derived; algorithm: the released code of [li2023contractive].
     load: n, at least 1.
     rate: q, in (0, 1].
-    square (float, optional): E K^2; that of independent coordinates if not given (see :func:`kept_square`,
+    square (float, optional): E K^2; by default that of independent coordinates (see :func:`kept_square`,
         :func:`block_kept_square`).
 
     >>> linear_sketch_factor(4, 0.5, 0.5), linear_sketch_factor(4, 0.5, 1.0)
@@ -177,17 +174,17 @@ def linear_sketch_factor(load: int, beta: float, rate: float, square: float | No
 
 @formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_frontier(load: int, rate: float, square: float | None = None) -> float:
-    """Smallest share beta of the memory not fed back for which a sketch with a fixed hash is stable.
+    """Smallest fraction beta of the memory that is not fed back for which a sketch with a fixed hash is stable.
 
     Setting: as for :func:`linear_sketch_factor`.
-    Statement: the factor is below 1 if and only if (1 - beta) E K^2/E K < 2, so if beta > 1 - 2 E K/E K^2.
-    Independent coordinates: (1 - beta) (1 - q + n q) < 2.  Coordinates kept together, or always: (1 - beta) n < 2,
-    which suffices for any law.
+    Statement: the factor is below 1 if and only if (1 - beta) E K^2/E K < 2, that is, if beta > 1 - 2 E K/E K^2. For
+    independent coordinates this is (1 - beta) (1 - q + n q) < 2. For coordinates kept together, or always, it is (1 -
+    beta) n < 2, which suffices for any law.
     Kind: identity.
     Source: derived.
     load: n, at least 1.
     rate: q, in (0, 1].
-    square (float, optional): E K^2; that of independent coordinates if not given.
+    square (float, optional): E K^2; by default that of independent coordinates.
 
     Returns
     -------
@@ -202,16 +199,16 @@ def linear_sketch_frontier(load: int, rate: float, square: float | None = None) 
 
 @formula("load >= 1", "0 < rate <= 1")
 def linear_sketch_beta(load: int, rate: float, square: float | None = None) -> float:
-    """Share of the memory not fed back for which a sketch with a fixed hash forgets fastest.
+    """Fraction of the memory that is not fed back with which a sketch with a fixed hash decays fastest.
 
     Setting: as for :func:`linear_sketch_factor`.
-    Statement: the factor is least at beta = 1 - E K/E K^2, where it is 1 - (E K)^2/E K^2; so is the memory of
-    :func:`linear_sketch_memory`.
+    Statement: the factor is smallest at beta = 1 - E K/E K^2, where it is 1 - (E K)^2/E K^2; the memory of
+    :func:`linear_sketch_memory` is smallest there too.
     Kind: identity.
     Source: derived: a parabola in 1 - beta.
     load: n, at least 1.
     rate: q, in (0, 1].
-    square (float, optional): E K^2; that of independent coordinates if not given.
+    square (float, optional): E K^2; by default that of independent coordinates.
 
     Returns
     -------
@@ -234,12 +231,12 @@ def linear_sketch_memory(
     Statement: E S_b^2 tends to v (1 - q)/(q (1 - beta) (2 - (1 - beta) E K^2/E K)).
     Kind: identity.
     Latex: \mathbb{E}S_b^2\to\frac{v(1-q)}{q(1-\beta)\big(2-(1-\beta)\,\mathbb{E}K^2/\mathbb{E}K\big)}
-    Source: derived: each step adds the gradients of the n - K coordinates that are not kept, v n (1 - q) in the mean.
+    Source: derived: each step adds the gradients of the n - K coordinates that are not kept, on average v n (1 - q).
     load: n, at least 1.
-    beta: Share of the memory that is not fed back, in [0, 1).
+    beta: Fraction of the memory that is not fed back, in [0, 1).
     rate: q, in (0, 1].
     second_moment: v, of one coordinate.
-    square (float, optional): E K^2; that of independent coordinates if not given.
+    square (float, optional): E K^2; by default that of independent coordinates.
 
     Raises
     ------
@@ -259,8 +256,8 @@ def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
     r"""Fraction of the directions in the kernel of a sketch with a fixed hash.
 
     Title (fresh): Directions without feedback.
-    Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 gets no feedback: along it the mean of what
-    is sent is ``rate`` times the gradient, where all other directions get all of it in the long run.
+    Setting: one row, fixed for the whole run; a direction v with sk(v) = 0 has no feedback: along it the mean message
+    is ``rate`` times the gradient, whereas all other directions asymptotically receive the whole gradient.
     Statement: the expected dimension of these directions over d is 1 - (w/d) (1 - (1 - 1/w)^d) for independent uniform
     buckets, and max(0, 1 - w/d) for equally full ones.
     Kind: identity.
@@ -281,9 +278,9 @@ def linear_sketch_null_share(d: int, width: int, hash: str = "fresh") -> float:
 
 @formula("form in ('sparsifier', 'worst')")
 def partial_factor(theta: float, residual: float, beta: float, form: str = "sparsifier") -> float:
-    r"""Growth factor of a compressed memory in a step if a part of it is not fed back.
+    r"""Growth factor of the mean square of a compressed memory in a step if a part of it is not fed back.
 
-    Title (partial): A part of the memory stays at home.
+    Title (partial): A part of the memory is not fed back.
     Setting: partial feedback without gradients, g_t = 0.
     Statement: E||e_{t+1}||^2 <= kappa E||e_t||^2 with sparsifier: kappa = (1 + theta) (residual + (1 - residual)
     beta^2), for a Q that sends every coordinate unchanged with the same probability 1 - residual (random-k, random
@@ -293,11 +290,10 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
     Kind: tight (sparsifier: an equality if C's error is one; worst: attained by Q(v) = (1 - sqrt(residual)) v).
     Kind (partial): identity.
-    Latex (sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
-    Latex (partial): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
-    Source: derived: a coordinate that is sent keeps beta e, the others keep e; and ``||beta e + p - Q(p)||`` is at most
-    ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
-    Source (partial): derived; the rule is that of the talk on contractive error feedback; [li2023contractive].
+    Latex (partial, sparsifier): \mathbb{E}\|e_{t+1}\|^2=(1+\theta)\big(r+(1-r)\beta^2\big)\mathbb{E}\|e_t\|^2
+    Source: derived: of a coordinate that is sent, beta e remains, of the others e; and ``||beta e + p - Q(p)||`` is at
+    most ``beta ||e|| + sqrt(residual) ||p||`` in mean square.
+    Source (partial): derived; the rule is from the talk on contractive error feedback; [li2023contractive].
 
     Returns
     -------

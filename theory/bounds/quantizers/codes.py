@@ -1,13 +1,14 @@
-"""Code lengths of quantized vectors: Elias codes exactly, and the other codes of messages.
+"""Code lengths of quantized vectors: exact lengths of Elias codes, and the lengths of other codes.
 
-The length of QSGD's Elias code is computed exactly for a given vector, and bounded for any.
+The expected length of QSGD's Elias code is computed exactly for a given vector, and bounded for every vector.
 
-Exactly: coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1, u_i).  A code's
-length is constant between powers of two, so only the probability that a distance, a level or the number of non-zeros
-lies in such a range is needed: no sampling, and O(d log d) operations apart from the number of non-zeros, whose
-distribution (Poisson-binomial) is a product of d polynomials.
+For the exact value, coordinates are rounded independently, coordinate i to a non-zero with probability p_i = min(1,
+u_i). A code's length is constant between powers of two, so only the probability that a distance, a level or the number
+of non-zeros lies in such a range is needed. This takes no sampling and O(d log d) operations, except for the number of
+non-zeros, whose distribution (Poisson-binomial) is a product of d polynomials.
 
-Bounded: a code's length is replaced by the least concave function above it, so that Jensen's inequality applies.
+For the bound, a code's length is replaced by the smallest concave function above it, so that Jensen's inequality
+applies.
 """
 
 from __future__ import annotations
@@ -49,16 +50,18 @@ def expected_elias_bits(u: ArrayLike) -> float:
     r"""Expected bits of the Elias codes of randomly rounded levels.
 
     Title (code-length.exact): Exact length of QSGD's Elias code.
-    Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; sent are the number of
-    non-zeros plus one, then for each the distance from the previous one, the sign and the level, in Elias omega codes.
-    Statement: the sum over codes of length times probability; O(d log d) operations but for the number of non-zeros.
+    Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; the message has the
+    number of non-zeros plus one, then for each its distance from the previous one, its sign and its level, in Elias
+    omega codes.
+    Statement: the sum over codes of length times probability, in O(d log d) operations except for the number of
+    non-zeros.
     Statement (code-length.exact): The expected length of the Elias code of a given vector, as a finite sum.
     Kind: identity.
     Latex (code-length.exact): \mathbb{E}|\mathrm{code}(Q_s(v))| = 32 + \mathbb{E}|\omega(N+1)| + \sum_i
     p_i\,\mathbb{E}\big(|\omega(\mathrm{gap}_i)|+1+|\omega(\zeta_i)|\big)
     Proof (code-length.exact): Coordinates are rounded independently; a gap longer than g behind i has probability prod
     (1 - p_j) over the g coordinates before.
-    Source: derived; the code is that of [alistarh2017qsgd], section 3.2, with the number of non-zeros in front.
+    Source: derived; the code is that of [alistarh2017qsgd], section 3.2, preceded by the number of non-zeros.
     u (array_like, shape (d,)): ``s |v_i| / norm``, finite and not negative.
 
     Raises
@@ -128,14 +131,14 @@ def _slope(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 @formula("1 <= x < inf")
 def elias_envelope(x: float) -> float:
-    r"""The least concave function above the lengths of the Elias omega codes.
+    r"""The smallest concave function above the lengths of the Elias omega codes.
 
     Setting: x >= 1; for random integers k >= 1, E|omega(k)| is at most its value at E k.
-    Statement: linear between its corners 1, 2, 4, 16, 32, 64, 128, ..., powers of 2, where it is the length; at most
-    1 + (5/2) log2 x.
+    Statement: linear between its corners 1, 2, 4, 16, 32, 64, 128, ..., powers of 2, where it equals the length; it is
+    at most 1 + (5/2) log2 x.
     Kind: tight (at the corners).
     Latex: \mathbb{E}|\omega(K)| \le \mathrm{env}(\mathbb{E} K)
-    Attained: K a corner, or one of two neighbouring ones
+    Attained: if K is a corner, or is one of two neighbouring corners
     Proof: Jensen's inequality; no concave function is smaller, as it is linear between values that are attained.
     Source: derived: the length is constant between powers of 2.
 
@@ -155,9 +158,9 @@ def elias_gaps(d: int, n: float) -> float:
     Statement: m envelope(d/m) with m = min(n, d/2); so 1.5 d for n >= d/4.
     Kind: tight (where d/m is a corner of :func:`elias_envelope` and the distances are all equal).
     Latex: \mathbb{E}\sum_i|\omega(\mathrm{gap}_i)| \le m\,\mathrm{env}(d/m),\quad m=\min(n, d/2)
-    Attained: every second, fourth or 16th position
-    Source: derived: N distances sum to at most d, so Jensen's inequality, first over the distances and then over N, as
-    N envelope(d/N) is concave in N; it is largest for N in [d/4, d/2].
+    Attained: if every second, fourth or 16th position is non-zero
+    Source: derived: N distances sum to at most d; Jensen's inequality is applied first over the distances and then over
+    N, as N envelope(d/N) is concave in N; it is largest for N in [d/4, d/2].
 
     >>> elias_gaps(1024, 64.0), elias_gaps(1024, 1000.0)
     (704.0, 1536.0)
@@ -173,16 +176,16 @@ def qsgd_elias_length(d: int, s: int) -> float:
     Setting: any v in R^d; the message is the norm in 32 bits, the Elias code of the number of non-zeros plus one, and
     for every non-zero a sign bit and the Elias codes of the distance to it and of its level.
     Statement: E bits <= 32 + c(d) + d Lambda(s^2/d) + gaps(d, n), with n = min(d, s sqrt(d)), the longest code c(d) of
-    a number up to d + 1, gaps(d, n) of :func:`elias_gaps`, and Lambda(x) = 2 sqrt(x) up to x = 4, then the least
+    a number up to d + 1, gaps(d, n) of :func:`elias_gaps`, and Lambda(x) = 2 sqrt(x) up to x = 4, then the smallest
     concave function above 1 + |omega(k)| at x = k^2.
-    Kind: upper; every part but the last is attained by vectors of equal magnitudes, where s^2/d is 1/k, 1 or 4, ...
+    Kind: upper; every term except the last is attained by vectors of equal magnitudes, where s^2/d is 1/k, 1 or 4, ...
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le 32 + c(d) + d\,\Lambda(s^2/d) + m\,\mathrm{env}(d/m),\quad
     m=\min(s\sqrt d, d/2)
-    Attained: but for the distances, which are random there: equal magnitudes
+    Attained: by equal magnitudes, except for the distances, which are random there
     Proof: Distances sum to at most d, and squares of levels before rounding to s^2: Jensen's inequality for the concave
     functions above the lengths.
-    Source: derived; [alistarh2017qsgd], Theorem 3.2, has o(1) in the place of what the Elias code of a small number
-    takes above its logarithm. Between integers the expected bits of sign and level are linear in u_i, so at most
+    Source: derived; [alistarh2017qsgd], Theorem 3.2, has o(1) in place of the excess of the Elias code of a small
+    number over its logarithm. Between integers the expected bits of sign and level are linear in u_i, so at most
     Lambda(u_i^2), and sum u_i^2 = s^2.
 
     >>> qsgd_elias_length(d=1024, s=32)  # 32 + 18, 2 d and 1.5 d
@@ -210,7 +213,7 @@ def elias_length(k: int) -> int:
     Kind: identity.
     Latex: |\omega(k)| \le 1+\tfrac52\log_2 k
     Attained: k = 1, 4, 16
-    Proof: With b = floor(log2 k) the code of k is that of b with b + 1 digits more.
+    Proof: With b = floor(log2 k) the code of k is that of b followed by b + 1 digits.
     Source: P. Elias, Universal codeword sets, 1975; the bound is derived (checked up to 2^20, attained at k = 4)
     k: At least 1.
 
@@ -240,31 +243,27 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
     Statement: E bits <= (3 + (3/2) log2(2 (s^2 + d)/n)) n + 32 with theorem-3.2: n = s (s + sqrt(d)); theorem-3.4: n =
     s^2 + sqrt(d), which is false for s >= 2 (``qsgd_flat_entropy``, the claim qsgd.bits.theorem-3.4).
     Statement (theorem-3.4): QSGD requires (3 + (3/2 + o(1)) log2(2 (s^2 + d)/(s^2 + sqrt(d)))) (s^2 + sqrt(d)) + 32
-    bits: false for every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that vanishes.
-    Theorem 3.2 of the same paper has s (s + sqrt(d)) for s^2 + sqrt(d), and is not violated.
+    bits: false for every code and every fixed s >= 2 once d is large, with o(1) = 0 and with every o(1) that tends to
+    0. Theorem 3.2 of the same paper has s (s + sqrt(d)) in place of s^2 + sqrt(d), and is not violated.
     Statement (code-length): The norm, then gap, sign and level of each non-zero in Elias codes, take at most (3 + (3/2)
     log2(2 (s^2 + d)/(s (s + sqrt(d))))) s (s + sqrt(d)) + 32 bits on average.
     Kind: upper, as a *reading*: the theorem has 3/2 + o(1) in place of 3/2, and is stated for s >= 2.
-    Latex (theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
-    d)}\Big)s(s+\sqrt d)+32
     Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
-    Latex (code-length): \mathbb{E}|\mathrm{code}(Q_s(v))| \le \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt
-    d)}\Big)s(s+\sqrt d)+32
+    Latex (code-length, theorem-3.2): \mathbb{E}|\mathrm{code}(Q_s(v))| \le
+    \Big(3+\tfrac32\log_2\tfrac{2(s^2+d)}{s(s+\sqrt d)}\Big)s(s+\sqrt d)+32
     Latex (theorem-3.4):
     \mathbb{E}|\mathrm{code}(Q_s(v))|\le\Big(3+\big(\tfrac32+o(1)\big)\log_2\tfrac{2(s^2+d)}{s^2+\sqrt d}\Big)(s^2+\sqrt
     d)+32
-    Attained (theorem-3.2): nearest for s = 1 and equal magnitudes
-    Attained (code-length): nearest for s = 1 and equal magnitudes.
-    Proof (theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of
-    non-zeros.
+    Attained (theorem-3.2): most closely for s = 1 and equal magnitudes
+    Attained (code-length): most closely for s = 1 and equal magnitudes.
     Proof (theorem-3.4): Equal magnitudes with uniformly random signs: the entropy H is d (h(p) + p), p = s/sqrt(d), and
-    no code whose messages end by themselves has a smaller mean length; vectors of random signs are a stochastic
-    gradient themselves. Without such ends it is at least H - log2(H + 1) - log2 e, 1602 bits for 1614. For large d the
+    no prefix code has a smaller mean length; vectors of random signs are themselves a stochastic gradient. For a code
+    that is not a prefix code the length is at least H - log2(H + 1) - log2 e, 1602 bits for H = 1614. For large d the
     entropy is (s/2) sqrt(d) log2 d, the bound (3/4) sqrt(d) log2 d: their ratio tends to 2 s/3.
-    Proof (code-length): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for the number of
-    non-zeros.
+    Proof (code-length, theorem-3.2): |Elias(k)| <= (1 + o(1)) log2 k + 1, Jensen's inequality, and Lemma 3.1 (iii) for
+    the number of non-zeros.
     Source: [alistarh2017qsgd], Theorems 3.2 and 3.4.
     Source (theorem-3.4): [alistarh2017qsgd], Theorem 3.4.
     Source (code-length): [alistarh2017qsgd], Theorem 3.2, which has 3/2 + o(1): taking o(1) = 0 is a reading, not the
@@ -281,12 +280,12 @@ def qsgd_code_length(d: int, s: int, form: str = "theorem-3.2") -> float:
 def qsgd_flat_entropy(d: int, s: int, signs: bool = True) -> float:
     """Bits that every code of QSGD needs for vectors of equal magnitudes.
 
-    Setting: |v_i| = 1 in R^d, s <= sqrt(d) levels; a code whose messages end by themselves, the same for all v.
+    Setting: |v_i| = 1 in R^d, s <= sqrt(d) levels; a prefix code that is the same for all v.
     Statement: with h the binary entropy and p = s/sqrt(d), the mean over all 2^d signs of the expected length is at
-    least d (h(p) + p), so some signs need as much; d h(p) where the receiver knows the signs.
+    least d (h(p) + p), so some signs need at least this number; it is d h(p) if the receiver knows the signs.
     Kind: lower.
     Source: derived.  Q(v)_i is 0 with probability 1 - p, otherwise +-||v||/s; with uniformly random signs the
-    coordinates are independent, of the entropy h(p) + p, and no such code is shorter on average than the entropy.
+    coordinates are independent, of the entropy h(p) + p, and no prefix code is shorter on average than the entropy.
     d, s: Both at least 1; s at most sqrt(d).
     signs: Whether the signs are sent.
 
@@ -311,8 +310,8 @@ def qsgd_unary_length(d: int, s: int) -> float:
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d+s\sqrt d+\min(d,s\sqrt d)+32
     Attained: equal magnitudes
     Proof: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d), and qsgd.nonzeros.
-    Source: derived: E sum zeta_i = s ||v||_1/||v||_2 <= s sqrt(d). [alistarh2017qsgd], Corollary 3.3 says that at s =
-    sqrt(d) some code needs at most 2.8 d + 32 bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
+    Source: derived. [alistarh2017qsgd], Corollary 3.3, says that at s = sqrt(d) some code needs at most 2.8 d + 32
+    bits; the literal Elias code of zeta_i + 1 needs up to 4 d.
 
     >>> qsgd_unary_length(d=10_000, s=100)
     30032.0
@@ -322,25 +321,25 @@ def qsgd_unary_length(d: int, s: int) -> float:
 
 @formula("0 < a < inf")
 def qsgd_arithmetic_length(d: int, s: int, a: float = 0.4) -> float:
-    r"""Expected bits of an arithmetic code of QSGD with a fixed model: the same discrete Gaussian for every vector.
+    r"""Expected bits of an arithmetic code of QSGD with a fixed model, the same discrete Gaussian for every vector.
 
-    Title: QSGD in 2.21 bits a coordinate.
-    Title (dense-code.exists): 2.8 bits a coordinate at s = sqrt(d), by some code
+    Title: QSGD in 2.21 bits per coordinate.
+    Title (dense-code.exists): A code with 2.8 bits per coordinate at s = sqrt(d)
     Setting: any v in R^d; the message is the norm in 32 bits, then the signed levels z_i by an arithmetic code with
     q(z) = exp(-a z^2)/Z over all integers, which takes at most 2 bits more than sum log2(1/q(z_i)).
     Statement: With the model q(z) proportional to exp(-0.4 z^2), the same for every vector, an arithmetic code takes at
     most d log2 Z + 0.4 log2(e) s^2 (1 + omega) + 34 bits on average: 2.21 d + 34 at s = sqrt(d).
     Statement (dense-code.exists): At s = sqrt(d) there is a code that takes at most 2.8 d + 32 bits: the arithmetic
-    code with a fixed discrete Gaussian does.
-    Kind: tight but for the 2 bits (attained where omega is).
+    code with a fixed discrete Gaussian is one.
+    Kind: tight up to the 2 bits (attained where omega is attained).
     Kind (dense-code.exists): upper.
     Latex: \mathbb{E}|\mathrm{code}(Q_s(v))| \le d\log_2 Z + a\log_2(e)\,s^2(1+\omega)+34
     Latex (dense-code.exists): \exists\,\mathrm{code}:\ \mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32
-    Attained: where QSGD's variance is largest; the length is the ideal one, with 2 bits for the coder
-    Attained (dense-code.exists): nowhere: 2.21 d + 34 bits are enough; for d = 16 that is 90 % of it
+    Attained: where QSGD's variance is largest; the length is the ideal one, plus 2 bits for the coder
+    Attained (dense-code.exists): nowhere: 2.21 d + 34 bits suffice, which is 90 % of it for d = 16
     Proof: log2(1/q(z)) = log2 Z + a log2(e) z^2, and E sum z_i^2 = s^2 E||Q(v)||^2/||v||^2.
     Proof (dense-code.exists): qsgd.arithmetic-length.
-    Source: derived; a code that meets [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32) with room to spare.
+    Source: derived; the code is shorter than that of [alistarh2017qsgd], Corollary 3.3 (2.8 d + 32).
     Source (dense-code.exists): [alistarh2017qsgd], Corollary 3.3, read as the existence of a code.
 
     >>> qsgd_arithmetic_length(d=10_000, s=100) < 2.21 * 10_000 + 34
@@ -374,7 +373,7 @@ def geometric_entropy(p: float) -> float:
 
 @formula
 def rice_length(p: float) -> float:
-    r"""Expected bits of the Golomb-Rice code of a geometric distance, with the best integer of low bits.
+    r"""Expected bits of the Golomb-Rice code of a geometric distance, with the best number of low bits.
 
     Title: Golomb-Rice codes of gaps.
     Setting: a distance g >= 1 with P(g = k) = p (1 - p)^(k - 1); (g - 1) >> b is sent in unary, then b bits.
@@ -382,7 +381,7 @@ def rice_length(p: float) -> float:
     than its entropy for p <= 1/2.
     Kind: identity.
     Latex: 1+b+\frac{q}{1-q},\quad q=(1-p)^{2^b},\qquad \le H/p+\log_2(2\ln\varphi)+\varphi-\log_2 e
-    Attained: the bound as p -> 0, where b changes
+    Attained: the bound is approached as p -> 0, where b changes
     Source: R. F. Rice, JPL publication 79-22, 1979; the choice of b: A. Kiely, IPN progress report 42-159, 2004.
 
     Raises
@@ -410,7 +409,7 @@ def rice_redundancy() -> float:
     golden ratio.
     Kind: tight (approached as p -> 0 where b changes).
     Source: derived: with t = 2^b p in [log phi, 2 log phi] and p -> 0 the difference is 1 + log2 t + 1/(e^t - 1) -
-    log2 e, which is largest at both ends; for larger p checked on a fine grid.
+    log2 e, which is largest at both ends; for larger p it was checked on a fine grid.
 
     >>> round(rice_redundancy(), 4)
     0.1201
@@ -424,15 +423,15 @@ def bucketed_bits(d: int, bucket: int, bits: int, floats: int = 1, float_bits: i
 
     Title: Bits of signs, or levels of a fixed width, in buckets.
     Setting: a vector of d coordinates in buckets of ``bucket``, the last one shorter; each coordinate takes ``bits``
-    bits (1 for a sign, 4 for one of 15 or 16 levels), each bucket ``floats`` numbers such as its scale.
+    bits (1 for a sign, 4 for one of 15 or 16 levels), and each bucket ``floats`` numbers such as its scale.
     Statement: ``d bits + ceil(d / bucket) floats float_bits``, for every vector; so EF-SignSGD takes 96 bits for a
     bucket of 64 with one scale, and 128 with two.
     Kind: identity.
     Latex: |\mathrm{code}(C(v))| = b\,d+32\,s\lceil d/m\rceil
     Attained: everywhere
-    Proof: b bits say which level, and s float32 a bucket how large the levels are.
-    Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is
-    [ramezani2021nuqsgd], and counts two scales.
+    Proof: b bits select a level, and the float32 numbers of a bucket scale the levels.
+    Source: derived; "128 bits per each bucket of 64 values (32 for each scaling factor, and 64 for the signs)" is from
+    [ramezani2021nuqsgd], which counts two scales.
 
     >>> bucketed_bits(d=64, bucket=64, bits=1), bucketed_bits(d=64, bucket=64, bits=1, floats=2)
     (96, 128)

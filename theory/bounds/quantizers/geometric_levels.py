@@ -1,7 +1,7 @@
 """Levels that are powers of a ratio: NUQSGD, its released code, natural compression and natural dithering.
 
-NUQSGD and its released code round at random to the powers of a ratio, with or without a level 0.  In both, ``r_i =
-|v_i| / scale`` and psi, the second moment of the rounding, are those of :mod:`theory.bounds.quantizers.qsgd`.
+NUQSGD rounds at random to the powers of a ratio and 0; its released code has no level 0.  In both, ``r_i = |v_i| /
+scale`` and psi, the second moment of the rounding, are those of :mod:`theory.bounds.quantizers.qsgd`.
 
 Natural compression and natural dithering round at random to powers of two.
 """
@@ -44,7 +44,7 @@ def geometric_levels(s: int, ratio: float = 0.5) -> np.ndarray:
 
 @formula("1 <= bits <= 11")
 def nuqsgd_released_levels(bits: int = 4) -> np.ndarray:
-    """The magnitudes among which the released code of NUQSGD rounds; there is no zero.
+    """The magnitudes to which the released code of NUQSGD rounds; 0 is not among them.
 
     Setting: a sign and one of 2^(bits - 1) magnitudes.
     Statement: 2^-j for j = 0, ..., 2^(bits - 1) - 1.
@@ -72,17 +72,17 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Setting: any v in R^d; random rounding to 0, p^s, ..., p, 1 times ||v||_2.
     Setting (unbiased): any v in R^d, any norm as the scale.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: for lam = (1 + p)^2/(4 p) and X = p^s sqrt(d), omega = lam
-    - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0, where there is no level between 0 and 1, always
-    sqrt(d) - 1); 2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s
+    - 1 + X^2/(4 lam) if X <= 2 lam and X - 1 otherwise (for s = 0 there is no level between 0 and 1, and omega is
+    always sqrt(d) - 1); 2^(2s+1) or 2^(2s+2), for p = 1/2: omega = 1/8 + 2^(-2s-2) d if d is below that number and 2^-s
     sqrt(d) - 7/8 otherwise.
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with, for lam = (1+p)^2/(4p) and X = p^s sqrt(d), omega = lam -
     1 + X^2/(4 lam) if X <= 2 lam, and X - 1 otherwise.
     Statement (variance.threshold-1): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+1)
-    and 2^-s sqrt(d) - 7/8 from there on: false for s = 3, d = 128, where (2/3, 1/3 and 126 equal ones) gives 0.5604 >
-    0.5392.
+    and 2^-s sqrt(d) - 7/8 otherwise: false for s = 3, d = 128, where the vector (2/3, 1/3, and 126 equal coordinates)
+    gives 0.5604 > 0.5392.
     Statement (variance.threshold-2): E||Q(v) - v||^2 <= omega ||v||^2 with omega = 1/8 + 2^(-2s-2) d for d < 2^(2s+2)
-    and 2^-s sqrt(d) - 7/8 from there on; the two branches meet at 9/8.
-    Statement (unbiased): Random rounding to the levels 0, p^s, ..., p, 1 of a norm keeps the mean: E Q(v) = v.
+    and 2^-s sqrt(d) - 7/8 otherwise; the two branches meet at 9/8.
+    Statement (unbiased): Random rounding to the levels 0, p^s, ..., p, 1 of a norm is unbiased: E Q(v) = v.
     Kind: tight (sharp, X >= 2 lam), upper (sharp, X < 2 lam; 2^(2s+2)), refuted for s >= 3 (2^(2s+1)). The second
     branch of the sharp form is attained by vectors of equal magnitudes; in the first there are vectors of variance
     omega(d - k) with k coordinates above the lowest cell, so that the formula is an upper bound that is tight up to k
@@ -102,18 +102,18 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Proof (sharp): sum psi(r_i) <= l + d max(psi(r) - l r^2) for every l, as sum r_i^2 = 1; take l = max(lam, X/2).
     Latex (2^(2s+2)): \omega = \tfrac18 + 2^{-2s-2} d\ (d < 2^{2s+2}),\quad 2^{-s}\sqrt d - \tfrac78\ (d \ge 2^{2s+2})
     Proof (2^(2s+2)): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
-    Proof (variance.threshold-1): The second branch begins too early. At d = 2^(2s+1) the bound falls from 5/8 to
-    sqrt(2) - 7/8 = 0.539; two large coordinates beside equal ones amid the lowest cell have more. At d = 2^(2s+2) the
-    branches meet.
+    Proof (variance.threshold-1): The second branch starts at too small a d. At d = 2^(2s+1) the bound falls from 5/8 to
+    sqrt(2) - 7/8 = 0.539; two large coordinates with equal ones in the middle of the lowest cell have a larger
+    variance. At d = 2^(2s+2) the branches meet.
     Proof (variance.threshold-2): It is above the sharp bound: 2/9 < 1/4, and X - 7/8 > X - 1.
     Proof (unbiased): Between levels a and b, b is drawn with probability (r - a)/(b - a).
-    Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text was not at hand, and in particular
-    not its threshold: hence two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
+    Source: [ramezani2021nuqsgd], the variance bound as remembered (the printed text and its threshold were not
+    available, hence the two forms); the sharp form is derived: sum psi(r_i) <= lam' + d max(psi(r) - lam' r^2) for
     every lam'; the maximum of psi(r)/r^2 over a cell [a, b] is (a + b)^2/(4 a b), the lowest cell gives p^(2s)/(4
     lam'), and lam' = max(lam, X/2).
     Source (sharp): derived; sharpens [ramezani2021nuqsgd].
-    Source (variance.threshold-1): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand.
-    Source (variance.threshold-2): [ramezani2021nuqsgd], variance bound, as remembered; the text was not at hand; the
+    Source (variance.threshold-1): [ramezani2021nuqsgd], variance bound, as remembered; the paper was not available.
+    Source (variance.threshold-2): [ramezani2021nuqsgd], variance bound, as remembered; the paper was not available; the
     threshold is derived.
     Source (unbiased): [ramezani2021nuqsgd]; for any ratio p derived.
     s: Levels between 0 and 1.
@@ -133,15 +133,15 @@ def nuqsgd_variance(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
 
 @formula("1 <= s <= 1000")
 def nuqsgd_variance_attained(d: int, s: int) -> np.ndarray | None:
-    """A unit vector of the largest variance, or nearly so, for p = 1/2.
+    """A unit vector of the largest variance, or almost the largest, for p = 1/2.
 
     Setting: as for nuqsgd_variance.
     Statement: if 2^-s sqrt(d) >= 9/4, the flat vector, whose variance is omega(d) in the sharp form; otherwise 9 n
     coordinates (4/9) 2^-s and k = d - 9 n coordinates (2/3) 2^-j, 0 <= j < s, where their squares sum to 1, that is
     n + sum of the 4^(s-1-j) = 9 4^(s-2): their variance is omega(d - k).
     Kind: identity.
-    Source: derived: these r attain the two maxima in the proof of the sharp form, but those above the lowest cell do so
-    without the p^(2s)/(4 lam) that the proof grants to every coordinate.
+    Source: derived: these r attain the two maxima in the proof of the sharp form, but those above the lowest cell lack
+    the term p^(2s)/(4 lam) that the proof adds for every coordinate.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def nuqsgd_inf_variance(d: int, s: int, ratio: float = 0.5) -> float:
     Kind: tight. Attained by one coordinate 1 and d - 1 coordinates p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega)).
     Latex: 1+\omega = \max\Big\{\tfrac12\big(1+\sqrt{1+(d-1)p^{2s}}\big),\ x\Big\},\quad x^2 - x + (d-1)\,p\,x =
     \tfrac{(d-1)(1+p)^2}{4}
-    Attained: one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))
+    Attained: by one coordinate 1, the others p^s/(2 (1 + omega)) or (1 + p)/(2 (1 + omega))
     Proof: With one r = 1, omega = (d - 1) max(psi(r) - (1 + omega) r^2); it lies in the lowest or highest cell.
     Source: derived: with one r = 1, the others maximise psi(r) - (1 + omega) r^2, and (d - 1) times that maximum is
     omega; it lies in the lowest cell or in the highest. For s = 0 it is the worst case of ternary quantization.
@@ -211,11 +211,11 @@ def nuqsgd_released_variance(d: int, bits: int = 4) -> float:
 
     Setting: any v in R^d; random rounding to plus and minus 2^-j, j = 0, ..., h = 2^(bits-1) - 1, times ||v||_2.
     Statement: E||Q(v) - v||^2 <= (1/8 + d 4^-h) ||v||^2 (and 4^-h d - 1 where h = 0).
-    Kind: upper; from below, two coordinates 2/3, one 1/3 and d - 3 zeros come within 3 4^-h of it (h >= 2).
+    Kind: upper; two coordinates 2/3, one 1/3 and d - 3 zeros are within 3 4^-h of it (h >= 2).
     Latex: \mathbb{E}\|Q(v)-v\|^2 \le \big(\tfrac18 + d\,4^{-h}\big)\|v\|^2,\quad h = 2^{b-1}-1
-    Attained: up to 3 4^-h: (2/3, 2/3, 1/3) and zeros
+    Attained: up to 3 4^-h, by (2/3, 2/3, 1/3) and zeros
     Proof: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
-    Source: derived: psi(r) <= (9/8) r^2 between positive levels, and psi(r) = 4^-h below the smallest, also at r = 0.
+    Source: derived.
 
     >>> nuqsgd_released_variance(d=8192, bits=4)
     0.625
@@ -229,7 +229,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     r"""Largest expected number of non-zeros of NUQSGD with the 2-norm.
 
     Title (sharp): Non-zeros of NUQSGD.
-    Title (nonzeros.paper): Non-zeros of NUQSGD, as remembered from print.
+    Title (nonzeros.paper): Non-zeros of NUQSGD, as remembered from the paper.
     Setting: any v in R^d; Q as in nuqsgd_variance.
     Statement: E||Q(v)||_0 is at most sharp: min(d, p^-s sqrt(d)); paper: p^(-2s) + p^-s sqrt(d).
     Statement (sharp): E||Q(v)||_0 <= min(d, p^-s sqrt(d)).
@@ -237,8 +237,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Kind: tight (sharp, attained by vectors of equal magnitudes), upper (paper).
     Kind (nonzeros.paper): upper.
     Latex (sharp): \sup_v \mathbb{E}\|Q(v)\|_0 = \min(d, p^{-s}\sqrt d)
-    Latex (paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
-    Latex (nonzeros.paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
+    Latex (nonzeros.paper, paper): \mathbb{E}\|Q(v)\|_0 \le 2^{2s} + 2^s\sqrt d
     Attained (sharp): equal magnitudes
     Attained (paper): nowhere; the term 2^(2s) is not needed
     Attained (nonzeros.paper): nowhere; the term 2^(2s) is not needed.
@@ -246,7 +245,7 @@ def nuqsgd_nonzeros(d: int, s: int, ratio: float = 0.5, form: str = "sharp") -> 
     Source: NUQSGD, JMLR 22(114), 2021, for p = 1/2 and as remembered (paper); sharp is derived: P(not 0) = min(1,
     r_i/p^s) and sum r_i <= sqrt(d).
     Source (sharp): derived; sharpens [ramezani2021nuqsgd].
-    Source (nonzeros.paper): [ramezani2021nuqsgd], as remembered; the text was not at hand.
+    Source (nonzeros.paper): [ramezani2021nuqsgd], as remembered; the paper was not available.
     ratio: p, in (0, 1).
 
     Returns
@@ -273,8 +272,8 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
     Statement: E bits <= 32 + c(d) + min(n (1 + c_s), p^-s sqrt(d) max_j p^(j-1) (1 + |omega(j)|)) + gaps(d, n), with n
     = min(d, p^-s sqrt(d)) as in nuqsgd_nonzeros, the longest code c_s of an index j <= s + 1, the longest code c(d) of
     a number up to d + 1, and gaps(d, n) of :func:`elias_gaps`.
-    Kind: upper; for p <= 1/2 every part but the last is attained by vectors of equal magnitudes, and all of them but
-    for d/2 bits where p^s sqrt(d) = 1.
+    Kind: upper; for p <= 1/2 every term except the last is attained by vectors of equal magnitudes, and all terms up to
+    d/2 bits where p^s sqrt(d) = 1.
     Latex: \mathbb{E}\,\mathrm{bits} \le 32 + c(d) + 2\cdot 2^s\sqrt d + m\,\mathrm{env}(d/m),\quad m=\min(n, d/2),\
     p=\tfrac12
     Proof: Given the non-zeros, their distances sum to at most d: Jensen's inequality for the concave function above the
@@ -296,18 +295,17 @@ def nuqsgd_code_length(d: int, s: int, ratio: float = 0.5) -> float:
 
 @formula("d >= 2")
 def optimal_ratio(s: int, d: int) -> float:
-    r"""The ratio p whose NUQSGD has the least worst variance, for s levels between 0 and 1.
+    r"""The ratio p that minimizes NUQSGD's worst variance, for s levels between 0 and 1.
 
     Title (ratio): The best ratio of NUQSGD.
     Setting: as for nuqsgd_variance, in its sharp form.
     Statement: p minimises omega(p).
-    Statement (ratio): For s levels between 0 and 1 and dimension d, the worst variance is least at a ratio that depends
+    Statement (ratio): For s levels between 0 and 1 and dimension d, the ratio that minimizes the worst variance depends
     on both; for s = 6 and d = 8192 it is 0.412, where the worst variance is 0.25 instead of 0.57.
     Kind: identity (found numerically, to about 1e-8).
     Kind (ratio): upper.
     Latex (ratio): p^\star = \arg\min_p\, \omega(p)
     Source: derived.
-    Source (ratio): derived.
 
     >>> round(optimal_ratio(s=6, d=8192), 3)
     0.412
@@ -330,18 +328,19 @@ def optimal_ratio(s: int, d: int) -> float:
 
 @formula
 def half_variance(d: int) -> float:
-    r"""Worst relative variance of half precision with a common power of two.
+    r"""Worst relative variance of half precision with a shared power of two as the scale.
 
     Setting: the vector is divided by a power of two that brings its largest entry to [2^14, 2^15), and each coordinate
-    is rounded without bias to one of the two float16 around it; that power must be a float of the wire (a largest entry
-    of at least 2^-135 for float32).
+    is rounded without bias to one of the two neighbouring float16 numbers; that power must be a float of the message (a
+    largest entry of at least 2^-135 for float32).
     Statement: E||Q(v) - v||^2 <= (2^-22/(1 + 2^-10) + (d - 1) 2^-78) ||v||^2.
-    Kind: tight (the first part is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
+    Kind: tight (the first term is attained where every coordinate is 2 (1 + 2^-10)/(2 + 2^-10) times a power of two).
     Latex: \omega=\frac{2^{-22}}{1+2^{-10}}+(d-1)\,2^{-78}
-    Attained: the first summand where every coordinate is halfway, in the sense of 2ab/(a + b), between two levels
-    a, b; the second where besides d - 1 coordinates are half of the least float16
+    Attained: the first term if every coordinate is the harmonic mean 2ab/(a + b) of two neighbouring levels a, b; the
+    second if d - 1 coordinates are half of the smallest float16
     Source: derived.  Between the levels a and b = rho a the relative variance is at most (rho - 1)^2/(4 rho), and rho
-    is at most 1 + 2^-10; coordinates below 2^-14, spaced by 2^-24, lose at most 2^-50 each, against a norm of 2^14.
+    is at most 1 + 2^-10; coordinates below 2^-14, spaced by 2^-24, have a variance of at most 2^-50 each, relative to a
+    norm of 2^14.
 
     >>> half_variance(1000) * 2**22
     0.999
@@ -354,15 +353,15 @@ def natural_variance(d: int) -> float:
     r"""Worst relative variance of natural compression.
 
     Title: Variance of natural compression.
-    Setting: any v; each coordinate is rounded without bias to one of the two powers of two around it.
+    Setting: any v; each coordinate is rounded without bias to one of the two neighbouring powers of two.
     Statement: E||Q(v) - v||^2 = sum 4^a_i m_i (1 - m_i) <= ||v||^2/8 for |v_i| = 2^a_i (1 + m_i).
     Kind: tight (attained where every coordinate is 4/3 of a power of two).
     Latex: \mathbb{E}\|C(v)-v\|^2 = \sum_i 4^{a_i} m_i(1-m_i) \le \tfrac18\|v\|^2,\quad |v_i| = 2^{a_i}(1+m_i)
-    Attained: every coordinate 4/3 of a power of two
+    Attained: if every coordinate is 4/3 of a power of two
     Proof: m (1 - m)/(1 + m)^2 is largest at m = 1/3.
     Source: [horvath2022natural], Theorem 3: for ``t = 2^a (1 + m)`` the relative variance is ``m (1 - m)/(1 + m)^2``,
     largest at m = 1/3.
-    d: Dimension, at least 1; the bound is the same for all.
+    d: Dimension, at least 1; the bound does not depend on it.
 
     >>> natural_variance(1000)
     0.125
@@ -392,7 +391,7 @@ def natural_variance_exact(v: ArrayLike) -> float:
 def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "sharp") -> float:
     r"""Worst relative variance of natural dithering.
 
-    Title (dithering): Variance of natural dithering, as in the paper's transcript.
+    Title (dithering): Variance of natural dithering, as in the transcript of the paper.
     Setting: any v in R^d; random rounding to 0, 2^(1-s), ..., 1/2, 1 times a norm of v.
     Statement: E||Q(v) - v||^2 <= omega ||v||^2, with sharp: that of NUQSGD with s - 1 levels between 0 and 1 and ratio
     1/2, as the levels are the same; paper: omega = 1/8 + x min(1, x), x = d^(1/r) 2^(1-s), r = min(q, 2) for the
@@ -401,14 +400,13 @@ def natural_dithering_variance(d: int, s: int, norm: float = 2.0, form: str = "s
     Statement (dithering): E||Q(v) - v||^2 <= (1/8 + x min(1, x)) ||v||^2 with x = sqrt(d) 2^(1-s).
     Kind: tight (sharp), upper (paper).
     Kind (dithering): upper.
-    Latex (paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
     Latex (sharp): D^{2,s}_{\mathrm{nat}} = \mathrm{NUQSGD}_{s-1}
-    Latex (dithering): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
-    Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first summand is
-    attained where many levels leave x small, the second where one level makes it large
+    Latex (dithering, paper): \omega = \tfrac18 + \sqrt d\,2^{1-s}\min\{1, \sqrt d\,2^{1-s}\}
+    Attained (paper): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first term is
+    attained if many levels make x small, the second if one level makes it large
     Attained (sharp): equal magnitudes, d >= (81/64) 4^s
-    Attained (dithering): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first
-    summand is attained where many levels leave x small, the second where one level makes it large.
+    Attained (dithering): nowhere; the sharp bound is that of NUQSGD with s - 1 levels between 0 and 1. The first term
+    is attained if many levels make x small, the second if one level makes it large.
     Source: [horvath2022natural], Theorem 7 (paper); sharp is derived.
     Source (sharp): derived; sharpens [horvath2022natural], Theorem 7.
     Source (dithering): [horvath2022natural], Theorem 7.

@@ -4,10 +4,10 @@ For QSGD, ``u_i = s |v_i| / scale`` is coordinate i in units of the distance bet
 rounded down, or up with probability ``frac(u_i)``, and ``Q(v)_i = scale sign(v_i) zeta_i / s``.  The scale is
 ``||v||_2`` or ``||v||_inf``.
 
-For any set of levels, equally spaced or not, ``r_i = |v_i| / scale`` with one of these scales, a coordinate is rounded
+For any set of levels, equally spaced or not, ``r_i = |v_i| / scale`` with one of these scales. A coordinate is rounded
 at random and without bias to one of the two levels around ``r_i``, and ``psi`` is the piecewise linear function through
-the points ``(l, l^2)`` at the levels l.  So ``E Q_i^2 = scale^2 psi(r_i)``: everything about the second moment follows
-from psi. If 0 is not a level, the lowest cell lies between minus and plus the smallest level.
+the points ``(l, l^2)`` at the levels l.  So ``E Q_i^2 = scale^2 psi(r_i)``, and psi determines the second moment. If 0
+is not a level, the lowest cell lies between minus and plus the smallest level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _units(v: ArrayLike, s: int, norm: float) -> tuple[np.ndarray, float]:
 
 @formula("form in ('sharp', 'paper')")
 def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
-    r"""Relative variance of QSGD with s levels and the 2-norm, at most.
+    r"""Bound on the relative variance of QSGD with s levels and the 2-norm.
 
     Setting: any v in R^d; Q rounds to the levels 0, 1/s, ..., 1 times ||v||_2, at random and without bias.
     Statement (sharp): E||Q(v) - v||^2 <= omega ||v||^2 with omega = sqrt(d)/s - 1 if s <= sqrt(d)/2 and d/(4 s^2)
@@ -43,14 +43,14 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Statement (paper): E||Q(v) - v||^2 <= min(d/s^2, sqrt(d)/s) ||v||^2.
     Title (paper): Variance of QSGD, as printed.
     Title (unbiased): QSGD is unbiased
-    Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without that of the gradient itself
+    Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without the noise of the gradient itself
     Setting (unbiased): any v in R^d, any norm as the scale.
     Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= B.
-    Statement (unbiased): Random rounding to s levels of a norm keeps the mean: E Q(v) = v.
+    Statement (unbiased): Random rounding to s levels of a norm is unbiased: E Q(v) = v.
     Statement (gradient-noise.reading): Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad
-    f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and vanishes for s to infinity (up to there
-    it holds, as E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g) - g||^2,
-    as in Lemma 3.1, it holds.
+    f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and tends to 0 for s to infinity (for
+    smaller s it holds, as E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g)
+    - g||^2, as in Lemma 3.1, it holds.
     Kind (sharp): tight.
     Kind (paper): upper.
     Kind (unbiased): identity.
@@ -62,19 +62,19 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B
     Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
     exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
-    Attained (paper): nowhere; nearest for s = 1 and d to infinity (by the factor 1 - 1/sqrt(d)), 4 times too large for
-    s >= sqrt(d).
+    Attained (paper): nowhere; most closely for s = 1 and d to infinity (up to the factor 1 - 1/sqrt(d)); 4 times too
+    large for s >= sqrt(d).
     Proof (sharp): The variance is (||v||^2/s^2) sum f_i (1 - f_i), f_i = frac(u_i), and sum u_i^2 = s^2.  In x = u^2
     the concave envelope of f (1 - f) is sqrt(x) - x up to x = 1/4, then 1/4; Jensen's inequality puts all x_i at s^2/d.
     Proof (paper): f (1 - f) <= min(1, u), and sum u_i <= s sqrt(d).
     Proof (unbiased): Coordinate i is rounded up with probability frac(u_i), so E zeta_i = u_i.
-    Proof (gradient-noise.reading): min(d/s^2, sqrt(d)/s) E||g||^2 covers E||Q(g) - g||^2 alone; E||g - grad f||^2, the
-    noise of g itself, comes on top and does not depend on s.
+    Proof (gradient-noise.reading): min(d/s^2, sqrt(d)/s) E||g||^2 bounds E||Q(g) - g||^2 alone; E||g - grad f||^2, the
+    noise of g itself, is added to it and does not depend on s.
     Source (sharp): derived; sharpens [alistarh2017qsgd], Lemma 3.1 (ii).
     Source (paper): [alistarh2017qsgd], Lemma 3.1 (ii).
     Source (unbiased): [alistarh2017qsgd], Lemma 3.1 (i).
-    Source (gradient-noise.reading): [alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, that of the
-    stochastic gradient.
+    Source (gradient-noise.reading): [alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, which is that
+    of the stochastic gradient.
 
     >>> qsgd_variance(d=10_000, s=4), qsgd_variance(d=10_000, s=4, form="paper"), qsgd_variance(d=10_000, s=100)
     (24.0, 25.0, 0.25)
@@ -156,7 +156,7 @@ def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     r"""Variance of QSGD at one vector.
 
     Title (variance): Variance of rounded singular values.
-    Title (spectrum.unbiased): Rounding the singular values is unbiased
+    Title (spectrum.unbiased): Random rounding of singular values is unbiased
     Setting: Q rounds to the levels 0, 1/s, ..., 1 times the norm of v, at random and without bias.
     Statement: ``E||Q(v) - v||^2 = (scale/s)^2 sum_i f_i (1 - f_i)`` with ``f_i = frac(s |v_i| / scale)``, for the
     2-norm and the maximum norm.
@@ -165,7 +165,6 @@ def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     Statement (spectrum.unbiased): Singular values rounded at random to s levels of the Frobenius norm, with their
     vectors as they are: E Q(X) = X.
     Kind: identity.
-    Kind (spectrum.unbiased): identity.
     Latex: \mathbb{E}\|Q_s(v)-v\|^2 = \frac{\|v\|^2}{s^2}\sum_i f_i(1-f_i)
     Latex (variance): \mathbb{E}\|Q(X)-X\|_F^2=\frac{\|\sigma\|^2}{s^2}\sum_i f_i(1-f_i),\quad
     f_i=\mathrm{frac}(s\sigma_i/\|\sigma\|)
@@ -173,10 +172,9 @@ def qsgd_variance_exact(v: ArrayLike, s: int, norm: float = 2.0) -> float:
     Attained (variance): everywhere.
     Attained: everywhere.
     Proof: zeta_i is a Bernoulli variable of variance f_i (1 - f_i); coordinates are rounded independently.
-    Proof (variance): The matrices u_i v_i' are orthonormal, so squared errors of the values add up.
+    Proof (variance): The matrices u_i v_i' are orthonormal, so the squared errors of the values add.
     Proof (spectrum.unbiased): E Q_s(sigma)_i = sigma_i, and the vectors do not depend on the draw.
     Source: derived.
-    Source (variance): derived.
     Source (spectrum.unbiased): derived from QSGD's Lemma 3.1 (i); [alistarh2017qsgd].
     norm: The norm used as the scale.
 
@@ -256,16 +254,16 @@ def _cells(r: np.ndarray, levels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np
 
 @formula("norm in (2, inf)", "increasing(levels)", "levels >= 0", "largest(levels) == 1")
 def chord_positions(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> np.ndarray:
-    r"""Positions of the coordinates among the levels: the expected index of the drawn level.
+    r"""Positions of the coordinates among the levels: the expected indices of the drawn levels.
 
-    Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level where 0 is none of them).
+    Setting: levels ``l_0 < l_1 < ... < 1`` (``l_0`` is 0, or minus the smallest level if 0 is not a level).
     Statement: ``u_i = j + (r_i - l_j)/(l_(j+1) - l_j)`` for ``r_i`` in ``[l_j, l_(j+1)]``; index j + 1 is drawn with
     probability ``u_i - j``, index j otherwise.
     Kind: identity.
     Latex: \mathbb{E}\,\mathrm{index}(Q(v)_i) = j + \frac{r_i-l_j}{l_{j+1}-l_j}
     Attained: everywhere
-    Source: derived (the only way to round to two neighbours without bias).
-    levels (array_like): Increasing, from [0, 1], the last one 1.
+    Source: derived; no other probabilities round to two neighbours without bias.
+    levels (array_like): Increasing numbers in [0, 1]; the last one is 1.
     norm ({2, inf}):
 
     Returns
@@ -286,18 +284,19 @@ def chord_variance(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
 
     Title (variance.exact): Variance of NUQSGD at one vector, as a chord sum.
     Title (released): The levels of NUQSGD's released code.
-    Title (tails): NUQSGD against QSGD at 4 bits and buckets of 8192, released levels.
-    Title (tails.textbook): NUQSGD against QSGD at 4 bits and buckets of 8192, levels with a zero.
+    Title (tails): NUQSGD and QSGD with 4 bits and buckets of 8192, released levels.
+    Title (tails.textbook): NUQSGD and QSGD with 4 bits and buckets of 8192, levels with zero.
     Setting: each coordinate is rounded without bias to one of the two levels around it.
     Statement: ``E||Q(v) - v||^2 = scale^2 sum_i (psi(r_i) - r_i^2) = scale^2 sum_i (l_(j+1) - r_i)(r_i - l_j)``; for
     the 2-norm, relative to ``||v||^2``, that is ``sum_i psi(r_i) - 1``.
-    Statement (variance.exact): E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi joins the points (l, l^2) at the
-    levels by chords; with the maximum norm as scale likewise.
+    Statement (variance.exact): E||Q(v) - v||^2 = ||v||^2 (sum psi(r_i) - 1), where psi interpolates the points (l, l^2)
+    at the levels linearly; the same holds with the maximum norm as the scale.
     Statement (released): Rounding to plus and minus 1, 1/2, ..., 2^-7 (4 bits, no zero) is unbiased, has the variance
     of the chord sum, and no coordinate is ever zero; a coordinate 0 costs 4^-7 ||v||^2.
     Statement (tails): At 4 bits and buckets of 8192, NUQSGD has less than a tenth of QSGD's variance; QSGD with the
-    maximum norm beats NUQSGD on light tails (Gaussian, Laplace) and loses to it on heavy ones (Student t, lognormal).
-    Statement (tails.textbook): The same orderings hold for the levels of the papers, among which is zero.
+    maximum norm has a smaller variance than NUQSGD on light tails (Gaussian, Laplace) and a larger one on heavy tails
+    (Student t, lognormal).
+    Statement (tails.textbook): The same orderings hold for the levels of the papers, which include zero.
     Kind: identity.
     Kind (tails): upper.
     Kind (tails.textbook): upper.
@@ -315,8 +314,8 @@ def chord_variance(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
     Source (tails): [ramezani2021nuqsgd], section on experiments, says that NUQSGD and QSGD with the maximum norm are
     about equal.
     Source (tails.textbook): derived; the released code has no zero; [ramezani2021nuqsgd].
-    levels (array_like): Increasing, from [0, 1], the last one 1.  If 0 is not among them, values below the smallest are
-        rounded to plus or minus it.
+    levels (array_like): Increasing numbers in [0, 1]; the last one is 1.  If 0 is not among them, values below the
+        smallest are rounded to plus or minus it.
     norm ({2, inf}):
 
     >>> chord_variance([3.0, 4.0], [0.0, 1.0]), chord_variance([0.0, 4.0], [0.5, 1.0])
@@ -333,14 +332,14 @@ def chord_nonzeros(v: ArrayLike, levels: ArrayLike, norm: float = 2.0) -> float:
 
     Title: Non-zeros of NUQSGD at one vector.
     Setting: as for chord_variance.
-    Statement: ``E||Q(v)||_0 = sum_i min(1, r_i / l_1)`` with the smallest level ``l_1`` above 0; d if 0 is no level and
-    v is not zero.
+    Statement: ``E||Q(v)||_0 = sum_i min(1, r_i / l_1)`` with the smallest level ``l_1`` above 0; d if 0 is not a level
+    and v is not zero.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)\|_0 = \sum_i \min(1, r_i/p^s)
     Attained: everywhere
     Proof: A coordinate becomes zero only in the lowest cell, with probability 1 - r_i/p^s.
     Source: derived.
-    levels (array_like): Increasing, from [0, 1], the last one 1.
+    levels (array_like): Increasing numbers in [0, 1]; the last one is 1.
     norm ({2, inf}):
 
     >>> chord_nonzeros([0.0, 1.0, -4.0], [0.0, 0.5, 1.0], norm=float("inf"))

@@ -1,11 +1,11 @@
 """Quantizers after a random rotation, and Lloyd-Max levels of the normal law.
 
-Lloyd-Max levels have the least mean squared error for the normal law.  They are compiled into the kernels of
+Lloyd-Max levels have the smallest mean squared error for the normal law.  They are constants in the kernels of
 :class:`theory.LloydMax`.
 
-After a rotation the errors of quantizers are exact, the same for every vector.  A uniform rotation R takes v to ||v||
-times a point u that is uniform on the sphere; random signs times Hadamard's matrix take O(d log d) operations, and only
-imitate that.
+After a uniform rotation the error of a quantizer is the same for every vector. A uniform rotation R maps v to ||v||
+times a point u that is uniform on the sphere. Random signs times Hadamard's matrix take O(d log d) operations and only
+approximate a uniform rotation.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
 
     Setting: 2^bits levels, symmetric about 0; a number is rounded to the nearest of them.
     Statement: each level is the mean of the numbers that are rounded to it, ``y = E[x | x -> y]``; the solution is
-    unique, as the logarithm of the density is concave, and has the least E(x - Q(x))^2.
-    Kind: identity (to rounding; by Newton's method).
+    unique, as the logarithm of the density is concave, and has the smallest E(x - Q(x))^2.
+    Kind: identity (up to rounding; by Newton's method).
     Source: Lloyd, IEEE Trans. Inf. Theory 28, 1982; [max1960quantizing]. Unique: Fleischer, IEEE Int. Conv. Rec. 1,
     1964.
     bits: From 1 to 8.
@@ -108,16 +108,16 @@ def lloyd_max_levels(bits: int) -> np.ndarray:
 
 @formula(f"0 <= bits <= {MOST_BITS}")
 def lloyd_max_distortion(bits: int) -> float:
-    r"""Least mean squared error of a quantizer with 2^bits levels for a standard normal number.
+    r"""Smallest mean squared error of a quantizer with 2^bits levels for a standard normal number.
 
-    Title: The least error of b bits for a normal number.
+    Title: The smallest error of b bits for a normal number.
     Setting: x standard normal, rounded to the nearest of the levels of lloyd_max_levels.
     Statement: ``D_b = E(x - Q(x))^2 = 1 - E Q(x)^2 = 1 - 2 sum_i p_i y_i^2`` with the probability p_i of the positive
     level y_i; D_0 = 1 (nothing is sent) and D_1 = 1 - 2/pi.
     Kind: identity.
     Latex: D_b=\mathbb E(x-Q(x))^2=1-2\sum_i p_i y_i^2
     Proof: Each level is the mean of its cell, so E x Q(x) = E Q(x)^2.
-    Source: derived: each level is the mean of its cell, so E x Q(x) = E Q(x)^2.
+    Source: derived.
     bits: From 0 to 8.
 
     Raises
@@ -143,14 +143,13 @@ def rotated_sign_error(d: int) -> float:
     r"""Relative error of signs with the best scale after a uniform rotation.
 
     Title: Scaled signs after a uniform rotation.
-    Setting: R a uniform rotation of R^d, C(v) = R^T (||Rv||_1/d) sign(Rv): DRIVE with its biased scale.
+    Setting: R a uniform rotation of R^d, C(v) = R^T (||Rv||_1/d) sign(Rv): this is DRIVE with its biased scale.
     Statement: With the best scale E||C(v) - v||^2 = (1 - 1/d)(1 - 2/pi) ||v||^2, for every v.
     Kind: identity.
     Latex: \mathbb E\|C(v)-v\|^2=\Big(1-\tfrac1d\Big)\Big(1-\tfrac2\pi\Big)\|v\|^2
     Attained: everywhere
     Proof: The error at u on the sphere is 1 - ||u||_1^2/d, and E||u||_1^2 = 1 + (d - 1) 2/pi.
-    Source: [vargaftik2021drive]; also derived: the error at u on the unit sphere is ``1 - ||u||_1^2/d``, and E||u||_1^2
-    = 1 + (d - 1) 2/pi.
+    Source: [vargaftik2021drive]; also derived.
 
     Raises
     ------
@@ -171,10 +170,10 @@ def hadamard_sign_contraction(d: int) -> float:
     Setting: d a power of two, R = H S/sqrt(d) with Hadamard's matrix H and a diagonal S of independent random signs;
     C(v) = R^T (||Rv||_1/d) sign(Rv).
     Statement: With the best scale E||C(v) - v||^2 <= ||v||^2/2 for every v, with equality at e_i + e_j; a single
-    non-zero is restored without error.
+    non-zero is decoded without error.
     Kind: tight (at e_i + e_j; for one non-zero the error is 0).
     Latex: \mathbb E\|C(v)-v\|^2\le\tfrac12\|v\|^2
-    Attained: e_i + e_j
+    Attained: by e_i + e_j
     Proof: E|sum_j s_j v_j| >= ||v||/sqrt(2), so E||Rv||_1^2/d >= (E||Rv||_1)^2/d >= ||v||^2/2.
     Source: derived: ``E|(Rv)_i| >= ||v||/sqrt(2 d)`` by Khintchine's inequality with the constant of Szarek, Studia
     Math. 58, 1976, so that E||Rv||_1^2/d >= ||v||^2/2.
@@ -202,9 +201,10 @@ def rotated_sign_variance(d: int) -> float:
 
     Title: Variance of EDEN with one bit.
     Setting: R a uniform rotation of R^d, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv): EDEN with one bit.
-    Statement: E Q(v) = v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u
-    uniform on the sphere: 0 for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt -
-    1``, ``m(t) = exp(t^2/2) erfc(t/sqrt 2)``. It grows to pi/2 - 1.
+    Statement: E Q(v) =
+    v and E||Q(v) - v||^2 = omega ||v||^2 for every v, ``omega = d E[1/||u||_1^2] - 1`` with u uniform on the sphere: 0
+    for d = 1, 4/pi - 1 for d = 2, and for d >= 3 ``omega = d (d - 2) int_0^inf t m(t)^d dt - 1``, ``m(t) = exp(t^2/2)
+    erfc(t/sqrt 2)``. It grows to pi/2 - 1.
     Kind: identity.
     Latex: \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}=d\,\mathbb E\frac1{\|u\|_1^2}-1=d(d-2)\int_0^\infty
     t\,\big(e^{t^2/2}\operatorname{erfc}(t/\sqrt2)\big)^d\,dt-1
@@ -243,16 +243,16 @@ def hadamard_sign_bias(ratio: float) -> float:
     Title (eden.hadamard): EDEN is biased after random signs and Hadamard's matrix.
     Setting: d >= 2 a power of two, R = H S/sqrt(d) with random signs S, Q(v) = R^T (||v||^2/||Rv||_1) sign(Rv), and v
     has two non-zeros, the smaller one ``ratio`` times the larger one a in size.
-    Statement: Q(v) = a (1 + ratio^2) e_i, whatever the signs, with i the place of a: so ||E Q(v) - v||^2 = ratio^2
-    ||v||^2, and that is also the error of every message.
-    Statement (eden.hadamard): For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit restores (1
-    + r^2) a e_i: the squared bias is r^2 ||v||^2, for every d.
+    Statement: Q(v) = a (1 + ratio^2) e_i for all signs, with i the index of a. So ||E Q(v) - v||^2 = ratio^2 ||v||^2,
+    which is also the error of every message.
+    Statement (eden.hadamard): For two non-zeros a and b = r a with r < 1 every message of EDEN with one bit is decoded
+    as (1 + r^2) a e_i: the squared bias is r^2 ||v||^2, for every d.
     Kind: identity.
     Latex (eden.hadamard): Q(a e_i+b e_j)=\tfrac{a^2+b^2}{a}e_i,\qquad\|\mathbb E\,Q(v)-v\|^2=\tfrac{b^2}{a^2}\|v\|^2
     Proof (eden.hadamard): An entry of Rv has the sign of its part with a, and ||Rv||_1 = sqrt(d) |a|; R^T sign(Rv) =
     +-sqrt(d) e_i.
-    Source: derived: the sign of each entry of Rv is that of the larger one's part, and ||Rv||_1 = sqrt(d) |a|.
-    Source (eden.hadamard): derived; [vargaftik2022eden], use this rotation in practice.
+    Source: derived.
+    Source (eden.hadamard): derived; the authors of [vargaftik2022eden] use this rotation in practice.
 
     Returns
     -------
@@ -280,15 +280,15 @@ def eden_variance(bits: int) -> float:
     Statement: E Q(v) = v, and E||Q(v) - v||^2 / ||v||^2 -> D/(1 - D) with the distortion D of those levels. With the
     best biased scale, <x, q>/||q||^2, the limit is D.
     Statement (eden.limit): Lloyd-Max levels after a uniform rotation have the variance D/(1 - D) with the unbiased
-    scale, and the error D with the best one: 0.571, 0.133, 0.0358 and 0.0096 against 0.363, 0.117, 0.0345 and 0.0095.
+    scale, and the error D with the best one: the former is 0.571, 0.133, 0.0358 and 0.0096, the latter 0.363, 0.117,
+    0.0345 and 0.0095 for 1 to 4 bits.
     Kind: identity (in the limit; for one bit and every d see rotated_sign_variance).
     Latex (eden.limit): \frac{\mathbb E\|Q(v)-v\|^2}{\|v\|^2}\to\frac{D_b}{1-D_b}
     Attained (eden.limit): everywhere.
     Proof (eden.limit): The error is ||q||^2/<u, q>^2 - 1, and per coordinate E q^2 = E u q = 1 - D.
-    Source: [vargaftik2022eden]; also derived: the error is ``||q||^2/<u, q>^2 - 1`` at u = x/||x||, and E q^2 = E x q =
-    1 - D for the normal law.
+    Source: [vargaftik2022eden]; also derived.
     Source (eden.limit): derived; stated in [vargaftik2022eden].
-    bits: For each coordinate, from 1 to 8.
+    bits: Bits per coordinate, from 1 to 8.
 
     Raises
     ------
@@ -336,29 +336,30 @@ def turboquant_prod_variance(bits: int, d: float = math.inf) -> float:
     r"""Relative variance of TurboQuant's unbiased quantizer.
 
     Title (turboquant): Variance of TurboQuant's unbiased quantizer.
-    Title (eden.turboquant): EDEN with b bits against TurboQuant with b + 1.
+    Title (eden.turboquant): EDEN with b bits compared with TurboQuant with b + 1.
     Setting: d independent standard normal coordinates, as a uniform rotation makes them for d -> infinity; for each
-    bits - 1 bits in Lloyd-Max levels, and one bit for the signs of Gaussian projections of what they leave out.
+    bits - 1 bits in Lloyd-Max levels, and one bit for the signs of Gaussian projections of their error.
     Statement: E||Q(v) - v||^2 = (pi/2 - 1/d) D E||v||^2, with the distortion D of bits - 1 bits.
     Statement (turboquant): On d normal coordinates b - 1 bits of Lloyd-Max levels, and one bit of Gaussian projections
-    of what they leave out, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.
+    of their error, have the variance (pi/2 - 1/d) D_{b-1} E||v||^2.
     Statement (eden.turboquant): For long vectors the unbiased EDEN with b >= 2 bits has less variance than the unbiased
-    TurboQuant with b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. With 2 bits against 3 it is 0.133 against
-    0.185.
+    TurboQuant with b + 1: their ratio is 2/(pi (1 - D_b)), and 1 for b = 1. EDEN with 2 bits has 0.133, TurboQuant with
+    3 bits has 0.185.
     Kind: identity.
     Kind (eden.turboquant): upper.
     Latex (eden.turboquant): \frac{D_b/(1-D_b)}{(\pi/2)\,D_b}=\frac{2}{\pi(1-D_b)}\le1,\quad D_b\le D_1=1-\tfrac2\pi
     Latex (turboquant): \mathbb E\|Q(v)-v\|^2=\Big(\tfrac\pi2-\tfrac1d\Big)D_{b-1}\,\mathbb E\|v\|^2
     Attained (eden.turboquant): b = 1.
     Attained (turboquant): everywhere.
-    Proof (eden.turboquant): The two closed forms; D_b falls with b.
-    Proof (turboquant): Given the first stage the second one has the variance of qjl.variance at what is left out.
+    Proof (eden.turboquant): The two closed forms, where D_b decreases in b.
+    Proof (turboquant): Given the first stage, the second one has the variance of qjl.variance at the error of the
+    first.
     Source: [zandieh2025turboquant] (the operator); the law is derived: the second stage is unbiased and has the factor
     qjl_variance(d).
     Source (turboquant): derived; the operator is that of [zandieh2025turboquant].
     Source (eden.turboquant): derived; arXiv 2604.18555 disputes the comparison of arXiv 2504.19874;
     [zandieh2025turboquant].
-    bits: For each coordinate, from 1 to 9.
+    bits: Bits per coordinate, from 1 to 9.
     d: Dimension, at least 1; math.inf for long vectors.
 
     >>> turboquant_prod_variance(2), turboquant_prod_variance(3), turboquant_prod_variance(4)

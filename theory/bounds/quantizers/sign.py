@@ -12,14 +12,15 @@ from ..closed_form import formula
 
 @formula("some(v)")
 def sign_density(v: ArrayLike) -> float:
-    r"""Density of a vector: how near its magnitudes are to being equal.
+    r"""Density of a vector, which is 1 if all magnitudes are equal.
 
     Title (density.rcv1): Density of real gradients.
     Setting: a vector v in R^d that is not zero.
     Statement: ``phi = ||v||_1 / (sqrt(d) ||v||_2)`` lies in [1/sqrt(d), 1]; it is 1 for equal magnitudes and 1/sqrt(d)
     for a vector with one non-zero.
     Statement (density.rcv1): EF-sign's delta is the density phi^2 = ||g||_1^2/(d ||g||_2^2) of the gradients: above 0.2
-    on the digits; below 0.1 and the share of non-zeros on RCV1, where the sign with the l2 scale is no contraction.
+    on the digits; below 0.1 and below the fraction of non-zeros on RCV1, where the sign with the l2 scale is not a
+    contraction.
     Kind: identity.
     Latex (density.rcv1): \delta(g)=\phi(g)^2=\frac{\|g\|_1^2}{d\,\|g\|_2^2}\le\frac{\|g\|_0}{d}
     Proof (density.rcv1): sign.error at these vectors; ||g||_1^2 <= ||g||_0 ||g||_2^2.
@@ -71,9 +72,9 @@ def l2_sign_error(v: ArrayLike) -> float:
     Title: Error of the sign with the l2 scale.
     Title (l2.contraction): The sign with the l2 scale as a contraction.
     Setting: C(v) = (||v||_2/sqrt(d)) sign(v), for a v in R^d that is not zero.
-    Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: below ||v||^2 only where
-    phi > 1/2, so it is not a contraction for all vectors if d >= 4.
-    Statement (l2.contraction): The signs (of 0, too, +1 or -1) times ||v||_2/sqrt(d), the operator of 1-bit Adam,
+    Statement: ``||C(v) - v||^2 = 2 (1 - phi) ||v||^2``, ``phi = ||v||_1 / (sqrt(d) ||v||_2)``: it is below ||v||^2 only
+    if phi > 1/2, so for d >= 4 it is not a contraction for all vectors.
+    Statement (l2.contraction): The signs (+1 or -1, also for 0) times ||v||_2/sqrt(d), the operator of 1-bit Adam,
     satisfy ||C(v) - v||^2 <= ||v||^2.
     Kind: identity.
     Kind (l2.contraction): upper.
@@ -81,10 +82,10 @@ def l2_sign_error(v: ArrayLike) -> float:
     Latex (l2.contraction): \Big\|\tfrac{\|v\|_2}{\sqrt d}\operatorname{sign}v-v\Big\|^2\le\|v\|^2
     Attained: everywhere
     Proof: ||C(v)|| = ||v|| and <C(v), v> = phi ||v||^2.
-    Proof (l2.contraction): False where phi < 1/2: a spike in 10,000 dimensions has the error 1.98 ||v||^2.
-    Source: derived (C(v) is as long as v, and their inner product is phi ||v||^2); the operator is that of
-    [tang2021bit].
-    Source (l2.contraction): our question about the operator of [tang2021bit], who do not claim it: they assume a
+    Proof (l2.contraction): It is false for phi < 1/2: a vector with one non-zero in 10,000 dimensions has the error
+    1.98 ||v||^2.
+    Source: derived; the operator is that of [tang2021bit].
+    Source (l2.contraction): our question about the operator of [tang2021bit]; the authors do not claim it and assume a
     bounded memory.
     v (array_like): Finite numbers, not all 0.
 
@@ -98,12 +99,13 @@ def l2_sign_error(v: ArrayLike) -> float:
 def scaled_sign_contraction(d: int) -> float:
     r"""Contraction factor of the signs times ||v||_1/d.
 
-    Title: The scaled sign contracts by 1/d, and no more.
+    Title: The scaled sign contracts by exactly 1/d in the worst case.
     Setting: any v in R^d; C(v) = (||v||_1/d) sign(v).
-    Statement: ||C(v) - v||^2 <= (1 - 1/d) ||v||^2 for the signs times ||v||_1/d, with equality for one spike.
+    Statement: ||C(v) - v||^2 <= (1 - 1/d) ||v||^2 for the signs times ||v||_1/d, with equality for a vector with one
+    non-zero.
     Kind: tight (attained if and only if v has one non-zero).
     Latex: \|C(v)-v\|^2\le(1-\tfrac1d)\|v\|^2
-    Attained: vectors with one non-zero
+    Attained: by vectors with one non-zero
     Proof: ||v||_1 >= ||v||_2, so phi^2 >= 1/d.
     Source: [karimireddy2019error], Lemma 8, with ||v||_1 >= ||v||_2.
 
@@ -120,17 +122,17 @@ def scaled_sign_contraction(d: int) -> float:
 
 @formula("some(v)")
 def two_scale_sign_error(v: ArrayLike) -> float:
-    r"""Relative error of the signs times the mean magnitude of each side.
+    r"""Relative error of the signs times the mean magnitude of the entries of each sign.
 
     Title: Error of signs with two scales.
-    Setting: C(v) replaces the p entries of v that are not below 0 by their mean S/p, and the m others by theirs, -R/m;
-    v in R^d is not zero.
+    Setting: C(v) replaces the p entries of v that are at least 0 by their mean S/p, and the other m entries by their
+    mean -R/m; v in R^d is not zero.
     Statement: ``||C(v) - v||^2 = ||v||^2 - S^2/p - R^2/m``; no other two numbers have a smaller error, so it is at most
     that of the signs times ||v||_1/d.
     Kind: identity.
     Latex: \|C(v)-v\|^2=\|v\|^2-\frac{S^2}{p}-\frac{R^2}{m}
     Attained: everywhere
-    Proof: A mean is the projection onto the constants: on each side <C(v), v> = ||C(v)||^2.
+    Proof: A mean is the projection onto the constants: for the entries of each sign <C(v), v> = ||C(v)||^2.
     Source: derived; the operator is that of [seide2014bit], who use it for each column of a matrix.
     v (array_like): Finite numbers, not all 0.
 
@@ -147,12 +149,12 @@ def two_scale_sign_error(v: ArrayLike) -> float:
 def two_scale_sign_contraction(d: int) -> float:
     r"""Contraction factor of signs with two scales.
 
-    Title: Signs with two scales contract by 1/d, and no more.
-    Setting: any v in R^d; C(v) replaces the entries that are not below 0 by their mean, and the others by theirs.
+    Title: Signs with two scales contract by exactly 1/d in the worst case.
+    Setting: any v in R^d; C(v) replaces the entries that are at least 0 by their mean, and the other entries by theirs.
     Statement: ||C(v) - v||^2 <= (1 - 1/d) ||v||^2, with equality for one positive entry among zeros.
     Kind: tight (attained where one entry is positive and the others are 0).
     Latex: \|C(v)-v\|^2\le(1-\tfrac1d)\|v\|^2
-    Attained: vectors with one positive entry and zeros
+    Attained: by vectors with one positive entry and zeros
     Proof: S^2/p + R^2/m >= (S^2 + R^2)/d, and S^2 + R^2 >= ||v||^2.
     Source: derived; the operator is that of [seide2014bit].
 
@@ -172,7 +174,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
     r"""Bits of one majority vote.
 
     Setting: each worker sends the signs of its vector to a server, which sends every worker the sign of the majority.
-    Statement: A majority vote takes 2 d bits for each worker, d up and d down, whatever the number of workers.
+    Statement: A majority vote takes 2 d bits for each worker, d up and d down, for any number of workers.
     Kind: identity.
     Latex: 2\,d\,N
     Source: [bernstein2018signsgd], Algorithm 1, with its majority vote, from memory.
@@ -180,7 +182,7 @@ def majority_vote_bits(d: int, workers: int) -> int:
     Returns
     -------
     int
-        Of all workers together.
+        Bits of all workers together.
 
     >>> majority_vote_bits(d=1000, workers=8)
     16000
@@ -190,22 +192,23 @@ def majority_vote_bits(d: int, workers: int) -> int:
 
 @formula("A > 0", "ndim(A) == 2", "count(A) >= 1", "shape(b) == shape(A)[:1]")
 def sign_line_floor(A: ArrayLike, b: ArrayLike) -> float:
-    r"""Least loss that sign descent can reach on a least-squares problem with positive entries.
+    r"""Lower bound on the loss of sign descent on a least-squares problem with positive entries.
 
-    Title: One sign pattern, one line.
-    Title (fixes.line): With a memory, signs solve least squares.
+    Title: Sign descent stays on a line if all entries are positive.
+    Title (fixes.line): With a memory, sign descent solves least squares.
     Setting: f(x) = ||A x - b||^2/(2n) with n rows of positive entries; steps along the signs of single rows' gradients,
     from x = 0.
     Statement: If all rows of a least-squares problem have positive entries (n = d, b = A x*), descent along signs of
     single rows' gradients from 0 stays on the line of the vector of ones, so f >= min_a f(a 1) > 0 = f(x*).
     Statement (fixes.line): For least squares whose rows have positive entries, where signs of single rows' gradients
     stay above min_a f(a 1) > 0, the scaled sign with a memory reaches the minimum, 0.
-    Kind: lower (for step sizes that arrive at the best point of the line).
+    Kind: lower (attained by step sizes that reach the best point of the line).
     Kind (fixes.line): identity.
     Latex: x_t\in\operatorname{span}\{\mathbf 1\},\quad f(x_t)\ge\frac1{2n}\Big(\|b\|^2-\frac{\langle b,A\mathbf
     1\rangle^2}{\|A\mathbf 1\|^2}\Big)
     Proof: The gradient of row i is a positive or negative multiple of a_i, whose signs are all equal.
-    Proof (fixes.line): x - e stays in the span of the rows' gradients, which is everything, and gradients vanish at x*.
+    Proof (fixes.line): x - e stays in the span of the rows' gradients, which is the whole space, and gradients vanish
+    at x*.
     Source: derived; the lecture's example, Theorem I of [karimireddy2019error].
     Source (fixes.line): lecture; [karimireddy2019error], Theorem I.
     A (array_like, shape (n, d)): Positive numbers.

@@ -1,7 +1,7 @@
 """Ternary quantization with a scale, and the convergence of SGD with TernGrad.
 
-With a scale C, v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.  About TernGrad there are its Lemma
-1, and what follows where the gradient points to the minimum strongly.
+With a scale C, v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.  `terngrad_step` is Lemma 1 of
+TernGrad; `terngrad_distance` follows from it under a condition of strong-convexity type.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ def ternary_variance_exact(v: ArrayLike, scale: float) -> float:
     Title (unbiased): Ternary quantization is unbiased
     Setting: any scale C >= max|v_i|.
     Statement: E||Q(v) - v||^2 = C ||v||_1 - ||v||_2^2 and E||Q(v)||_0 = ||v||_1/C for every C >= max|v_i|.
-    Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, keeps the mean for every C >= max|v_i|.
+    Statement (unbiased): C sign(v_i) with probability |v_i|/C, otherwise 0, is unbiased for every C >= max|v_i|.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2 = C\|v\|_1 - \|v\|_2^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/C
     Latex (unbiased): \mathbb{E}\,Q(v) = v
     Attained: everywhere.
@@ -66,9 +65,9 @@ def ternary_nonzeros_exact(v: ArrayLike, scale: float) -> float:
 
 @formula
 def ternary_product(v: ArrayLike) -> float:
-    r"""Second moment times expected non-zeros of ternary quantization: the same for every scale.
+    r"""Second moment times expected non-zeros of ternary quantization, which is the same for every scale.
 
-    Title (product): No scale is better than another.
+    Title (product): Second moment times non-zeros does not depend on the scale.
     Setting: any scale C >= max|v_i|.
     Statement: ``E||Q(v)||^2 E||Q(v)||_0 = ||v||_1^2``.
     Statement (product): (second moment) (expected non-zeros) = ||v||_1^2 for every C >= max|v_i|.
@@ -94,7 +93,7 @@ def ternary_l2_variance(d: int) -> float:
     Statement: With C = ||v||_2: variance <= (sqrt(d) - 1) ||v||^2, and expected non-zeros ||v||_1/||v||_2 <= sqrt(d).
     Kind: tight (attained by vectors of equal magnitudes; 0 for vectors with a single non-zero).
     Latex: \mathbb{E}\|Q(v)-v\|^2 \le (\sqrt d - 1)\|v\|^2,\quad \mathbb{E}\|Q(v)\|_0 = \|v\|_1/\|v\|_2 \le \sqrt d
-    Attained: equal magnitudes; a single non-zero is sent as it is
+    Attained: by equal magnitudes; a single non-zero is sent without error
     Source: derived (``||v||_1 <= sqrt(d) ||v||_2``).
 
     >>> ternary_l2_variance(100)
@@ -105,16 +104,16 @@ def ternary_l2_variance(d: int) -> float:
 
 @formula
 def ternary_iterations(d: int) -> float:
-    r"""Maximum increase of the iterations to the same accuracy by ternary quantization with the scale ||v||_2.
+    r"""Largest factor by which ternary quantization with the scale ||v||_2 increases the iterations to an accuracy.
 
-    Title (iterations): Ternary quantization with the 2-norm costs up to sqrt(d) times as many iterations.
+    Title (iterations): Ternary quantization with the 2-norm needs up to sqrt(d) times as many iterations.
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
-    gradients, with the step that the theorem chooses; gradients in R^d.
+    gradients, with the step of the theorem; gradients in R^d.
     Statement: the second moment is at most sqrt(d) M^2, so the step is sqrt(d) times as short and T is sqrt(d) times as
     large.
-    Statement (iterations): With the scale ||v||_2 and flat gradients, SGD with the step that its theorem chooses takes
-    a number of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
-    Kind: rate (attained where all gradients are flat; for Gaussian ones the factor is sqrt(2 d / pi)).
+    Statement (iterations): With the scale ||v||_2 and gradients of equal magnitudes, SGD with the step of its theorem
+    takes a number of iterations to the same accuracy that grows as sqrt(d), though E||g||^2 does not depend on d.
+    Kind: rate (attained if all gradients have equal magnitudes; for Gaussian ones the factor is sqrt(2 d / pi)).
     Latex (iterations): T(d)\propto\sqrt d
     Proof (iterations): E||Q(v)||^2 = ||v||_1 ||v||_2; on (1/2)||x||^2 it is that of uniform sparsification with p =
     1/sqrt(d).
@@ -135,12 +134,12 @@ def ternary_inf_variance(d: int) -> float:
     Title (variance): Worst variance of TernGrad.
     Setting: any v in R^d.
     Statement: ``E||Q(v) - v||^2 <= ((sqrt(d) - 1)/2) ||v||^2``.
-    Statement (variance): With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the least that ternary quantization
-    can have.
+    Statement (variance): With C = max|v_i|: variance <= ((sqrt(d) - 1)/2) ||v||^2, the smallest worst-case variance of
+    ternary quantization.
     Kind: tight (attained by one coordinate 1 and d - 1 coordinates 1/(sqrt(d) + 1)).
     Latex (variance): \sup_v \frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2} = \sup_v \frac{\|v\|_\infty\|v\|_1}{\|v\|_2^2} - 1 =
     \tfrac12(\sqrt d - 1)
-    Attained (variance): one coordinate 1, the others 1/(sqrt(d) + 1)
+    Attained (variance): by one coordinate 1, the others 1/(sqrt(d) + 1)
     Source: derived: maximise (1 + sum x_i)/(1 + sum x_i^2) over equal x_i.
 
     >>> ternary_inf_variance(100)
@@ -170,8 +169,8 @@ def terngrad_downlink_bits(workers: int) -> float:
 
     Title: TernGrad with a shared scale.
     Setting: N workers, each with levels -1, 0, 1 of the same scale.
-    Statement: If N workers share the largest of their scales, the sum of their messages takes 2 N + 1 values, so log2(2
-    N + 1) bits a coordinate come down.
+    Statement: If N workers share the largest of their scales, a coordinate of the sum of their messages has 2 N + 1
+    possible values, so the downlink takes log2(2 N + 1) bits per coordinate.
     Kind: identity (an entropy coder may need less).
     Latex: \mathrm{downlink} = \log_2(2N+1)
     Source: [wen2017terngrad], scaler sharing.
@@ -188,7 +187,7 @@ class ClippedGaussian(NamedTuple):
     Attributes
     ----------
     density : float
-        Expected share of non-zeros.
+        Expected fraction of non-zeros.
     second_moment : float
         ``E||Q(v)||^2 / ||v||^2``.
     squared_bias : float
@@ -208,7 +207,7 @@ def clipped_gaussian(clip: float = 2.5) -> ClippedGaussian:
     r"""TernGrad with clipping at c standard deviations, for a long vector of independent centred Gaussian numbers.
 
     Title (clip): TernGrad with clipping, on a Gaussian vector.
-    Setting: x standard normal, y = x cut to [-c, c], and the scale c.
+    Setting: x standard normal, y = x clipped to [-c, c], and the scale c.
     Statement: density ``E|y|/c``, second moment ``c E|y|``, squared bias ``E(x - y)^2``, clipped ``P(|x| > c)``, with
     ``E|y| = 2 (f(0) - f(c)) + 2 c q`` and ``E(x - y)^2 = 2 ((1 + c^2) q - c f(c))``, f the normal density and q = P(x >
     c).
@@ -242,7 +241,7 @@ def terngrad_step(step: float, distance: float, descent: float, offset: float, s
     Title: A step of TernGrad.
     Setting: w' = w - gamma Q(g), where Q is TernGrad (scale ``max|g_i|``), E g = grad C(w), and ``E max|g_i| ||g||_1 <=
     A + B ||w - w*||^2``; h = ||w - w*||^2.
-    Statement: If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, a step with TernGrad leaves E h' <= (1 + gamma^2 B)
+    Statement: If E max|g| ||g||_1 <= A + B h with h = ||w - w*||^2, after a step with TernGrad E h' <= (1 + gamma^2 B)
     h - 2 gamma <w - w*, grad C(w)> + gamma^2 A.
     Kind: tight (attained where the assumption is an equality).
     Latex: \mathbb{E}\,h_{t+1}\le(1+\gamma_t^2B)\,h_t-2\gamma_t\langle w_t-w^*,\nabla C(w_t)\rangle+\gamma_t^2A
@@ -266,11 +265,12 @@ def terngrad_distance(steps: ArrayLike, distance: float, mu: float, offset: floa
 
     Title: TernGrad converges.
     Setting: as for `terngrad_step`, and ``<w - w*, grad C(w)> >= mu ||w - w*||^2``; step sizes gamma_0, ...
-    Statement: SGD with TernGrad comes to the minimum almost surely if the steps have an infinite sum and their squares
-    a finite one; where <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most Lemma 1 applied T times, which tends to 0.
+    Statement: SGD with TernGrad converges to the minimum almost surely if the sum of the steps is infinite and that of
+    their squares is finite; if <w - w*, grad C> >= mu ||w - w*||^2, E h_T is at most the bound of Lemma 1 applied T
+    times, which tends to 0.
     Kind: tight (attained where both assumptions are equalities).
     Latex: \mathbb{E}\,h_T\le h_0\prod_t r_t+A\sum_t\gamma_t^2\prod_{s>t}r_s,\quad r_t=1-2\gamma_t\mu+\gamma_t^2B
-    Proof: Lemma 1 makes h_t an almost supermartingale: Robbins and Siegmund.
+    Proof: By Lemma 1, h_t is an almost supermartingale; then the theorem of Robbins and Siegmund.
     Source: derived: `terngrad_step` T times. [wen2017terngrad], Theorem 1 states that w_t tends to w* almost surely,
     under weaker assumptions and without a rate.
     Known: quoted

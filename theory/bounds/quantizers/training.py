@@ -1,6 +1,6 @@
-"""Parallel SGD whose workers quantize without bias (QSGD, NUQSGD): convergence, rounds and bits to an accuracy.
+"""Parallel SGD with unbiased quantizers (QSGD, NUQSGD): convergence, and the rounds and bits for an accuracy.
 
-Every worker sends Q(g) with E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, where omega is, say,
+Every worker sends Q(g) with E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2, where omega is, for example,
 :func:`theory.bounds.qsgd_variance` or :func:`theory.bounds.nuqsgd_variance`.
 """
 
@@ -31,7 +31,8 @@ def quantized_sgd_convex_step(
     Statement: that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega B)/N: with R^2 =
     ``distance``, sharp: eta = 1/(L + sqrt(v T)/R); paper: eta = 1/(L + sqrt(v T/2)/R).
     Kind: identity.
-    Source: [alistarh2017qsgd], Theorem 3.4 (paper), with sqrt N where it belongs and the noise of the gradients itself.
+    Source: [alistarh2017qsgd], Theorem 3.4 (paper), with sqrt N in the correct place and with the noise of the
+    gradients themselves.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
@@ -57,11 +58,11 @@ def quantized_sgd_convex(
     workers: int = 1,
     form: str = "sharp",
 ) -> float:
-    r"""Convergence of quantized parallel SGD on a smooth convex function.
+    r"""Bound on f - f* for quantized parallel SGD on a smooth convex function.
 
     Title (convergence): Convergence with QSGD, smooth and convex.
     Title (nuqsgd.convergence): Convergence with NUQSGD, smooth and convex.
-    Title (same step): The step size for N workers, with QSGD in the run.
+    Title (same step): The step size for N workers with QSGD.
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
     x*||; v = (sigma^2 + omega B)/N.
@@ -76,12 +77,12 @@ def quantized_sgd_convex(
     \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
     Latex (sharp, convergence, nuqsgd.convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad
     v=\frac{\sigma^2+\omega B}N
-    Attained (sharp, convergence, nuqsgd.convergence): asymptotically: a function with a small slope far from its
-    minimum and a steep wall behind it, gradients with much noise.
+    Attained (sharp, convergence, nuqsgd.convergence): asymptotically, by a function with a small slope far from its
+    minimum and a steep wall beyond the minimum, with large gradient noise.
     Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
-    variance of the mean message (qsgd.gradient-noise); sum up.
-    Proof (sharp, convergence, nuqsgd.convergence): As for qsgd.step; the step balances both parts.
-    Source (convergence): [alistarh2017qsgd], Theorem 3.4, its noise completed; the constants are derived.
+    variance of the mean message (qsgd.gradient-noise); sum over the steps.
+    Proof (sharp, convergence, nuqsgd.convergence): As for qsgd.step; the step balances both terms.
+    Source (convergence): [alistarh2017qsgd], Theorem 3.4, with the missing noise term; the constants are derived.
     Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
     Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
     sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
@@ -110,7 +111,7 @@ def quantized_sgd_rounds(
     distance: float,
     workers: int = 1,
 ) -> float:
-    """Rounds of quantized parallel SGD to an accuracy, on a smooth convex function.
+    """Number of rounds of quantized parallel SGD for an accuracy on a smooth convex function.
 
     Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds.
     Statement: E f(mean) - f* <= eps for every T >= ((c + sqrt(c^2 + 2 L R^2 eps))/(2 eps))^2 with c = R sqrt(v), v =
@@ -142,9 +143,9 @@ def quantized_sgd_bits(
     distance: float,
     workers: int = 1,
 ) -> float:
-    r"""Bits that a worker of quantized parallel SGD sends to an accuracy, on a smooth convex function.
+    r"""Bits that a worker of quantized parallel SGD sends for an accuracy on a smooth convex function.
 
-    Title: Bits of QSGD to an accuracy.
+    Title: Bits of QSGD for an accuracy.
     Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds; messages of at most ``bits`` bits in
     expectation, such as :func:`theory.bounds.qsgd_elias_length`.
     Statement: E f(mean) - f* <= eps after T = ceil(:func:`quantized_sgd_rounds`) rounds; until then a worker sends at
@@ -155,7 +156,7 @@ def quantized_sgd_bits(
     Proof: qsgd.convergence solved for T, times qsgd.elias-length.
     Source: derived.
     eps: Above 0.
-    bits (float): Of a message.
+    bits (float): Expected bits of a message.
     variance: sigma^2 of one worker's gradient.
     second_moment: B, at least sigma^2.
     distance: R^2.
@@ -180,7 +181,7 @@ def quantized_sgd_bits(
 def quantized_sgd_smooth(
     steps: int, *, omega: float, lipschitz: float, step: float, gap: float, variance: float, workers: int = 1
 ) -> float:
-    r"""Squared gradient of quantized parallel SGD without convexity.
+    r"""Bound on the mean squared gradient of quantized parallel SGD without convexity.
 
     Title: Convergence with QSGD, without convexity.
     Title (nuqsgd.nonconvex): Convergence with NUQSGD, without convexity.
@@ -191,10 +192,10 @@ def quantized_sgd_smooth(
     Kind: tight (on f = (L/2)||x||^2 once f(x_T) is small, if E||Q(v) - v||^2 = omega ||v||^2).
     Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)/(\eta T)+\eta
     L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}
-    Attained: (L/2)||x||^2, whose gradients are Gaussian here and not of equal magnitudes
+    Attained: (L/2)||x||^2; the gradients here are Gaussian and do not have equal magnitudes
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
-    [alistarh2017qsgd], Theorem 3.5, has a random stopping time and orders only: (1/L) E||grad f||^2 <= O(sqrt(L (f(x_1)
-    - f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
+    [alistarh2017qsgd], Theorem 3.5, has a random stopping time and states only orders of magnitude: (1/L) E||grad f||^2
+    <= O(sqrt(L (f(x_1) - f*))/T + min(d/s^2, sqrt(d)/s) B/L), whose two sides have different units.
     Source (nuqsgd.nonconvex): derived; [ramezani2021nuqsgd] has such a theorem with its own omega, as remembered.
 
     >>> quantized_sgd_smooth(100, omega=1.0, lipschitz=2.0, step=0.25, gap=25.0, variance=4.0, workers=2)  # (2+2)/1.25

@@ -1,7 +1,8 @@
-"""Averages: of the workers' gradients in a step, and of the iterates of SGD.
+"""Averages of the workers' gradients in a step, and of the iterates of SGD.
 
-Steps are counted as in the package: t = 0, 1, ..., T - 1.  Averages of iterates are over x_0, ..., x_{T-1}: on smooth
-functions, over suffixes, with the lower bound for plain averaging, and the optimal limit.
+Steps are counted as in the package: t = 0, 1, ..., T - 1.  Averages of iterates are over x_0, ..., x_{T-1}. The results
+cover weighted, uniform and suffix averages, smooth functions, the lower bound for uniform averaging, and the optimal
+limit.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ def averaged_variance(
 ) -> float:
     r"""Variance of the mean of N workers' compressed mini-batch gradients.
 
-    Title: N workers divide the noise by N.
+    Title: With N workers the noise is divided by N.
     Title (gradient-noise): Noise of a quantized stochastic gradient.
     Setting: every worker draws its own batch of B rows i.i.d. and compresses the batch's mean with independent random
     numbers; E Q(v) = v and E||Q(v) - v||^2 <= omega ||v||^2; at one point x, sigma^2 = E||g - grad f||^2 and M^2 =
     E||g||^2 = sigma^2 + ||grad f||^2 of one row.
     Statement: The mean of N workers' unbiased compressed gradients has the variance (sigma^2 + omega (sigma^2 + ||grad
     f||^2))/N.
-    Statement (gradient-noise): E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: quantization comes on
-    top of the sampling noise.
+    Statement (gradient-noise): E||Q(g) - grad f||^2 <= sigma^2 + min(d/s^2, sqrt(d)/s) E||g||^2: the noise of
+    quantization is added to the sampling noise.
     Kind: identity (an equality if E||Q(v) - v||^2 = omega ||v||^2, as for identity and rand-k).
     Kind (gradient-noise): upper.
     Latex: \mathbb{E}\Big\|\tfrac1N\sum_wQ(g^w)-\nabla f\Big\|^2=\frac{\sigma^2+\omega(\sigma^2+\|\nabla f\|^2)}{N}
     Latex (gradient-noise): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\sigma^2+\min(d/s^2,\sqrt d/s)\,\mathbb{E}\|g\|^2
-    Attained: compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k.
+    Attained: by compressors with E||Q(v) - v||^2 = omega ||v||^2 for every v, such as random-k.
     Proof: Given g, the error Q(g) - g has mean zero, so E||Q(g) - grad f||^2 = omega E||g||^2 + sigma^2; workers are
     independent.
     Proof (gradient-noise): Given g, Q(g) - g has mean zero: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2.
     Source: derived: E||Q(g) - grad f||^2 = E||Q(g) - g||^2 + E||g - grad f||^2. ([alistarh2017qsgd], Theorem 3.2 prints
-    only the first part as the variance; see the claim qsgd.gradient-noise.)
+    only the first term as the variance; see the claim qsgd.gradient-noise.)
     Source (gradient-noise): derived; the correct reading of [alistarh2017qsgd], Theorems 3.2 and 3.4.
     second_moment: M^2, at least ``variance``.
     workers, batch: N and B.
@@ -59,11 +60,11 @@ def averaged_variance(
 def averaged_second_moment(
     variance: float, second_moment: float, *, workers: int, batch: int = 1, omega: float = 0.0
 ) -> float:
-    """Second moment of the mean of N workers' compressed mini-batch gradients.
+    """Bound on the second moment of the mean of N workers' compressed mini-batch gradients.
 
     Setting: as for :func:`averaged_variance`.
     Statement: E||mean of Q(g_w)||^2 <= ||grad f||^2 + (sigma^2/B + omega (sigma^2/B + ||grad f||^2))/N.
-    Kind: tight, as averaged_variance.
+    Kind: tight, like averaged_variance.
     Source: derived.
     second_moment: M^2, at least ``variance``.
     workers, batch: N and B.
@@ -77,7 +78,7 @@ def averaged_second_moment(
 
 @formula
 def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
-    r"""Suboptimality of the linearly weighted average.
+    r"""Bound on f - f* at the linearly weighted average of SGD.
 
     Title (slope.rcv1): The rate 1/T on RCV1.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
@@ -88,12 +89,11 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     Statement (slope.rcv1): Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E
     f(xbar_T) - f* ~ 1/T on logistic regression.
     Kind: upper.
-    Kind (weighted-average): upper.
     Kind (slope.rcv1): rate.
     Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
-    Attained (weighted-average): (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's
-    inequality and what x_T leaves.
+    Attained (weighted-average): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and
+    the term of x_T.
     Proof (weighted-average): sgd.average, with sums in closed form.
     Source: [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9. With N workers, mini-batches and unbiased compression
     G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
@@ -108,13 +108,12 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
 
 @formula
 def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float:
-    """Suboptimality of the uniform average with the step size 1/(mu (t + 1)).
+    """Bound on f - f* at the uniform average of SGD with the step size 1/(mu (t + 1)).
 
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed.
     Statement: E f(xbar_T) - f* <= G^2 (1 + log T)/(2 mu T).
-    Kind: upper; the logarithm is real (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
-    Attained: (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what x_T
-    leaves.
+    Kind: upper; the logarithm cannot be removed (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
+    Attained: (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of x_T.
     Proof: sgd.average, with sums in closed form.
     Source: derived by telescoping; classical.
 
@@ -135,27 +134,27 @@ def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float
 def sgd_average(
     step_sizes: ArrayLike, weights: ArrayLike, *, mu: float, second_moment: float, distance: float = math.inf
 ) -> float:
-    r"""Suboptimality of any weighted average of SGD with any step sizes.
+    r"""Bound on f - f* at any weighted average of SGD with any step sizes.
 
     Title (averages): Averages on logistic regression.
     Title (sgd.rcv1): SGD on ridge regression, RCV1.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
     Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and c_t =
-    (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (its last term absent at t = 0), E f(xbar_T) - f* <= (sum
+    (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (without the last term at t = 0), E f(xbar_T) - f* <= (sum
     max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
-    Statement (average): Before Jensen's inequality, and with what the proof drops at its end, the bound on E f(xbar_T)
-    - f* for any weights and steps is an equality on (mu/2) x^2 with noise that fills E g^2 up to G^2.
-    Statement (averages): Weights t + 1 with steps 2/(mu (t + 2)), all alike and the last half with steps 1/(mu t): on
-    logistic regression, too, E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T) and the suffix's
-    bound.
+    Statement (average): Without Jensen's inequality, and with the term that the proof drops at its end, the bound on E
+    f(xbar_T) - f* for any weights and steps is an equality on (mu/2) x^2 with noise such that E g^2 = G^2.
+    Statement (averages): For weights t + 1 with steps 2/(mu (t + 2)), and for equal weights and the last half with
+    steps 1/(mu t), also on logistic regression E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T)
+    and the suffix's bound.
     Statement (sgd.rcv1): With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge
     regression is below the bound for averaged SGD with the constants of the level set of the start.
     Kind: upper. It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
     Kind (average): tight.
     Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
-    Attained (averages): nearly, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 on the
-    way.
-    Attained (sgd.rcv1): nowhere near here: the constants are those of the start, and the data is benign (sgd.average)
+    Attained (averages): almost, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 of the
+    run.
+    Attained (sgd.rcv1): not here: the constants are those at the start, and the data are benign (sgd.average)
     Attained (average): as stated; Jensen's inequality is strict there.
     Proof (average): 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
     Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
@@ -189,7 +188,7 @@ def sgd_average(
 
 @formula("lipschitz >= mu")
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
-    r"""Suboptimality of the last iterate of a smooth function with the step size 1/(mu (t + 1)).
+    r"""Bound on f - f* at the last iterate of SGD on a smooth function with the step size 1/(mu (t + 1)).
 
     Title (sharp): The last iterate on smooth functions: constant 1/2.
     Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
@@ -203,7 +202,7 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     Kind (sharp): tight.
     Latex (sharp):
     \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
-    Attained (sharp): (mu/2) x^2 at every T, with noise that fills E g^2 up to G^2
+    Attained (sharp): (mu/2) x^2 at every T, with noise such that E g^2 = G^2
     Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
     Source: [rakhlin2012making], Theorem 1 (paper, whose T counts the start); sharp is derived.
     Source (sharp): derived; [rakhlin2012making], Theorem 1, has 2 instead of 1/2.
@@ -218,10 +217,10 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
 
 @formula("form in ('sharp', 'paper')", "0 < alpha < 1")
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
-    r"""Suboptimality of the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
+    r"""Bound on f - f* at the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
     Title (sharp): The mean of the last iterates.
-    Setting: f is mu-strongly convex, kinks allowed, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
+    Setting: f is mu-strongly convex and may have kinks, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
     Statement: E f(mean) - f* is at most G^2/(mu T) times sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5
     log(1/(1 - alpha)))/alpha.
@@ -229,8 +228,8 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     G^2/(2 alpha mu T).
     Kind: upper. :func:`sgd_average` is smaller for the same steps and weights.
     Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{G^2}{\mu T}
-    Attained (sharp): (mu/2) x^2 with noise that fills E g^2 up to G^2, as T grows, but for Jensen's inequality and what
-    x_T leaves.
+    Attained (sharp): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of
+    x_T.
     Proof (sharp): sgd.average, with sums in closed form.
     Source: [rakhlin2012making], Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and a_t <= Q/t, the sum
     of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... + 1/T).
@@ -248,9 +247,9 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
 
 @formula("form in ('sharp', 'paper')", "c > 0")
 def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -> float:
-    r"""Lower bound for plain averaging if the minimum is on the boundary of the constraint.
+    r"""Lower bound for uniform averaging if the minimum is on the boundary of the constraint set.
 
-    Title (sharp): Plain averaging at the edge of the constraint: at least log(T)/T.
+    Title (sharp): Uniform averaging on the boundary of the constraint set: at least of the order log(T)/T.
     Setting: f = (1/2)||x||^2 + x_1 on the box [0, 1]^d, g = x + (Z, 0, ...), Z uniform on [-1, 3], projected SGD with
     the step size c/(t + 1).
     Statement: for any start, E f(xbar_T) - f* is at least sharp: (c/(8 T)) (1/T_0 + ... + 1/(T - 1)), T_0 = max(1, c)
@@ -276,10 +275,11 @@ def sgd_uniform_average_lower(steps: int, c: float = 1.0, form: str = "sharp") -
 def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     r"""The factor of log T in T E f(xbar_T), in the construction of :func:`sgd_uniform_average_lower`.
 
-    Title (uniform-average.logarithm): The logarithm of plain averaging, with its factor.
-    Setting: as there.
-    Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa for S -> infinity, kappa = sum over n >= 1 of
-    E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on [-3, 1]: 0.2020. (Theorem 3 has c/16.)
+    Title (uniform-average.logarithm): The factor of the logarithm in uniform averaging.
+    Setting: as for :func:`sgd_uniform_average_lower`.
+    Statement: (T E f(xbar_T) - S E f(xbar_S))/log(T/S) -> c kappa
+    for S -> infinity, kappa = sum over n >= 1 of E[(S_n)^+]/n, where S_n is the sum of n numbers that are uniform on
+    [-3, 1]: 0.2020. (Theorem 3 has c/16.)
     Statement (uniform-average.logarithm): In that construction T (E f(xbar_T) - f*) grows by c kappa for each unit of
     log T, kappa = 0.2020; the averages of the last half and with weights t + 1 do not grow.
     Kind: rate.
@@ -288,7 +288,7 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
     Proof (uniform-average.logarithm): t x_t/c follows V+ = max(0, V - Z), Lindley's recursion, whose stationary mean is
     Spitzer's sum; the mean of c E V/t over t < T is c kappa log(T)/T.
     Source: derived: V_t = t x_1/c follows V_{t+1} = max(0, V_t - Z) up to terms of the order 1/t, Lindley's recursion,
-    whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square vanishes.
+    whose stationary mean is Spitzer's sum; x_1 adds c E V/t to T times the mean, and its square tends to 0.
     Source (uniform-average.logarithm): derived; sharpens the factor c/16 of [rakhlin2012making], Theorem 3.
 
     >>> round(sgd_uniform_average_logarithm(), 4)
@@ -304,23 +304,22 @@ def sgd_uniform_average_logarithm(c: float = 1.0) -> float:
 
 @formula("of in ('distance', 'gap')")
 def polyak_ruppert(hessian: ArrayLike, covariance: ArrayLike, of: str = "distance") -> float:
-    r"""The limit of T times the error of the uniform average of SGD near a minimum, which is optimal.
+    r"""The optimal limit of T times the error of the uniform average of SGD near a minimum.
 
-    Title (distance): Polyak-Ruppert: the limit of plain averaging, for every constant step.
+    Title (distance): Polyak-Ruppert: the limit of uniform averaging for every constant step.
     Setting: gradients H (x - x*) + xi, xi of mean zero and covariance C, independent; a constant step size below 2/L,
     or steps proportional to t^-a, 1/2 < a < 1.
     Statement: T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) (distance) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2 (gap), for
     every step size.
-    Statement (distance): T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, whatever the
+    Statement (distance): T E||xbar_T - x*||^2 -> tr(H^-1 C H^-1) and T (E f(xbar_T) - f*) -> tr(H^-1 C)/2, for every
     constant step below 2/L.
     Kind: rate, an identity in the limit.
     Kind (distance): identity.
     Latex (distance): T\,\mathbb{E}\|\bar x_T-x^*\|^2\to\operatorname{tr}(H^{-1}CH^{-1}),\quad T\,\mathbb{E}[f(\bar
     x_T)-f^*]\to\tfrac12\operatorname{tr}(H^{-1}C)
     Attained (distance): in the limit, on every quadratic
-    Proof (distance): H xbar_T = (x_0 - x_T)/(gamma T) minus the mean of T noises.
-    Source: Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1; on the quadratic derived: H xbar_T is minus
-    the mean of the noises plus (x_0 - x_T)/(gamma T).
+    Proof (distance): H xbar_T = (x_0 - x_T)/(gamma T) minus the mean of T noise terms.
+    Source: Polyak, Juditsky, SIAM J. Control Optim. 30 (1992), Theorem 1; on the quadratic derived.
     hessian (array_like, shape (d,) or (d, d)): H, positive definite; a vector is a diagonal.
     covariance (float or array_like, shape (), (d,) or (d, d)): C; a number c stands for c I.
 

@@ -1,8 +1,9 @@
 """The theorems on SGD of Bottou, Curtis and Nocedal, "Optimization methods for large-scale machine learning".
 
-Formulas in the docstrings are in their notation: c is the strong convexity, the argument ``mu`` here; their mu and M_G,
-which measure bias and noise of the gradients, are the arguments ``first`` and ``second``, both 1 for unbiased gradients
-whose variance is at most M everywhere.  Their w_1 is our x_0, so that their w_k is our x_T with T = k - 1.
+Formulas in the docstrings use the paper's notation: c is the constant of strong convexity, the argument ``mu`` here;
+their mu and M_G, which measure bias and noise of the gradients, are the arguments ``first`` and ``second``, both 1 for
+unbiased gradients whose variance is at most M everywhere.  Their w_1 is our x_0, so their w_k is our x_T with T = k -
+1.
 """
 
 from __future__ import annotations
@@ -28,26 +29,23 @@ def bottou_constant_step_floor(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    r"""Limit of the bound on the suboptimality of SGD with a constant step size.
+    r"""Limit of the bound on f - f* for SGD with a constant step size.
 
-    Title (minibatch): A mini-batch, or a smaller step?.
+    Title (minibatch): A mini-batch or a smaller step.
     Setting: as for :func:`bottou_constant_step`.
     Statement: paper: alpha L M/(2 c mu); sharp: alpha L M/(2 c (2 mu - alpha L M_G)).
     Statement (minibatch): A batch of m with the step alpha and single gradients with alpha/m have the same floor in
-    Theorem 4.6 and need, to first order in alpha, the same number of gradients per factor e. Exactly, on (L/2)||x||^2,
-    the floors are as 2 - alpha L/m to 2 - alpha L, but the batch needs fewer gradients per factor e, m/(-2 log(1 -
-    alpha L)) and not 1/(-2 log(1 - alpha L/m)); with steps for equal floors it still does: the ratio is m
+    Theorem 4.6 and need, to first order in alpha, the same number of gradients per factor e. On (L/2)||x||^2 the exact
+    ratio of the floors is (2 - alpha L/m)/(2 - alpha L), but the batch needs fewer gradients per factor e, m/(-2 log(1
+    - alpha L)) instead of 1/(-2 log(1 - alpha L/m)). With steps for equal floors it still needs fewer: the ratio is m
     artanh(y/m)/artanh(y), y = alpha L/(2 - alpha L).
     Kind: tight (sharp; f = (L/2)||x||^2 with noise of variance M, at its stationary law, for every alpha).
     Kind (minibatch): identity.
-    Latex (sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Latex (minibatch): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
-    Proof (sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a step;
-    floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
-    Proof (minibatch): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor of a
-    step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
+    Latex (minibatch, sharp): \frac{\alpha L(M/m)}{2c}=\frac{(\alpha/m)LM}{2c}
+    Proof (minibatch, sharp): alpha M/(2 (2 - alpha L)) is the floor on that quadratic, and (1 - alpha L)^2 the factor
+    of a step; floors are equal if alpha' L = 2x/(1 + x) with x = y/m, and then -log(1 - alpha' L) = 2 artanh(x).
     Source: [bottou2018optimization], Theorem 4.6 (paper); sharp is derived.
-    Source (minibatch): [bottou2018optimization], section 4.2, after Theorem 4.7; what is exact is derived.
+    Source (minibatch): [bottou2018optimization], section 4.2, after Theorem 4.7; the exact results are derived.
     mu: c.
     step: alpha in (0, mu/(L M_G)].
     noise: M.
@@ -75,12 +73,12 @@ def bottou_constant_step(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    r"""Suboptimality of SGD with a constant step size.
+    r"""Bound on f - f* for SGD with a constant step size.
 
     Title (sharp): Bottou, Curtis, Nocedal: constant step, sharp.
     Title (constant-step.paper): Bottou, Curtis, Nocedal: Theorem 4.6.
-    Setting: f is L-smooth and c-strongly convex (in fact ||grad f||^2 >= 2 c (f - f*) is enough); <grad f, E g> >= mu
-    ||grad f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
+    Setting: f is L-smooth and c-strongly convex (||grad f||^2 >= 2 c (f - f*) suffices); <grad f, E g> >= mu ||grad
+    f||^2 and E||g||^2 <= M + M_G ||grad f||^2; alpha <= mu/(L M_G).
     Statement: E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) floor with paper: r = 1 - alpha c mu; sharp: r = 1 - alpha
     c (2 mu - alpha L M_G); the floor is :func:`bottou_constant_step_floor`.
     Statement (sharp): E f(x_T) - f* <= r^T (f(x_0) - f*) + (1 - r^T) alpha L M/(2c (2 - alpha L)), r = 1 - alpha c (2 -
@@ -92,13 +90,12 @@ def bottou_constant_step(
     Latex (constant-step.paper): \mathbb{E}f(x_T)-f^*\le\frac{\alpha LM}{2c}+(1-\alpha c)^T\Big(f(x_0)-f^*-\frac{\alpha
     LM}{2c}\Big)
     Attained (sharp): f = (L/2)||x||^2 with noise of variance M, at every T and for every alpha up to 1/L
-    Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice what it has to
-    be.
+    Attained (constant-step.paper): alpha = 1/L and f = (L/2)||x||^2; for small alpha the floor is twice the sharp one.
     Proof (sharp): E f(x+) - f* <= (1 - 2 alpha c (1 - alpha L/2)) (f - f*) + alpha^2 L M/2, by smoothness and ||grad
     f||^2 >= 2c (f - f*).
     Proof (constant-step.paper): bottou.constant-step with 2 - alpha L replaced by 1.
     Source: [bottou2018optimization], Theorem 4.6 (paper). Sharp is derived: their Lemma 4.4, E f(x+) <= f - (mu - alpha
-    L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, with its factor not halved.
+    L M_G/2) alpha ||grad f||^2 + alpha^2 L M/2, without halving its factor.
     Source (sharp): derived; sharpens [bottou2018optimization], Theorem 4.6, by a factor of 2 - alpha L in the floor and
     in the rate.
     Source (constant-step.paper): [bottou2018optimization], Theorem 4.6.
@@ -120,10 +117,10 @@ def bottou_constant_step(
 def bottou_decreasing_step_plan(
     *, mu: float, lipschitz: float, first: float = 1.0, second: float = 1.0
 ) -> tuple[float, float]:
-    """The beta that minimizes their bound for steps beta/(gamma + k), and the smallest gamma + 1 that it allows.
+    """The beta that minimizes the bound for steps beta/(gamma + k), and the smallest gamma + 1 that it allows.
 
     Setting: as for :func:`bottou_decreasing_step`.
-    Statement: beta^2/(beta c mu - 1) is least at beta = 2/(c mu), where the noise's part of nu is 2 L M/(c mu)^2;
+    Statement: beta^2/(beta c mu - 1) is smallest at beta = 2/(c mu), where the noise term of nu is 2 L M/(c mu)^2;
     alpha_1 <= mu/(L M_G) then requires gamma >= beta L M_G/mu - 1.
     Kind: identity.
     Source: [bottou2018optimization], (4.24).
@@ -165,16 +162,16 @@ def bottou_decreasing_step(
     first: float = 1.0,
     second: float = 1.0,
 ) -> float:
-    r"""Suboptimality of SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
+    r"""Bound on f - f* for SGD with the step sizes beta/(gamma + k), k = 1, 2, ...: beta/(shift + t), t = 0, 1, ...
 
     Title: Bottou, Curtis, Nocedal: Theorem 4.7.
     Setting: as for :func:`bottou_constant_step`, with beta > 1/(c mu), gamma > 0, beta/(gamma + 1) <= mu/(L M_G).
     Statement: Steps beta/(gamma + k), beta > 1/c, give E f(x_T) - f* <= nu/(gamma + T + 1), nu = max(beta^2 L M/(2
-    (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is best.
-    Kind: upper and upper.
+    (beta c - 1)), (gamma + 1)(f(x_0) - f*)); beta = 2/c is optimal.
+    Kind: upper.
     Latex: \mathbb{E}f(x_T)-f^*\le\frac{\nu}{\gamma+T+1}
-    Attained: after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 of sigma^2/(2 c
-    T) where the bound with beta = 2/c has 4
+    Attained: after one step 1/L on f = (c/2) x^2, as beta grows; as T grows, f = (c/2)||x||^2 has 4/3 times sigma^2/(2
+    c T), where the bound with beta = 2/c has 4 times this
     Proof: Lemma 4.4 and ||grad f||^2 >= 2c (f - f*); induction on k.
     Source: [bottou2018optimization], Theorem 4.7.
     mu, lipschitz, noise, gap, first, second: As for bottou_constant_step.
@@ -199,7 +196,7 @@ def bottou_nonconvex(
     second: float = 1.0,
     form: str = "sharp",
 ) -> float:
-    r"""Mean squared gradient norm of SGD with a constant step size, without convexity.
+    r"""Bound on the mean squared gradient norm of SGD with a constant step size, without convexity.
 
     Title (sharp): Bottou, Curtis, Nocedal: Theorem 4.8, sharp.
     Setting: f is L-smooth and at least f_inf; gradients as for :func:`bottou_constant_step`; alpha <= mu/(L M_G).
@@ -210,10 +207,11 @@ def bottou_nonconvex(
     Kind: tight (sharp; for f = (L/2)||x||^2 it is the mean plus E f(x_T) - f* over T times alpha (mu - alpha L M_G/2)).
     Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{\alpha
     LM+2(f(x_0)-f_{\inf})/(T\alpha)}{2-\alpha L}
-    Attained (sharp): f = (L/2)||x||^2 for every alpha, but for the term in E f(x_T) - f_inf, which falls with T
-    Proof (sharp): Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum up.
-    Source: [bottou2018optimization], Theorem 4.8 (paper). Sharp is derived: their Lemma 4.4 summed up, with its factor
-    not halved.
+    Attained (sharp): by f = (L/2)||x||^2 for every alpha, up to the term with E f(x_T) - f_inf, which decreases in T
+    Proof (sharp): Smoothness gives alpha (1 - alpha L/2) E||grad f||^2 <= f - E f(x+) + alpha^2 L M/2; sum over the
+    steps.
+    Source: [bottou2018optimization], Theorem 4.8 (paper). Sharp is derived: their Lemma 4.4 summed over the steps,
+    without halving its factor.
     Source (sharp): derived; [bottou2018optimization], Theorem 4.8, has 1 instead of 2 - alpha L.
     lipschitz, step, noise, first, second, form (float or str): As for bottou_constant_step_floor.
     gap: f(x_0) - f_inf.

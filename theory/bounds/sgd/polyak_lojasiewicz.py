@@ -1,6 +1,6 @@
 """Rates under the Polyak-Lojasiewicz inequality, and gradients on a level set.
 
-The bounds of gradients on a level set {x: f(x) <= f(x_0)} follow from smoothness alone.
+The bounds on gradients on a level set {x: f(x) <= f(x_0)} follow from smoothness alone.
 
 The rates of gradient descent and SGD need the inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).  f need not be
 convex, and its minimiser need not be unique.  ``gap`` is f(x_0) - f*, and mu <= L always.
@@ -24,7 +24,7 @@ def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
     Kind: tight, for f = (L/2)||x||^2 at x_0.
     Source: folklore; minimise the quadratic upper bound f(x) - t ||grad f||^2 + (L/2) t^2 ||grad f||^2 over t.
     start: f(x_0), at least the minimum.
-    minimum: f*, or a lower bound of it.
+    minimum: f*, or a lower bound on it.
 
     >>> level_set_gradient(lipschitz=2.0, start=9.0, minimum=0.0)  # f = x^2 at x_0 = 3: (2 * 3)^2
     36.0
@@ -36,7 +36,7 @@ def level_set_gradient(lipschitz: float, start: float, minimum: float) -> float:
 def level_set_second_moment(max_lipschitz: float, start: float) -> float:
     r"""Largest second moment of one sample's gradient on the level set of the start.
 
-    Setting: f = (1/n) sum f_i, every f_i is L_max-smooth on R^d and not negative; f(x) <= f(x_0).
+    Setting: f = (1/n) sum f_i, every f_i is L_max-smooth on R^d and at least 0; f(x) <= f(x_0).
     Statement: If all f_i are L_max-smooth and at least 0, (1/n) sum ||grad f_i(x)||^2 <= 2 L_max f(x), and ||grad
     f(x)||^2 <= 2 L (f(x) - f*).
     Kind: tight, for f_i = (L_max/2)||x||^2 at x_0.
@@ -62,11 +62,11 @@ def _descending(step: float, lipschitz: float) -> float:
 
 @formula("gradient_squared >= 0")
 def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
-    r"""Strong convexity implies the Polyak-Lojasiewicz inequality, with the same constant.
+    r"""Bound on f - f* by the gradient: strong convexity implies the Polyak-Lojasiewicz inequality.
 
     Setting: f is mu-strongly convex; g is its gradient, or any subgradient, at x.
     Statement: f(x) - f* <= ||g||^2/(2 mu).
-    Kind: tight (for f = (mu/2)||x||^2, and where f is that parabola between x and x* = x - g/mu).
+    Kind: tight (for f = (mu/2)||x||^2, and for every f that is this parabola between x and x* = x - g/mu).
     Latex: f(x)-f^*\le\frac{\|\nabla f(x)\|^2}{2\mu}
     Proof: Minimise both sides of f(y) >= f(x) + <grad f(x), y - x> + (mu/2)||y - x||^2 over y.
     Source: [karimi2016linear], section 2 and appendix A; classical: minimise both sides of f(y) >= f(x) + <g, y - x> +
@@ -81,7 +81,7 @@ def strong_convexity_gap(gradient_squared: float, *, mu: float) -> float:
 
 @formula("form in ('simple', 'sharp')", "steps >= 0", "0 < step < 2 / lipschitz", "lipschitz >= mu")
 def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, form: str = "simple") -> float:
-    r"""Gradient descent under the Polyak-Lojasiewicz inequality.
+    r"""Bound on the gap of gradient descent under the Polyak-Lojasiewicz inequality.
 
     Title (gd): Gradient descent without convexity.
     Title (gd.one-step): The worst step of gradient descent on x^2 + 3 sin^2 x.
@@ -92,20 +92,19 @@ def pl_gd(steps: int, *, mu: float, lipschitz: float, step: float, gap: float, f
     c. That is 2 (L - mu)/(2 L + mu) for gamma = 1/L.
     Statement (gd): With the step 1/L, f(x_T) - f* <= (1 - mu/L)^T (f(x_0) - f*), and a sharper rate with 2 (L - mu)/(2
     L + mu).
-    Statement (gd.one-step): A step 1/L leaves at most the share 1 - mu/L of f - f*; on x^2 + 3 sin^2 x the worst is
+    Statement (gd.one-step): A step 1/L multiplies f - f* by at most 1 - mu/L; on x^2 + 3 sin^2 x the largest factor is
     0.95533.
     Kind: upper.
     Kind (gd): tight.
-    Latex (simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Latex (gd.one-step): \max_x\frac{f(x-f'(x)/L)}{f(x)}\le1-\frac\mu L
-    Latex (gd): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
+    Latex (gd, simple): f(x_T)-f^*\le(1-\mu/L)^T(f(x_0)-f^*)
     Attained (simple): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step
-    Attained (sharp): only the conditions of its authors allow it. With the stronger ones of Rubbens, Hendrickx, Taylor,
-    arXiv 2504.14377, a semidefinite program finds 0.683267 in place of 0.727273 for mu/L = 0.2 and gamma = 1/L.
+    Attained (sharp): only by instances that satisfy the weaker conditions of its authors. With the stronger ones of
+    Rubbens, Hendrickx, Taylor, arXiv 2504.14377, a semidefinite program finds 0.683267 in place of 0.727273 for mu/L =
+    0.2 and gamma = 1/L.
     Attained (gd): f = (mu/2)||x||^2 for every step below 1/L; at 1/L see pl.gd.one-step.
-    Proof (simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Proof (gd.one-step): pl.gd with T = 1.
-    Proof (gd): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
+    Proof (gd, simple): f(x_+) <= f(x) - ||grad f||^2/(2L), and ||grad f||^2 >= 2 mu (f - f*).
     Source: [karimi2016linear], Theorem 1 (simple, gamma = 1/L; otherwise derived from f(x_+) <= f(x) - gamma (1 - c/2)
     ||grad f(x)||^2); [abbaszadehpeivasti2023conditions], Theorem 3 (sharp).
     Source (gd): [karimi2016linear], Theorem 1; the sharper rate: [abbaszadehpeivasti2023conditions], Theorem 3.
@@ -156,15 +155,15 @@ def pl_contraction(mu: float, lipschitz: float, step: float | None = None) -> fl
 
 @formula("steps >= 0", "0 < step < 2 / lipschitz", "lipschitz >= mu")
 def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, gap: float) -> float:
-    r"""Gradient descent on a strongly convex function.
+    r"""Bound on the gap of gradient descent on a strongly convex function.
 
     Title: Gradient descent on strongly convex functions.
     Setting: f is L-smooth and mu-strongly convex, constant step size gamma < 2/L, exact gradients.
     Statement: f(x_T) - f* <= r^(2T) (f(x_0) - f*), r = max(|1 - gamma mu|, |1 - gamma L|).
     Kind: tight (for f = (mu/2) x^2 or (L/2) x^2).
     Latex: f(x_T)-f^*\le\max(|1-\gamma\mu|,|1-\gamma L|)^{2T}(f(x_0)-f^*)
-    Attained: quadratics with curvature mu (small steps) or L (large steps)
-    Proof: On a quadratic every coordinate shrinks by 1 - gamma h; the general case is the source's.
+    Attained: by quadratics with curvature mu (small steps) or L (large steps)
+    Proof: On a quadratic every coordinate is multiplied by 1 - gamma h; the source proves the general case.
     Source: [taylor2018exact], Theorem 3.3.
     step: gamma in (0, 2/L).
 
@@ -177,7 +176,7 @@ def gd_strongly_convex(steps: int, *, mu: float, lipschitz: float, step: float, 
 
 @formula("gradient_squared >= 0", "second_moment >= gradient_squared")
 def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: float, second_moment: float) -> float:
-    r"""Expected gap after one step of SGD.
+    r"""Bound on the expected gap after one step of SGD.
 
     Title: One step of SGD.
     Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= C^2.
@@ -191,7 +190,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     gap: f(x) - f*.
     step: alpha.
     gradient_squared: ||grad f(x)||^2.
-    second_moment: C^2, the second moment and not the variance: at least ``gradient_squared``.
+    second_moment: C^2, the second moment, not the variance; at least ``gradient_squared``.
 
     >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
     1.0
@@ -203,7 +202,7 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
 def pl_sgd_constant_step(
     steps: int, *, mu: float, lipschitz: float, step: float, second_moment: float, gap: float
 ) -> float:
-    r"""SGD with a constant step under the Polyak-Lojasiewicz inequality.
+    r"""Bound on the gap of SGD with a constant step under the Polyak-Lojasiewicz inequality.
 
     Title: SGD with a constant step: the floor.
     Title (sgd.constant.sine): SGD with a constant step on x^2 + 3 sin^2 x.
@@ -212,13 +211,13 @@ def pl_sgd_constant_step(
     Statement: With a constant step alpha <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu alpha)^T (f(x_0) - f*) + L C^2
     alpha/(4 mu), if E||g||^2 <= C^2.
     Statement (sgd.constant.sine): The bound of pl.sgd.constant holds without convexity: C^2 is the largest second
-    moment on the way.
+    moment during the run.
     Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
     Kind (sgd.constant.sine): upper.
     Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
     Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
-    Attained: (mu/2) x^2 at every T with noise that fills E g^2 up to C^2
-    Attained (sgd.constant.sine): nearly, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is
+    Attained: (mu/2) x^2 at every T with noise such that E g^2 = C^2
+    Attained (sgd.constant.sine): almost, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is
     steeper.
     Proof: pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).
     Proof (sgd.constant.sine): pl.sgd.constant.
@@ -237,7 +236,7 @@ def pl_sgd_constant_step(
 
 @formula("0 < step <= 0.5 / mu", "lipschitz >= mu")
 def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: float) -> float:
-    """Bound of the limit of the gap of SGD with a constant step.
+    """Bound on the limit of the gap of SGD with a constant step.
 
     Setting: as for :func:`pl_sgd_constant_step`.
     Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
@@ -254,9 +253,9 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
 
 @formula("form in ('simple', 'sharp')", "lipschitz >= mu")
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
-    r"""SGD with the step size (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
+    r"""Bound on the gap of SGD with the step (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
-    Title (simple): SGD with decreasing steps, where the theorem is tight.
+    Title (simple): SGD with decreasing steps: the theorem is tight.
     Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
     not the variance); any start; ``PolyakLojasiewicz(mu)``.
     Statement: E f(x_T) - f* is at most simple: L C^2/(2 mu^2 T); sharp: (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t +
@@ -270,11 +269,11 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
     Kind (simple): tight.
     Latex (simple):
     \mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}
-    Attained (simple): (mu/2) x^2 at every T, with noise that fills E g^2 up to C^2
+    Attained (simple): (mu/2) x^2 at every T, with noise such that E g^2 = C^2
     Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L C^2
     (t + 1)^2 alpha_t^2/2; it telescopes.
-    Source: [karimi2016linear], Theorem 4 (simple); the sharp form is what its proof sums.
-    Source (simple): [karimi2016linear], Theorem 4; the first form is what its proof sums.
+    Source: [karimi2016linear], Theorem 4 (simple); the sharp form is the sum in its proof.
+    Source (simple): [karimi2016linear], Theorem 4; the first form is the sum in its proof.
     second_moment: C^2.
 
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
@@ -296,7 +295,7 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
     Title (sgd.decreasing.slope): The rate 1/T under the Polyak-Lojasiewicz inequality.
     Setting: f = (mu/2) ||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, start at the minimum.
     Statement: On (mu/2)||x||^2 with noise of variance sigma^2, E f(x_T) follows D_{t+1} = (1 - a_t)^2 D_t + a_t^2
-    sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2), and comes close to sigma^2/(2 mu T).
+    sigma^2/(2 mu), a_t = (2t + 1)/(2 (t + 1)^2), and approaches sigma^2/(2 mu T).
     Statement (sgd.decreasing.slope): With the step (2t + 1)/(2 mu (t + 1)^2), log E(f(x_T) - f*) falls by 1 per log T.
     Kind: identity.
     Kind (sgd.decreasing.slope): rate.
@@ -320,7 +319,7 @@ def pl_sgd_decreasing_exact(steps: int, *, mu: float, variance: float) -> float:
 
 @formula("margin >= 0")
 def logistic_curvature(margin: float) -> float:
-    r"""Least second derivative of the logistic loss for a bounded margin.
+    r"""Smallest second derivative of the logistic loss for a bounded margin.
 
     Setting: log(1 + exp(-m)), abs(m) <= R.
     Statement: For abs(m) <= R the second derivative of the logistic loss log(1 + exp(-m)) is at least 1/(2 + 2 cosh R).

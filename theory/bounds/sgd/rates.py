@@ -1,12 +1,12 @@
-"""Rates of stochastic gradient descent: each step size, steps to an accuracy, smooth functions, and quadratics exactly.
+"""Rates of SGD for each step size, steps for an accuracy, smooth functions, and exact results on quadratics.
 
 Steps are counted as in the package: t = 0, 1, ..., T - 1, and x_T is the iterate after T steps.  ``distance`` is the
 squared norm ||x_0 - x*||^2.  Papers that start at w_1 write a_{T+1} for E||x_T - x*||^2.
 
-The rates are those of the last iterate for each step size, also for steps c/(mu (t + 1)) with every c.  On smooth
-convex functions the step balances curvature and noise, with N workers, in both readings.  On a quadratic with drawn
-noise the second moments of every coordinate are exact, for any steps and weights.  The minimum of ridge regression is
-computed from its dual.
+The rates are those of the last iterate for each step size, also for steps c/(mu (t + 1)) with every c. On smooth convex
+functions the step balances curvature and noise, with N workers; the printed and the correct form are both here. On a
+quadratic with random noise the second moments of every coordinate are exact for any steps and weights. The minimum of
+ridge regression is computed from its dual.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ..closed_form import formula
 
 @formula("steps >= 0", "0 < step <= 0.5 / mu")
 def sgd_constant_step(steps: int, *, mu: float, step: float, second_moment: float, distance: float) -> float:
-    r"""Squared distance to the minimiser with a constant step size.
+    r"""Bound on the squared distance of SGD to the minimiser with a constant step size.
 
-    Title: The floor of a constant step, in general.
+    Title: SGD with a constant step: bound and floor.
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size gamma <= 1/(2 mu), projection allowed.
     Statement: E||x_T - x*||^2 <= r^T ||x_0 - x*||^2 + (1 - r^T) gamma M^2/(2 mu), r = 1 - 2 gamma mu, if E||g||^2 <=
     M^2 and gamma <= 1/(2 mu).
     Kind: tight (an equality for f = (mu/2)||x||^2 if E||g_t||^2 = M^2 at every t, hence from the stationary law on).
     Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-2\gamma\mu)^T\|x_0-x^*\|^2+\frac{\gamma M^2}{2\mu}
-    Attained: (mu/2) x^2 at every T, with noise that fills E g^2 up to M^2; (mu/2)||x||^2 at its stationary law, with
-    M^2 the second moment there
+    Attained: (mu/2) x^2 at every T, with noise such that E g^2 = M^2; (mu/2)||x||^2 at its stationary law, with M^2 the
+    second moment there
     Proof: a_{t+1} <= (1 - 2 gamma mu) a_t + gamma^2 M^2, with equality for (mu/2)||x||^2 where E||g||^2 = M^2; the
     stationary law has M^2 = 2 sigma^2/(2 - gamma mu).
     Source: derived from a_{t+1} <= r a_t + gamma^2 M^2; [yin2018gradient], Theorem 5 with B = 1 (without the factor 1 -
@@ -74,12 +74,12 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
 
 @formula("steps >= 0", "step * mu < 2", "step > 0")
 def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: float, distance: float) -> float:
-    r"""Squared distance to the minimiser on the isotropic quadratic, with a constant step size.
+    r"""Exact squared distance of SGD to the minimiser on the isotropic quadratic with a constant step size.
 
-    Title: SGD with a constant step, exactly.
+    Title: SGD with a constant step on the isotropic quadratic.
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, constant step size gamma < 2/mu.
     Statement: On (mu/2)||x||^2 with noise of variance sigma^2, E||x_T||^2 = r^T ||x_0||^2 + (1 - r^T) gamma sigma^2/(mu
-    (2 - gamma mu)), r = (1 - gamma mu)^2: fast at first, then a floor.
+    (2 - gamma mu)), r = (1 - gamma mu)^2: it falls geometrically to a floor.
     Kind: identity.
     Latex: \mathbb{E}\|x_T\|^2\to\frac{\gamma\sigma^2}{\mu(2-\gamma\mu)}
     Proof: a_{t+1} = (1 - gamma mu)^2 a_t + gamma^2 sigma^2.
@@ -97,10 +97,10 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
 
 @formula("form in ('sharp', 'simple', 'paper')", "steps >= 2")
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
-    r"""Squared distance to the minimiser with the step size 1/(mu (t + 1)).
+    r"""Bound on the squared distance of SGD to the minimiser with the step size 1/(mu (t + 1)).
 
     Title (logistic.last): The last iterate on logistic regression.
-    Title (sharp): SGD with the step 1/(mu t), in general.
+    Title (sharp): SGD with the step 1/(mu t).
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
     shift=1)``.
     Statement: with Q = G^2/mu^2, E||x_T - x*||^2 is at most sharp: Q (T - H_T)/(T (T - 1)) for T >= 2, H_T = 1 + 1/2 +
@@ -113,11 +113,11 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
     Kind (logistic.last): upper.
     Kind (sharp): tight.
     Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}
-    Attained (logistic.last): nearly, with a strong l2 term and the largest E||g_t||^2 on the way, at T = 2
-    Attained (sharp): (mu/2) x^2 at every T, with noise of two values that fills E g^2 up to G^2.
+    Attained (logistic.last): almost, with a strong l2 term and the largest E||g_t||^2 of the run, at T = 2
+    Attained (sharp): (mu/2) x^2 at every T, with noise of two values such that E g^2 = G^2.
     Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.
     Source: [rakhlin2012making], Lemma 1 (paper); sharp is derived: a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, times t (t
-    + 1), telescopes and forgets the start.
+    + 1), telescopes and does not depend on the start.
     Source (logistic.last): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
     Theorem 1.
     Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
@@ -134,14 +134,14 @@ def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str =
 
 @formula
 def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
-    r"""Squared distance to the minimiser on the isotropic quadratic, with the step size 1/(mu (t + 1)).
+    r"""Exact squared distance of SGD to the minimiser on the isotropic quadratic with the step size 1/(mu (t + 1)).
 
     Setting: f = (mu/2)||x||^2, gradients mu x + noise, E||noise||^2 = sigma^2, any start.
     Statement: On (mu/2)||x||^2 with noise of variance sigma^2 and N workers, E||x_T||^2 = sigma^2/(N mu^2 T) at every
     T, from any start.
     Kind: identity.
     Latex: \mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}
-    Source: derived; shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ([rakhlin2012making],
+    Source: derived; it shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ([rakhlin2012making],
     Lemma 1, has 4)
     variance: sigma^2 (of the mean over workers).
 
@@ -158,22 +158,22 @@ def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
 def sgd_steps_for(
     accuracy: float, *, mu: float, second_moment: float, distance: float, floor_share: float = 0.5
 ) -> tuple[float, int]:
-    r"""Constant step size and number of steps for a squared distance to the minimiser.
+    r"""Constant step size and number of steps of SGD that reach a squared distance to the minimiser.
 
     Title (steps-for): Step size and number of steps for an accuracy.
     Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, constant step size, projection allowed.
     Statement: gamma = 2 theta eps mu/M^2 and T = M^2 log(D_0/((1 - theta) eps))/(4 theta mu^2 eps), rounded up, give
-    E||x_T - x*||^2 <= eps: the floor has the share theta of eps, the start the rest. theta = 1/2 is the slide's gamma =
-    eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
+    E||x_T - x*||^2 <= eps: the floor is theta eps, and the term of the start is the remainder. theta = 1/2 is the
+    lecture slide's gamma = eps mu/M^2, T = M^2 log(2 D_0/eps)/(2 mu^2 eps).
     Statement (steps-for): gamma = eps mu/M^2 and T = M^2 log(2 D_0/eps)/(2 mu^2 eps) give E||x_T - x*||^2 <= eps.
     Kind: upper.
     Latex (steps-for): \gamma=\frac{\varepsilon\mu}{M^2},\quad
     T=\frac{M^2}{2\mu^2\varepsilon}\log\frac{2D_0}{\varepsilon}
-    Attained (steps-for): as eps falls, on (mu/2) x^2 with noise that fills E g^2 up to M^2.
+    Attained (steps-for): as eps falls, on (mu/2) x^2 with noise such that E g^2 = M^2.
     Proof (steps-for): Each of the two terms of sgd.constant-step.bound is eps/2.
     Source: [yin2018gradient], Theorem 5 with B = 1 (theta = 1/2); derived from :func:`sgd_constant_step`.
     Source (steps-for): [yin2018gradient], Theorem 5 with B = 1.
-    accuracy: eps, above 0, so small that gamma <= 1/(2 mu): eps <= M^2/(4 theta mu^2).
+    accuracy: eps, above 0 and at most M^2/(4 theta mu^2), so that gamma <= 1/(2 mu).
     distance: D_0.
     floor_share: theta in (0, 1).
 
@@ -194,50 +194,48 @@ def sgd_steps_for(
 def sgd_scaled_inverse_time(
     steps: int, *, c: float, mu: float, second_moment: float, distance: float | None = None, form: str = "sharp"
 ) -> float:
-    r"""Squared distance to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
+    r"""Bound on the squared distance of SGD to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
     Title (theta): Steps c/(mu t) for any c above 1/2.
     Title (theta.quoted): Steps c/(mu t) for any c above 1/2, as quoted.
     Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
     Statement: with Q = c^2 G^2/mu^2, E||x_T - x*||^2 is at most sharp: A_T of A_{t+1} = max(0, 1 - 2c/(t+1)) A_t +
-    Q/(t+1)^2, whose first factor is 0, whatever A_0 is; simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any
-    start; quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false where c > 3/4; if G^2 bounds E||g||^2 on all of W, by a
-    factor of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
+    Q/(t+1)^2, whose first factor is 0, so that A_0 has no effect; simple: Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from
+    any start; quoted: max(Q/(2c - 1), D_0)/(T + 1), which is false for c > 3/4; if G^2 bounds E||g||^2 on all of W, it
+    is too small by a factor of at most 9/4, which c = 2 attains at T = 2 (the claim sgd.theta.quoted).
     Statement (theta): E||x_T - x*||^2 <= (c G/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
     Statement (theta.quoted): E||x_T - x*||^2 <= max(c^2 G^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1), where E||g||^2 <=
-    G^2 on all of W: not so for c > 3/4, as the induction multiplies by 1 - 2c, which is negative, in the first step.
-    With the factor 9/4 it holds for every c > 1/2.
+    G^2 on all of W. This is false for c > 3/4, as the induction multiplies by the negative number 1 - 2c in the first
+    step. With the factor 9/4 it holds for every c > 1/2.
     Kind: rate and upper.
     Kind (theta): tight.
     Kind (theta.quoted): upper.
-    Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
-    Latex (theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
+    Latex (theta, sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Latex (theta.quoted):
     \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
     Attained (sharp): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
-    with noise that begins in step 2c and then fills E g^2 up to G^2
+    with noise that starts in step 2c, with E g^2 = G^2 from then on
     Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
-    with noise that begins in step 2c and then fills E g^2 up to G^2.
-    Proof (sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
-    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
-    1).
+    with noise that starts in step 2c, with E g^2 = G^2 from then on.
     Proof (theta.quoted): ||x - x*|| <= G/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2
-    G^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to what is stated is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
-    which is largest for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; then the induction is right and the ratio does
-    not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G leads to
-    the edge. For every other c > 1: begun on the edge of the disc ||x||^2 <= min(1, c/(2 T)), T = ceil(c/2), with noise
-    across x, each of T steps ends on the edge again, and the ratio is (2c - 1) (T + 1)/(2 c T) > 1.
-    Proof (theta): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
-    or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
-    1).
-    Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the text was
-    not at hand). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there a_2 <= Q, and
-    nothing better, so that 2Q has to stand beside Q/(2c - 1). From t >= 2c on the induction is right.
-    Source (theta): derived; what the induction of [nemirovski2009robust], (2.9) and (2.10), gives (as remembered)
+    G^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to the stated bound is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
+    which is largest for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; from then on the induction is valid and the
+    ratio does not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G
+    leads to the boundary. For every other c > 1, a run that starts on the boundary of the disc ||x||^2 <= min(1, c/(2
+    T)), T = ceil(c/2), with noise orthogonal to x, is on the boundary after each of T steps, and the ratio is (2c - 1)
+    (T + 1)/(2 c T) > 1.
+    Proof (theta, sharp): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is
+    negative or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >=
+    Q/(2c - 1).
+    Source: derived; quoted: [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered (the paper was
+    not available). Its induction multiplies a_t <= A/t by 1 - 2c/t, which is negative at t = 1; there only a_2 <= Q
+    holds, so the maximum also needs 2Q. For t >= 2c the induction is valid.
+    Source (theta): derived; the valid part of the induction of [nemirovski2009robust], (2.9) and (2.10) (as
+    remembered).
     Source (theta.quoted): [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu; the formulas were read in a
-    fragment of the text, what is assumed of W and G is remembered.
+    fragment of the text; the assumptions on W and G are remembered.
     distance (float, optional): D_0, at least 0; needed only for the quoted form.
 
     >>> [sgd_scaled_inverse_time(1, c=1.0, mu=1.0, second_moment=1.0, distance=0.0, form=form)
@@ -265,7 +263,7 @@ def sgd_scaled_inverse_time(
 def sgd_smooth_convex_with_step(
     steps: int, *, lipschitz: float, step: float, variance: float, distance: float
 ) -> float:
-    """Suboptimality of the uniform average on a smooth convex function, for any constant step size below 1/L.
+    """Bound on f - f* at the uniform average of SGD on a smooth convex function, with any constant step below 1/L.
 
     Setting: f is convex and L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2, constant step size eta < 1/L, projection
     allowed; the mean of x_1, ..., x_T (``Suffix(1)`` and T + 1 steps).
@@ -292,24 +290,24 @@ def sgd_smooth_convex_step(
     Title (step.printed): The step size for N workers, as printed.
     Setting: as for :func:`sgd_smooth_convex_with_step`; every worker's gradient has the variance sigma^2, and the mean
     of N is applied.
-    Statement: with R^2 = ``distance``, sharp: eta = 1/(L + sigma sqrt(T/N)/R), the best in sgd_smooth_convex_with_step;
-    paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T); printed: eta = 1/(L + sqrt(N)/gamma), which
-    tends to 0 as N grows (the claim qsgd.step.printed).
+    Statement: with R^2 = ``distance``, sharp: eta = 1/(L + sigma sqrt(T/N)/R), the optimum in
+    sgd_smooth_convex_with_step; paper: eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T); printed: eta = 1/(L
+    + sqrt(N)/gamma), which tends to 0 as N grows (the claim qsgd.step.printed).
     Statement (step.printed): With N workers, second moments of at most B and eta = 1/(L + sqrt(N)/gamma), gamma = R
-    sqrt(2/(B T)), the mean of x_1, ..., x_T has E f - f* = O(R sqrt(2 B/(N T)) + L R^2/T): false whatever the constant,
-    as that step tends to 0 when N grows.
+    sqrt(2/(B T)), the mean of x_1, ..., x_T has E f - f* = O(R sqrt(2 B/(N T)) + L R^2/T): this is false for every
+    constant, as that step tends to 0 when N grows.
     Kind: identity.
     Kind (step.printed): upper.
     Latex (step.printed): \eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar
     x)-f^*=O\Big(R\sqrt{\frac{2B}{NT}}+\frac{LR^2}{T}\Big)
-    Proof (step.printed): f = ||x||^2/2 on the unit ball, from its edge: L R^2 = 4 and f(x_0) - f* = 1/2. For N to
-    infinity eta tends to 0, so that x stays where it is, and gap over bound tends to T/8; along T = sqrt(N) it grows
-    like sqrt(N)/8, beyond every constant. (sigma^2 is B, as Theorem 3.4 has it; Corollary 2.2 does not say.) The mean
-    of N gradients has sigma/sqrt(N) for sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by sqrt(N);
-    the printed step multiplies by it.
+    Proof (step.printed): f = ||x||^2/2 on the unit ball, from its boundary: L R^2 = 4 and f(x_0) - f* = 1/2. For N to
+    infinity eta tends to 0, so that x does not move, and the ratio of gap and bound tends to T/8; for T = sqrt(N) it
+    grows like sqrt(N)/8, without limit. (sigma^2 is B, as in Theorem 3.4; Corollary 2.2 does not define it.) The mean
+    of N gradients has sigma/sqrt(N) in place of sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by
+    sqrt(N); the printed step multiplies by it.
     Source: [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3 (paper), and Corollary 2.2 and
-    Theorem 3.4 (printed; paper with N > 1 is what Theorem 2.1 gives for the variance sigma^2/N).
-    Source (step.printed): [alistarh2017qsgd], Corollary 2.2; the same step stands in Theorem 3.4, with B' for B.
+    Theorem 3.4 (printed; paper with N > 1 is Theorem 2.1 for the variance sigma^2/N).
+    Source (step.printed): [alistarh2017qsgd], Corollary 2.2; the same step is in Theorem 3.4, with B' in place of B.
     steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
 
@@ -328,26 +326,27 @@ def sgd_smooth_convex_step(
 def sgd_smooth_convex(
     steps: int, *, lipschitz: float, variance: float, distance: float, workers: int = 1, form: str = "sharp"
 ) -> float:
-    r"""Suboptimality of the uniform average on a smooth convex function, with the step size for T steps.
+    r"""Bound on f - f* at the uniform average of SGD on a smooth convex function, with the step size for T steps.
 
     Title (sharp): SGD on smooth convex functions.
     Title (paper): The step size for N workers.
-    Setting: as for :func:`sgd_smooth_convex_step`, whose step of the same form is taken; the mean of x_1, ..., x_T.
+    Setting: as for :func:`sgd_smooth_convex_step`, with its step of the same form; the mean of x_1, ..., x_T.
     Statement: with R^2 = ``distance``, E f(mean) - f* is at most sharp: R sigma/sqrt(N T) + L R^2/(2 T); same step:
     (3/(2 sqrt 2)) R sigma/sqrt(N T) + L R^2/(2 T), with the paper's step; paper: sqrt 2 R sigma/sqrt(N T) + L R^2/T.
     Statement (sharp): With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L
     R^2/(2T) where ||x_0 - x*|| <= R.
     Statement (paper): With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma)
-    sqrt(2/T), the mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2
-    or only half of it, as in Bubeck's theorem.
+    sqrt(2/T), the mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 -
+    x*||^2, or half of it as in Bubeck's theorem.
     Kind: upper.
     Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}
     Latex (paper): \eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
-    Attained (sharp): as T grows, for the smooth term and half of the other, on Huber's function with the bend R/(eta T)
+    Attained (sharp): as T grows, for the smooth term and half of the other term, on Huber's function with the threshold
+    R/(eta T)
     Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
     Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta = L
-    + 1/gamma pays for smoothness and for <xi, x+ - x>; sum up.
+    + 1/gamma bounds the terms of smoothness and of <xi, x+ - x>; sum over the steps.
     Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
     Source: [alistarh2017qsgd], Theorem 2.1 and Corollary 2.2; [bubeck2015convex], Theorem 6.3 (paper). The others are
     derived: Bubeck's R^2 bounds the mirror potential, which is half the squared distance.
@@ -427,7 +426,7 @@ def quadratic_average_exact(
 
     Setting: as for :func:`quadratic_moments_exact`; weights w_t of x_t, t = 0, ..., T - 1.
     Statement: with y_t = sum over s < t of w_s (x_s - x*), the moments of (x_t - x*, y_t) in each coordinate follow E x
-    y <- (1 - eta h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the answer is E(y_T)_j^2/(sum w)^2.
+    y <- (1 - eta h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the value is E(y_T)_j^2/(sum w)^2.
     Kind: identity.
     Source: derived.
     step_sizes, weights (array_like, shape (T,)): The weights are not all 0.
@@ -463,8 +462,8 @@ def ridge_minimum(product: float, *, l2: float) -> float:
     Title (minimum.rcv1): The minimum of ridge regression on RCV1.
     Setting: f(x) = (1/2n)||Ax - b||^2 + (lambda/2)||x||^2; alpha solves (AA' + n lambda I) alpha = b.
     Statement: f* = (lambda/2) b'alpha, at x* = A'alpha.
-    Statement (minimum.rcv1): With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: what
-    conjugate gradients give for the dual is the certified minimum of the primal.
+    Statement (minimum.rcv1): With lambda = 1/n, f* = (lambda/2) b'alpha for (AA' + n lambda I) alpha = b: the solution
+    of the dual by conjugate gradients gives the certified minimum of the primal.
     Kind: identity.
     Latex (minimum.rcv1): f^*=\frac\lambda2\,b^{\!\top}(AA^{\!\top}+n\lambda I)^{-1}b
     Source: folklore; at x* = A'alpha the residual is -n lambda alpha, so that f* = (n lambda^2/2)||alpha||^2 +

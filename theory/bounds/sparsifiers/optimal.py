@@ -1,8 +1,8 @@
-"""Sparsifiers with optimal probabilities: independent draws for each coordinate, and ATOMO's for each atom.
+"""Sparsifiers with optimal probabilities: independent draws for each coordinate, and ATOMO's draws for each atom.
 
-Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independently over the coordinates: variances, optimal
-probabilities, and a lower bound.  For ATOMO: the probabilities with which atoms are sent, and the variance that they
-leave.
+Q(v)_i is v_i / p_i with probability p_i and 0 otherwise, independently over the coordinates. The formulas are
+variances, optimal probabilities and a lower bound. For ATOMO they are the probabilities with which atoms are sent, and
+the resulting variance.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bernoulli_variance(p: float) -> float:
     Attained (law): everywhere.
     Proof (law): The second moment of a coordinate is p (v_i/p)^2.
     Source: derived; [wangni2018gradient].
-    Source (law): derived; [wangni2018gradient], has it as the baseline.
+    Source (law): derived; it is the baseline of [wangni2018gradient].
 
     >>> bernoulli_variance(0.25)
     3.0
@@ -55,7 +55,7 @@ def bernoulli_variance(p: float) -> float:
 def ultra_contraction(d: int, k: float) -> float:
     r"""Contraction factor of ultra-sparsification.
 
-    Title (contraction): Ultra-sparsification contracts.
+    Title (contraction): Contraction of ultra-sparsification.
     Setting: any v in R^d; with probability k one uniformly drawn coordinate is kept, otherwise none.
     Statement: ``E||C(v) - v||^2 = (1 - delta) ||v||^2`` with delta = k/d.
     Statement (contraction): One uniformly drawn coordinate with probability k < 1, otherwise nothing: E||C(v) - v||^2 =
@@ -101,16 +101,16 @@ def ultra_variance(d: int, k: float) -> float:
 def threshold_contraction(d: int, size: float) -> float:
     r"""Contraction factor of the relative threshold.
 
-    Title: The relative threshold contracts.
+    Title: Contraction of the relative threshold.
     Setting: any v in R^d; C keeps the coordinates with ``|v_i| >= size ||v||_inf``.
-    Statement: Coordinates of at least the share tau of the largest: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta =
-    1/(1 + (d-1) tau^2).
+    Statement: For C that keeps the coordinates of at least tau times the largest magnitude, ||C(v) - v||^2 <= (1 -
+    delta) ||v||^2 with delta = 1/(1 + (d-1) tau^2).
     Kind: tight (the limit of one coordinate 1 and d - 1 coordinates just below ``size``).
     Latex: \delta = \frac{1}{1+(d-1)\tau^2}
-    Attained: one coordinate 1, the others just below tau
-    Proof: The largest coordinate stays, each of the others loses less than tau^2 times its square.
-    Source: derived: the largest coordinate is kept, each of the others loses less than size^2 times the square of the
-    largest, and x/(1+x) grows with x.
+    Attained: in the limit, by one coordinate 1 and the others just below tau
+    Proof: The largest coordinate is kept, and the error of each other coordinate is less than tau^2 times the square of
+    the largest.
+    Source: derived.
 
     Returns
     -------
@@ -128,22 +128,22 @@ def optimal_probabilities(v: ArrayLike, budget: float | None = None, variance: f
     r"""Probabilities of the optimal independent sparsifier.
 
     Title (closed-form): The optimal probabilities.
-    Setting: p_i in (0, 1] where v_i is not 0. With a ``budget`` s: least ``sum v_i^2 / p_i`` subject to ``sum p_i =
-    s``. With a ``variance`` eps: least ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
-    Statement: ``p_i = min(1, |v_i| / m)``. With sizes sorted, falling, and k the number of sure coordinates, with a
-    budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``; with a variance ``m =
-    (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which ``m >= |v_(k+1)|``.
+    Setting: p_i in (0, 1] where v_i is not 0. With a ``budget`` s, they minimize ``sum v_i^2 / p_i`` subject to ``sum
+    p_i = s``. With a ``variance`` eps, they minimize ``sum p_i`` subject to ``sum v_i^2 / p_i <= (1 + eps) ||v||^2``.
+    Statement: ``p_i = min(1, |v_i| / m)``. With magnitudes in decreasing order, and k the number of coordinates with
+    probability 1: with a budget ``m = (sum_{i>k} |v_(i)|)/(s - k)`` with the smallest k for which ``m > |v_(k+1)|``;
+    with a variance ``m = (eps ||v||^2 + sum_{i>k} v_(i)^2)/(sum_{i>k} |v_(i)|)`` with the smallest k for which ``m >=
+    |v_(k+1)|``.
     Statement (closed-form): p_i = min(1, |v_i|/m): the closed form, the greedy rounds until nothing changes, ATOMO's
     algorithm, the compressor's search without a sort and a numerical optimizer agree, and sum p_i is the budget.
     Kind: identity.
     Latex (closed-form): p_i=\min(1,|v_i|/m),\quad \sum_i p_i = s
     Proof (closed-form): Stationarity of sum v_i^2/p_i + sum p_i/m^2, with p_i <= 1. The rounds are Newton's method for
     sum min(1, |v_i|/m) = s, which is concave and piecewise linear in 1/m.
-    Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget): each is the other's
-    dual.
+    Source: [wangni2018gradient], Algorithm 2 (variance); [wang2018atomo], Algorithm 1 (budget), its dual.
     Source (closed-form): [wangni2018gradient], Algorithms 2 and 3; [wang2018atomo], Algorithm 1; that they agree is
     derived.
-    budget (float, optional): Above 0.  If at least as large as the number of non-zeros, all these have p = 1.
+    budget (float, optional): Above 0. If it is at least the number of non-zeros, all of these have p = 1.
     variance (float, optional):
 
     Returns
@@ -179,14 +179,14 @@ def optimal_probabilities(v: ArrayLike, budget: float | None = None, variance: f
 
 @formula("budget > 0", "rounds >= 1")
 def greedy_probabilities(v: ArrayLike, budget: float, rounds: int) -> np.ndarray:
-    """Probabilities after some rounds of the greedy algorithm.
+    """Probabilities after a number of rounds of the greedy algorithm.
 
     Setting: as for the budget of optimal_probabilities, with more non-zeros than the budget s.
     Statement: p = min(1, s ``|v| / ||v||_1``) after one round; each further round multiplies the probabilities below 1
-    by the number that would make their sum s minus the number of sure ones, and clips at 1. The sum grows towards s,
-    and p towards the optimal probabilities, which are reached after at most s + 1 rounds.
+    so that their sum is s minus the number of those equal to 1, and clips at 1. The sum increases to s, and p to the
+    optimal probabilities, which are reached after at most s + 1 rounds.
     Kind: identity.
-    Source: [wangni2018gradient], Algorithm 3. One round is what published code for ATOMO does: it clips and does not
+    Source: [wangni2018gradient], Algorithm 3. Published code for ATOMO does one round: it clips and does not
     redistribute the remainder.
 
     >>> greedy_probabilities([4.0, 1.0, 1.0], budget=2.0, rounds=1).round(3)
@@ -212,15 +212,16 @@ def greedy_probabilities(v: ArrayLike, budget: float, rounds: int) -> np.ndarray
 def sparsifier_variance(v: ArrayLike, p: ArrayLike) -> float:
     r"""Variance of an independent sparsifier at one vector.
 
-    Title: The optimal sparsifier, measured.
+    Title: Variance of the optimal sparsifier.
     Setting: any v, and p_i in (0, 1] where v_i is not 0.
-    Statement: Unbiased, with the variance sum v_i^2 (1/p_i - 1) and exactly its budget of expected non-zeros.
+    Statement: The sparsifier is unbiased, with the variance sum v_i^2 (1/p_i - 1), and its expected number of non-zeros
+    is the budget.
     Kind: identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\sum_i v_i^2(1/p_i-1),\quad \mathbb{E}\|Q(v)\|_0=s
     Attained: everywhere
-    Proof: Independent coins; the second moment of coordinate i is v_i^2/p_i.
+    Proof: The draws are independent, and the second moment of coordinate i is v_i^2/p_i.
     Source: derived; it is the constraint of [wangni2018gradient].
-    p (array_like): Of the same length.
+    p (array_like): The p_i, as many as entries of v.
 
     >>> sparsifier_variance([3.0, 1.0, 0.0], [0.75, 0.25, 0.0])
     6.0
@@ -237,8 +238,8 @@ def optimal_variance(d: int, budget: float) -> float:
 
     Title: Worst variance of the optimal sparsifier.
     Setting: any v in R^d; Q has the optimal probabilities for ``budget`` expected non-zeros.
-    Statement: E||Q(v) - v||^2 <= (d/s - 1) ||v||^2 with the budget s, and = eps ||v||^2 for every v with the variance
-    eps.
+    Statement: With the budget s, E||Q(v) - v||^2 <= (d/s - 1) ||v||^2; with the variance eps it is eps ||v||^2 for
+    every v.
     Kind: tight (attained by vectors of equal magnitudes).
     Latex: \sup_v\frac{\mathbb{E}\|Q(v)-v\|^2}{\|v\|^2}=\frac ds-1
     Attained: equal magnitudes
@@ -254,17 +255,17 @@ def optimal_variance(d: int, budget: float) -> float:
 
 @formula
 def product_bound(v: ArrayLike) -> float:
-    r"""Lower bound of the second moment times the expected number of non-zeros.
+    r"""Lower bound on the second moment times the expected number of non-zeros.
 
     Title: Second moment times non-zeros.
     Setting: a fixed vector v; any Q with E Q(v) = v, whether its coordinates are independent or not.
-    Statement: For every unbiased sparsifier with independent coins, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.
+    Statement: For every unbiased sparsifier with independent draws, E||Q(v)||^2 E||Q(v)||_0 >= ||v||_1^2.
     Kind: lower (attained by every ternary quantizer, and by sparsifiers where p_i is proportional to ``|v_i|``: by the
-    optimal one as long as budget times ``||v||_inf`` is at most ``||v||_1``).
+    optimal one if budget times ``||v||_inf`` is at most ``||v||_1``).
     Latex: \Big(\sum_i v_i^2/p_i\Big)\Big(\sum_i p_i\Big)\ge\|v\|_1^2
-    Attained: p_i in proportion to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1
+    Attained: by p_i proportional to |v_i|: the optimal sparsifier with budget * max|v_i| <= ||v||_1
     Proof: Cauchy-Schwarz.
-    Source: derived. With p_i the probability of a non-zero in place i, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
+    Source: derived. With p_i the probability that entry i is non-zero, ``v_i = E Q_i`` gives ``v_i^2 <= p_i E Q_i^2``
     (Cauchy-Schwarz), hence ``||v||_1 <= sum sqrt(p_i E Q_i^2)``, whose square is at most the product of the sums of p_i
     and of E Q_i^2 (Cauchy-Schwarz again).
 
@@ -284,9 +285,9 @@ def sparsity_lemma(rho: float, s: float) -> float:
     Statement: ``E||Q(v)||_0 <= (1 + rho) s``.
     Statement (sparsity): If ||v_{S^c}||_1 <= rho ||v_S||_1 with |S| = s, the optimal sparsifier has the variance rho
     with at most (1 + rho) s expected non-zeros.
-    Kind: upper (nearly attained where all of v_S has the same size and all the rest another one).
+    Kind: upper (almost attained if all entries of v_S have one magnitude and all other entries another).
     Latex (sparsity): \mathbb{E}\|Q(v)\|_0\le(1+\rho)s
-    Attained (sparsity): nearly, where v_S has equal magnitudes and the rest is long and small.
+    Attained (sparsity): almost, if v_S has equal magnitudes and there are many small other entries.
     Proof (sparsity): p_i = 1 on S and rho s |v_i|/||v_{S^c}||_1 elsewhere adds ||v_{S^c}||_1^2/(rho s) <= rho
     ||v_S||_2^2 to the second moment.
     Source: [wangni2018gradient], the lemma on (rho, s)-approximate sparsity; proof derived.
@@ -309,29 +310,27 @@ def _sizes_of_atoms(values: ArrayLike) -> np.ndarray:
 def atomo_probabilities(values: ArrayLike, budget: float) -> np.ndarray:
     r"""The probabilities with which ATOMO sends its atoms.
 
-    Title (optimal): ATOMO's probabilities are the best.
-    Title (spectral.budget): Spectral ATOMO spends exactly its budget
+    Title (optimal): ATOMO's probabilities are optimal.
+    Title (spectral.budget): Spectral ATOMO uses exactly its budget
     Setting: g = sum_i values_i a_i with orthonormal atoms a_i; Q(g) = sum_i (values_i t_i / p_i) a_i with independent
     t_i, 1 with probability p_i and 0 otherwise.
-    Statement: the variance is least, under sum_i p_i = budget, for p_i = ``min(1, c |values_i|)``. In the order of
-    decreasing sizes, p_i = 1 as long as ``|values_i|`` times the remaining budget is at least the sum of the sizes from
-    i on; the others share the rest in proportion.
-    Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) gives the least second
+    Statement: subject to sum_i p_i = budget, p_i = ``min(1, c |values_i|)`` minimizes the variance. In the order of
+    decreasing magnitudes, p_i = 1 while ``|values_i|`` times the remaining budget is at least the sum of the magnitudes
+    from i on; the other p_i are proportional to the magnitudes.
+    Statement (optimal): Among all probabilities whose sum is the budget, p_i = min(1, c |g_i|) minimizes the second
     moment sum g_i^2/p_i.
-    Statement (spectral.budget): The expected number of triplets sent is the budget, also where some have probability 1.
+    Statement (spectral.budget): The expected number of triplets sent is the budget, also if some have probability 1.
     Kind: identity.
-    Kind (spectral.budget): identity.
     Latex (optimal): \min\Big\{\sum_i g_i^2/p_i : 0<p_i\le1,\ \sum_i p_i=b\Big\}
     Latex (spectral.budget): \sum_i p_i = b
     Proof (optimal): Its Lagrangian dual, sum_i min_p (g_i^2/p + m p) - m b over m >= 0, has the same value at m =
     1/c^2.
-    Proof (spectral.budget): c is chosen so.
+    Proof (spectral.budget): By the choice of c.
     Source: [wang2018atomo], Theorem 3 and Algorithm 1.
-    Source (optimal): [wang2018atomo], Theorem 3 and Algorithm 1.
-    Source (spectral.budget): [wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), spends
-    less.
+    Source (spectral.budget): [wang2018atomo], Algorithm 1; code that only clips, p_i = min(1, b s_i / sum s), sends
+    fewer triplets.
     values (array_like, shape (n,)): Coefficients of the atoms: singular values, or entries of a vector.
-    budget: Expected number of atoms, above 0.  Zeros are never sent, so at most the number of non-zeros is used.
+    budget: Expected number of atoms, above 0; as zeros are never sent, at most the number of non-zeros is used.
 
     Returns
     -------
@@ -360,11 +359,10 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
     Title: Variance of spectral ATOMO.
     Title (spectral.unbiased): Spectral ATOMO is unbiased
     Setting: as in `atomo_probabilities`; k of the atoms have probability 1.
-    Statement: E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) - the sum
-    of their squares, if k triplets have probability 1.
+    Statement: E||Q(X) - X||_F^2 = sum s_i^2/p_i - ||X||_F^2 = (sum of the s_i with p_i < 1)^2 / (budget - k) minus the
+    sum of their squares, if k triplets have probability 1.
     Statement (spectral.unbiased): Singular triplets kept with probability p_i and divided by it: E Q(X) = X.
     Kind: identity.
-    Kind (spectral.unbiased): identity.
     Latex: \mathbb{E}\|Q(X)-X\|_F^2 = \frac{(\sum_{i>k}s_i)^2}{b-k}-\sum_{i>k}s_i^2
     Latex (spectral.unbiased): \mathbb{E}\sum_i \tfrac{t_i}{p_i}\, s_i u_i v_i^\top = X
     Attained: everywhere
@@ -385,16 +383,16 @@ def atomo_variance(values: ArrayLike, budget: float) -> float:
 
 @formula("1 <= norm <= inf", "vector(values)", "some(values)")
 def ternary_budget(values: ArrayLike, norm: float = 2.0) -> float:
-    r"""The budget at which ATOMO is ternary rounding with a norm as its scale.
+    r"""The budget with which ATOMO equals ternary rounding with a norm as its scale.
 
-    Title: QSGD with one level and TernGrad are ATOMO.
+    Title: QSGD with one level and TernGrad are special cases of ATOMO.
     Setting: entry-wise rounding Q(g)_i = C sign(g_i) t_i with t_i = 1 with probability ``|g_i|/C`` and 0 otherwise,
     where C = ||g||_q, q >= 1. QSGD with one level is q = 2, TernGrad q = inf.
     Statement: Ternary rounding with scale ||g||_q sends entry i with ATOMO's probability for the budget
     ||g||_1/||g||_q: q = 2 is QSGD with s = 1, q = inf is TernGrad.
     Kind: identity.
     Latex: \frac{|g_i|}{\|g\|_q} = p_i\Big(b=\frac{\|g\|_1}{\|g\|_q}\Big)
-    Proof: b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is cut off.
+    Proof: b |g_i|/||g||_1 = |g_i|/||g||_q <= 1, so no probability is clipped.
     Source: [wang2018atomo], section 3 ("Relation to QSGD and TernGrad").
     values (array_like, shape (n,)): Not all zero.
     norm: q, from 1 to infinity.

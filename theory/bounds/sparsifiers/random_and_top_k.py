@@ -1,4 +1,4 @@
-"""Random-k, top-k and count sketches: their errors, and the iterations that sparsification costs.
+"""Random-k, top-k and count sketches: their errors, and the additional iterations due to sparsification.
 
 A row of a count sketch of width w has a bucket h(j) in 0 .. w-1 and a sign s(j) for each coordinate and stores, for
 each bucket, the sum of s(j) v_j over its coordinates.  The estimate of v_i is s(i) times the content of bucket h(i).
@@ -21,20 +21,20 @@ def rand_k_variance(d: int, k: int) -> float:
     Title (unbiased): Random-k with the factor d/k is unbiased
     Setting: any v in R^d; Q keeps k coordinates, drawn without replacement, and multiplies them by d/k.
     Statement: E||Q(v) - v||^2 = (d/k - 1) ||v||^2.
-    Statement (block.unbiased): k coordinates one after another from a uniform start, wrapping round, times d/k: E Q(v)
-    = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
-    Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k: E Q(v) = v.
+    Statement (block.unbiased): k consecutive coordinates from a uniform start, with wrap-around, times d/k, satisfy E
+    Q(v) = v and E||Q(v) - v||^2 = (d/k - 1) ||v||^2, as for random-k.
+    Statement (unbiased): k coordinates drawn without replacement and multiplied by d/k satisfy E Q(v) = v.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|\tfrac dk\,\mathrm{rand}_k(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
     Latex (block.unbiased): \mathbb{E}\|Q(v)-v\|^2 = (\tfrac dk-1)\|v\|^2
     Latex (unbiased): \mathbb{E}\,\tfrac dk\,\mathrm{rand}_k(v) = v
     Attained (block.unbiased): everywhere.
-    Proof: A coordinate becomes d/k times itself with probability k/d: its second moment grows by d/k.
-    Proof (block.unbiased): Exactly k of the d starts hold a given coordinate.
+    Proof: A coordinate is multiplied by d/k with probability k/d and is otherwise 0, so its second moment is multiplied
+    by d/k.
+    Proof (block.unbiased): A given coordinate is in the block for exactly k of the d starts.
     Proof (unbiased): Each coordinate is kept with probability k/d.
     Source: derived; [stich2018sparsified], section 2.2.
-    Source (block.unbiased): derived; random blocks are what public code of error feedback sends.
+    Source (block.unbiased): derived; public code for error feedback sends random blocks.
     Source (unbiased): [stich2018sparsified], section 2.2.
     k: From 1 to d.
 
@@ -48,17 +48,16 @@ def rand_k_variance(d: int, k: int) -> float:
 def rand_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of random-k without the factor d/k.
 
-    Title (block.contraction): A random block contracts.
+    Title (block.contraction): Contraction of a random block.
     Setting: any v in R^d; C keeps k coordinates, drawn without replacement.
     Statement: E||C(v) - v||^2 = (1 - delta) ||v||^2 with delta = k/d.
-    Statement (block.contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k coordinates one after another, as they
-    are.
+    Statement (block.contraction): E||C(v) - v||^2 = (1 - k/d) ||v||^2 for k consecutive coordinates without a factor.
     Kind: identity.
     Latex: \mathbb{E}\|\mathrm{rand}_k(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Latex (block.contraction): \mathbb{E}\|C(v)-v\|^2 = (1-\tfrac kd)\|v\|^2
     Attained (block.contraction): everywhere.
-    Proof (block.contraction): Each coordinate is lost with probability 1 - k/d.
-    Proof: Each coordinate is lost with probability 1 - k/d.
+    Proof (block.contraction): Each coordinate is dropped with probability 1 - k/d.
+    Proof: Each coordinate is dropped with probability 1 - k/d.
     Source: [stich2018sparsified], Definition 2.1 and the lines below it.
     Source (block.contraction): derived; as for random-k.
     k: From 1 to d.
@@ -78,13 +77,13 @@ def rand_k_contraction(d: int, k: int) -> float:
 def top_k_contraction(d: int, k: int) -> float:
     r"""Contraction factor of top-k.
 
-    Title (contraction): Top-k contracts.
+    Title (contraction): Contraction of top-k.
     Setting: any v in R^d; C keeps the k coordinates of largest magnitude.
     Statement: ||C(v) - v||^2 <= (1 - delta) ||v||^2 with delta = k/d.
     Statement (contraction): ||C(v) - v||^2 <= (1 - k/d) ||v||^2 for the k coordinates of largest magnitude.
     Kind: tight (attained if and only if all magnitudes are equal, or k = d).
     Latex (contraction): \|\mathrm{top}_k(v)-v\|^2 \le (1-\tfrac kd)\|v\|^2
-    Attained (contraction): vectors of equal magnitudes, and only there (or k = d)
+    Attained (contraction): by vectors of equal magnitudes only (or if k = d)
     Proof (contraction): The mean of the d - k smallest squares is at most the mean of all.
     Source: [stich2018sparsified], Definition 2.1; the mean of the d - k smallest squares is at most that of all.
     Source (contraction): [stich2018sparsified], Definition 2.1.
@@ -108,14 +107,15 @@ def top_k_contraction(d: int, k: int) -> float:
 def sparsified_iterations(p: float) -> float:
     """Factor by which uniform sparsification increases the iterations to the same accuracy.
 
-    Title: Uniform sparsification costs 1/p times as many iterations.
+    Title: Uniform sparsification needs 1/p times as many iterations.
     Setting: any SGD theorem whose number of iterations is proportional to M^2, a bound of the second moment of the
-    gradients, with the step that the theorem chooses; every coordinate is kept with probability p and divided by p.
-    Statement: With the share p of the coordinates and a step p times as long, SGD takes 1/p times as many iterations to
-    the same accuracy, so that the number of coordinates sent stays the same.
+    gradients, with the step of the theorem; every coordinate is kept with probability p and divided by p.
+    Statement: With a fraction p of the coordinates and a step that is p times as long, SGD takes 1/p times as many
+    iterations to the same accuracy, so the number of coordinates sent does not change.
     Kind: rate.
     Latex: T(p)=T(1)/p
-    Proof: On (mu/2)||x||^2 everything decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards the same floor.
+    Proof: On (mu/2)||x||^2 the mean squared distance decays with the factor 1 - p (2 a - a^2), a = gamma mu, towards
+    the same floor.
     Source: lecture; derived: the second moment of the gradients, hence the number of iterations, grows by 1/p.
 
     >>> sparsified_iterations(0.125)
@@ -126,16 +126,16 @@ def sparsified_iterations(p: float) -> float:
 
 @formula("T >= 0", "step > 0", "step * mu < 2")
 def sparsified_distance(T: int, mu: float, step: float, variance: float, distance: float, p: float) -> float:
-    """Distance to the minimum with uniform sparsification, on the isotropic quadratic.
+    """Exact mean squared distance to the minimum with uniform sparsification on the isotropic quadratic.
 
     Setting: f(x) = (mu/2) ``||x||^2``, gradients mu x + noise of this variance, each sparsified with E Q(g) = g and
     ``E||Q(g)||^2 = ||g||^2/p``; constant step p times ``step``.
     Statement: ``E||x_T||^2 = r^T distance + (1 - r^T) floor`` with r = 1 - p (2 a - a^2), a = step mu and
-    floor = a variance/(mu^2 (2 - a)), which does not depend on p: with a step p times as long, everything takes 1/p
-    times as many steps.
+    floor = a variance/(mu^2 (2 - a)), which does not depend on p. With a step that is p times as long, SGD takes about
+    1/p times as many steps.
     Kind: identity.
     Source: derived: ``E||x - gamma Q(g)||^2 = (1 - 2 gamma mu) ||x||^2 + gamma^2 (mu^2 ||x||^2 + variance)/p``.
-    T: Steps.
+    T: Number of steps.
     mu, step: Above 0, with step mu below 2.
     variance, distance: Of the noise; of the start, ``||x_0||^2``.  At least 0.
 
@@ -159,15 +159,14 @@ def count_sketch_variance(d: int, width: int, rows: int = 1) -> float:
     Title (unbiased): A count sketch is unbiased
     Setting: any v in R^d; ``rows`` independent rows of this width, with independent uniform buckets and signs.
     Setting (unbiased): any v in R^d; independent uniform signs, buckets that are independent or equally full.
-    Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): rows gain nothing over one row with as many
-    counters.
+    Statement: E||Q(v) - v||^2 = theta ||v||^2, theta = (d-1)/(rows width): several rows have the same variance as one
+    row with as many counters.
     Statement (unbiased): With a new hash in every message, the mean or the median of the rows' estimates has the mean
     v.
     Kind: identity.
-    Kind (unbiased): identity.
     Latex: \mathbb{E}\|Q(v)-v\|^2=\frac{d-1}{rw}\|v\|^2
     Latex (unbiased): \mathbb{E}\,Q(v)=v
-    Proof (unbiased): What collides with v_i enters with independent signs, so its law is symmetric.
+    Proof (unbiased): The entries that collide with v_i have independent signs, so the law of their sum is symmetric.
     Source: derived from [charikar2002finding]: the estimate of v_i has the variance (||v||^2 - v_i^2)/width.
     Source (unbiased): [charikar2002finding], section 3.
 
@@ -210,16 +209,16 @@ def balanced_sketch_variance(d: int, width: int, rows: int = 1) -> float:
 
 @formula("rank >= 1")
 def linear_variance_bound(d: int, rank: int) -> float:
-    r"""Least relative variance of an unbiased random linear operator of bounded rank.
+    r"""Lower bound on the relative variance of an unbiased random linear operator of bounded rank.
 
-    Title: No unbiased linear operator of rank w does better.
+    Title: Lower bound for unbiased linear operators of rank w.
     Setting: Q(v) = M v with a random d x d matrix M, E M = I, of rank at most ``rank``.
     Statement: every such Q has sup_v E||Q(v) - v||^2 / ||v||^2 >= d/rank - 1.
-    Kind: lower. A count sketch with a balanced hash attains it where its width divides d.
+    Kind: lower. A count sketch with a balanced hash attains it if its width divides d.
     Latex: \sup_v\mathbb{E}\|Q(v)-v\|^2/\|v\|^2\ge\tfrac dw-1
-    Attained: a balanced count sketch whose width divides d
+    Attained: by a balanced count sketch whose width divides d
     Source: derived: the mean over the sphere is E||M||_F^2/d - 1, ``|tr M| <= sqrt(rank) ||M||_F``, and E tr M = d.
-    rank: At least 1; beyond d it counts as d.
+    rank: At least 1; a rank above d is treated as d.
 
     >>> linear_variance_bound(d=60, rank=10)
     5.0
@@ -229,17 +228,17 @@ def linear_variance_bound(d: int, rank: int) -> float:
 
 @formula("accuracy > 0", "rows >= 1", "rows % 2 == 1")
 def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
-    r"""Width, and probability that an estimate of a count sketch is far off.
+    r"""Width of a count sketch, and the probability that an estimate has a large error.
 
-    Title: An estimate is rarely far off.
+    Title: Probability of a large error of an estimate.
     Setting: any v in R^d and one coordinate i; independent rows of the width below; the estimate is their median.
     Statement: with width = ceil(4/accuracy^2), ``P(|Q(v)_i - v_i| >= accuracy ||v without v_i||)`` is at most 1/4 for
     one row and at most exp(-rows/8) for the median of an odd number of rows.
     Kind: tight (one row, accuracy 1, one other non-zero: it shares one of 4 buckets with probability 1/4).
     Latex: \Pr\big(|Q(v)_i-v_i|\ge\varepsilon\|v_{-i}\|\big)\le\tfrac14
-    Attained: e = 1, one row, one other non-zero: they share one of 4 buckets with probability 1/4
-    Proof: Chebyshev's inequality: the variance is ||v without v_i||^2/width; Hoeffding's for the number of rows that
-    are far off.
+    Attained: for e = 1, one row and one other non-zero: they share one of 4 buckets with probability 1/4
+    Proof: Chebyshev's inequality: the variance is ||v without v_i||^2/width; then Hoeffding's inequality for the number
+    of rows with a large error.
     Source: Chebyshev's inequality for one row ([charikar2002finding]); Hoeffding's for the median.
     rows: At least 1, odd.
 
@@ -258,18 +257,19 @@ def count_sketch_tail(accuracy: float, rows: int = 1) -> tuple[int, float]:
 def median_sketch_spike(d: int, width: int) -> float:
     r"""Relative squared error of the median of three rows, for a vector with one non-zero.
 
-    Title (median): The median of three rows, against one row with as many counters.
+    Title (median): The median of three rows compared with one row of as many counters.
     Setting: v in R^d has one non-zero; three independent rows with independent uniform buckets and signs; the estimate
     is their median.
     Statement: E||Q(v) - v||^2 = (d-1) (3 width - 1)/(2 width^3) ||v||^2.
     Statement (median): For a vector with one non-zero, the median of 3 rows of width w has the error (d-1)(3 w - 1)/(2
-    w^3) ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes it is above that up to 2 d counters.
+    w^3) ||v||^2, below (d-1)/(3 w) for all w >= 5; for equal magnitudes the error is above (d-1)/(3 w) up to 2 d
+    counters.
     Kind: identity.
     Latex (median): \theta_{\mathrm{spike}}=(d-1)\frac{3w-1}{2w^3}
-    Attained (median): vectors with one non-zero.
-    Proof (median): Elsewhere the median is +-v_j if all three rows collide with the non-zero, or two do with equal
-    signs. Many collisions of equal magnitudes are nearly Gaussian, where the median has 1.35 times the variance of the
-    mean.
+    Attained (median): by vectors with one non-zero.
+    Proof (median): At the other coordinates the median is +-v_j if all three rows collide with the non-zero, or two do
+    with equal signs. The sum of many collisions of equal magnitudes is almost Gaussian, for which the median has 1.35
+    times the variance of the mean.
     Source: derived: with p = 1/width, each other coordinate is wrong if three rows collide (p^3) or two do and agree in
     sign (half of 3 p^2 (1 - p)).
     Source (median): derived.

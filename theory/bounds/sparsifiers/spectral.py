@@ -1,4 +1,4 @@
-"""Matrices: ATOMO on singular values, the best rank, and PowerSGD."""
+"""Compression of matrices: ATOMO on singular values, the best approximation of a given rank, and PowerSGD."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def spectral_atomo_variance(rows: int, columns: int, budget: float) -> float:
 def best_rank_contraction(rows: int, columns: int, rank: int) -> float:
     r"""Contraction factor of the best approximation of a given rank.
 
-    Title: The best approximation of rank r contracts.
+    Title: Contraction of the best approximation of rank r.
     Setting: any rows x columns matrix X; C(X) is the best approximation by a matrix of the given rank.
     Statement: ||C(X) - X||_F^2 <= (1 - delta) ||X||_F^2 with delta = rank / min(rows, columns); for a matrix whose own
     rank R is known, delta = rank / R.
     Kind: tight (attained where all singular values are equal).
     Latex: \|X_r-X\|_F^2=\sum_{j>r}s_j^2\le\Big(1-\frac{r}{\min(m,n)}\Big)\|X\|_F^2
     Attained: equal singular values
-    Source: Eckart and Young, Psychometrika 1936; the mean of the smallest squares is at most that of all.
+    Source: Eckart and Young, Psychometrika 1936; the mean of the smallest squares is at
+    most that of all squares.
     rank: From 1 to min(rows, columns).
 
     Returns
@@ -86,9 +87,9 @@ def best_rank_error(singular_values: ArrayLike, rank: int) -> float:
 
 @formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values)")
 def power_sgd_cold_error(singular_values: ArrayLike, rank: int) -> float:
-    r"""Error of PowerSGD from a fresh random start.
+    r"""Bound on the expected squared error of PowerSGD from a fresh random start.
 
-    Title: PowerSGD from a fresh start contracts.
+    Title: Contraction of PowerSGD from a fresh start.
     Setting: a matrix X of rank R with these singular values; Q has ``rank`` columns of independent Gaussian numbers, P
     is an orthonormal basis of X Q, and C(X) = P P'X.
     Statement: E||C(X) - X||_F^2 <= (1 - r/rank(X)) ||X||_F^2 for a Gaussian start with r columns.
@@ -113,19 +114,19 @@ def power_sgd_cold_error(singular_values: ArrayLike, rank: int) -> float:
     "vector(singular_values)", "singular_values >= 0", "3 <= rank <= count(singular_values)", "1 <= target <= rank - 2"
 )
 def power_sgd_halko(singular_values: ArrayLike, rank: int, target: int | None = None) -> float:
-    r"""Error of PowerSGD from a fresh random start, where the spectrum decays.
+    r"""Bound on the expected squared error of PowerSGD from a fresh random start for a decaying spectrum.
 
-    Title: PowerSGD from a fresh start, where the spectrum decays.
+    Title: PowerSGD from a fresh start with a decaying spectrum.
     Setting: as in `power_sgd_cold_error`; ``target`` singular values are counted as large, the other ``rank - target``
     columns of Q are oversampling.
     Statement: E||C(X) - X||_F^2 <= (1 + k/(r - k - 1)) sum_{j>k} s_j^2 for a Gaussian start with r >= k + 2 columns.
     Kind: upper.
     Latex: \mathbb{E}\|\hat P\hat P^\top X-X\|_F^2\le\Big(1+\frac{k}{r-k-1}\Big)\sum_{j>k}s_j^2
-    Attained: nearly, where k values are far above many equal ones: the share (r - k)/(min(m, n) - k) is missing
+    Attained: almost, if k values are far above many equal ones: up to the fraction (r - k)/(min(m, n) - k)
     Source: Halko, Martinsson, Tropp, SIAM Review 2011, Theorem 10.5.
     singular_values (array_like, shape (q,)): In any order.
     rank: From 3 to q.
-    target (int, optional): From 1 to rank - 2; by default that for which the bound is least.
+    target (int, optional): From 1 to rank - 2; by default the one that minimizes the bound.
 
     >>> power_sgd_halko([3.0, 2.0, 1.0, 1.0], rank=4, target=2)  # (1 + 2/1) (1 + 1)
     6.0
@@ -139,17 +140,18 @@ def power_sgd_halko(singular_values: ArrayLike, rank: int, target: int | None = 
 
 @formula("vector(singular_values)", "singular_values >= 0", "1 <= rank <= count(singular_values) - 1")
 def power_sgd_warm_factor(singular_values: ArrayLike, rank: int) -> float:
-    r"""Factor by which a warm start brings PowerSGD nearer to the best rank, in each step on a fixed matrix.
+    r"""Factor by which a step of PowerSGD with a warm start reduces the excess error on a fixed matrix.
 
-    Title: A warm start finds the best rank.
-    Setting: the same matrix X is compressed again and again, Q = X'P of the last step being the next start.
-    Statement: On a fixed matrix, the excess of the squared error over the best of rank r shrinks by the factor
-    (s_{r+1}/s_r)^4 a step.
+    Title: PowerSGD with a warm start converges to the best approximation.
+    Setting: the same matrix X is compressed in every step, and Q = X'P of a step is the start of the next.
+    Statement: On a fixed matrix, the excess of the squared error over the best of rank r is multiplied by
+    (s_{r+1}/s_r)^4 in each step.
     Kind: rate.
     Latex:
     \frac{\|C_{t+1}(X)-X\|_F^2-\sum_{j>r}s_j^2}{\|C_t(X)-X\|_F^2-\sum_{j>r}s_j^2}\to\Big(\frac{s_{r+1}}{s_r}\Big)^4
-    Proof: A step multiplies the subspace by X X': angles shrink by (s_{r+1}/s_r)^2, the excess is quadratic in them.
-    Source: derived (subspace iteration: a step multiplies by X X', and the excess is quadratic in the angle).
+    Proof: A step multiplies the subspace by X X': angles are multiplied by (s_{r+1}/s_r)^2, and the excess is quadratic
+    in them.
+    Source: derived (subspace iteration).
     singular_values (array_like, shape (q,)): In any order.
     rank: From 1 to q - 1, with s_rank > 0.
 
@@ -163,19 +165,19 @@ def power_sgd_warm_factor(singular_values: ArrayLike, rank: int) -> float:
 
 @formula("rows >= 1", "columns >= 1", "vector(singular_values)", "singular_values >= 0", "some(entries)")
 def spectral_beats_entrywise(singular_values: ArrayLike, entries: ArrayLike, rows: int, columns: int) -> float:
-    r"""Whether singular triplets or entries are the better atoms, at the same number of floats.
+    r"""Ratio that tells whether singular triplets or entries are the better atoms for the same number of floats.
 
     Title: When singular triplets are better than entries.
     Setting: ATOMO on the singular values with budget b, and on the entries with budget b (rows + columns): a triplet
-    costs rows + columns floats, an entry one (positions are not counted). Neither has an atom of probability 1.
+    costs rows + columns floats, an entry costs one float (positions are not counted). No atom has probability 1.
     Statement: the variance of the spectral one is smaller if and only if ||X||_* < ||X||_1 / sqrt(rows + columns); the
-    ratio of second moments is the square of what is returned, ||X||_* sqrt(rows + columns) / ||X||_1.
+    ratio of second moments is the square of the returned value, ||X||_* sqrt(rows + columns) / ||X||_1.
     Kind: identity.
     Latex: \frac{\mathbb{E}\|Q_{\rm spectral}\|_F^2}{\mathbb{E}\|Q_{\rm entries}\|_F^2} =
     (m+n)\frac{\|X\|_*^2}{\|X\|_1^2}
     Attained: where no probability is 1
-    Proof: ||X||_*^2/b against ||X||_1^2/(b (m + n)).
-    Source: derived from `atomo_variance`: ||X||_*^2 / b against ||X||_1^2 / (b (rows + columns)).
+    Proof: Compare ||X||_*^2/b with ||X||_1^2/(b (m + n)).
+    Source: derived from `atomo_variance`.
     singular_values (array_like, shape (q,)): Of the matrix.
     entries (array_like): Of the matrix, not all zero.
 

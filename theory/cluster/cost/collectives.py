@@ -217,7 +217,7 @@ def simulate_allreduce(algorithm: str | Callable, vectors: ArrayLike) -> tuple[n
     Parameters
     ----------
     algorithm : str or callable
-        A key of ``ALLREDUCES``, or your own schedule ``(machine, vectors) -> None``.
+        A key of ``ALLREDUCES``, or a schedule ``(machine, vectors) -> None``.
     vectors : array_like, shape (ranks, words)
         One vector for each rank.
 

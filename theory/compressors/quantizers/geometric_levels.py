@@ -4,7 +4,7 @@ NUQSGD's levels are dense near zero; those of its authors' released code have no
 random and without bias to powers of two; only sign and exponent are sent.  The exponent has as many bits as that of the
 wire's floats, 8 or 11: code 0 stands for 0, code 1 for the smallest normal float (smaller numbers are rounded to one of
 the two), and the largest code, which for floats means infinity, for the power of two above the largest float, so that
-the largest numbers, too, are rounded without bias.
+the largest numbers are also rounded without bias.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class NUQSGD(NamedTuple):
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
     code : Packed, Elias or RANS
-        How the indices of the levels (1 for p^s, s + 1 for 1), with signs, are sent: all in the same number of bits;
-        the non-zeros in Elias omega codes; or entropy coded.
+        The code of the signed indices of the levels (1 for p^s, s + 1 for 1): all in the same number of bits, the
+        non-zeros in Elias omega codes, or entropy coded.
 
     Notes
     -----
@@ -94,7 +94,7 @@ class NUQSGD(NamedTuple):
 @inherits(GeometricLevels, Quantizer, ScaleAndLevels)
 @setting
 class NUQSGDReleased(NamedTuple):
-    """Random rounding to the levels of the authors' released code: plus and minus 1, 1/2, 1/4, ... of the norm, no 0.
+    """Random rounding to the levels of the authors' released code: plus and minus 1, 1/2, 1/4, ... of the norm, not 0.
 
     Parameters
     ----------
@@ -103,8 +103,9 @@ class NUQSGDReleased(NamedTuple):
 
     Notes
     -----
-    Every bit pattern is a level, but a coordinate that is 0 is sent as plus or minus the smallest one: unbiased, at the
-    cost of its square in variance.  So nothing is sparse, and ``bits`` does not correspond to s of :class:`NUQSGD`.
+    Every bit pattern is a level. A coordinate that is 0 is sent as plus or minus the smallest level, which is unbiased
+    and adds the square of this level to the variance. So messages are never sparse, and ``bits`` does not correspond to
+    s of :class:`NUQSGD`.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class NUQSGDReleased(NamedTuple):
 
 
 def round_to_levels(v: np.ndarray, scale: float, levels: Any, stream: Any) -> np.ndarray:
-    """Each ``|v_i| / scale`` becomes one of the two levels around it, without bias; the sign is that of v_i."""
+    """Round each ``|v_i| / scale`` to one of the two neighbouring levels, without bias, with the sign of v_i."""
     if scale == 0.0:
         return np.zeros(v.size)
     r = np.minimum(np.abs(v.astype(float)) / scale, 1.0)
@@ -159,14 +160,14 @@ f64, i32, i64, u64 = np.float64, np.int32, np.int64, np.uint64
 
 @setting
 class Natural(NamedTuple):
-    """Natural compression: every coordinate becomes one of the two powers of two around it, without bias.
+    """Natural compression: every coordinate is rounded without bias to one of the two neighbouring powers of two.
 
-    Sign and exponent take 9 bits per coordinate for float32 on the wire, 12 for float64.
+    Sign and exponent take 9 bits per coordinate for messages in float32, 12 for float64.
 
     Notes
     -----
     Horvath, Ho, Horvath, Sahu, Canini, Richtarik, "Natural Compression for Distributed Deep Learning" (MSML 2022).
-    Numbers below the smallest normal float of the wire become that float or 0.
+    Numbers below the smallest normal float of the message are rounded to that float or to 0.
 
     Examples
     --------

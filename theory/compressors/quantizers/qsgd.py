@@ -1,8 +1,8 @@
-"""QSGD: a norm, and for each coordinate one of the levels 0, 1/s, ..., 1 of it, rounded at random without bias.
+"""QSGD: a norm, and for each coordinate one of its levels 0, 1/s, ..., 1 by unbiased random rounding.
 
-The norm is sent as ``scale``: norm / s, rounded *up* to a float of the wire (and of v, if that is shorter).
+The norm is sent as ``scale``: norm / s, rounded *up* to a float of the message (and of v, if that is shorter).
 So u_i = v_i / scale lies between -s and s, the level of coordinate i is floor(u_i + R_i) with R_i uniform on [0, 1),
-and the receiver restores scale * level_i: one product, rounded once if at all, and the same wherever it is taken.
+and the receiver computes scale * level_i: one product, which is rounded at most once and is bit-identical everywhere.
 
 R_i = (r + U) / 65536 has 69 random bits: a 16-bit number r and a uniform U on [0, 1).  One draw of the generator serves
 four coordinates with their r, and U matters only where floor(65536 u_i) + r is one less than a multiple of 65536, once
@@ -45,14 +45,14 @@ class QSGD(NamedTuple):
     norm : float
         2 for the Euclidean norm, ``inf`` for the largest absolute value.
     code : Packed, Elias or RANS
-        How the levels are sent: all in the same number of bits; the non-zeros in Elias omega codes; or entropy coded.
+        The code of the levels: all in the same number of bits, the non-zeros in Elias omega codes, or entropy coded.
 
     Notes
     -----
-    ``QSGD(bits=b)`` has as many levels as fit, with a sign, into b bits, from 2 to 25: s = 2^(b-1) - 1.
+    ``QSGD(bits=b)``, b from 2 to 25, has as many levels as fit into b bits including the sign: s = 2^(b-1) - 1.
 
-    Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD" (NIPS 2017), section 3.1.  The paper's code ends with the message;
-    here the number of non-zeros comes first, so that messages can be concatenated.
+    Alistarh, Grubic, Li, Tomioka, Vojnovic, "QSGD" (NIPS 2017), section 3.1.  Unlike in the paper's code, the number of
+    non-zeros comes first, so that messages can be concatenated.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def round_up(x, like):
 @uncounted
 @kernel
 def scale_for(v, order, s, wire):
-    """Return norm / s, rounded up to a float that both v and the wire can hold."""
+    """Return norm / s, rounded up to a float that both v and the message can represent."""
     return round_up(round_up(norm_of(v, order) / s, v), wire)
 
 
@@ -219,7 +219,7 @@ def draw_levels(v, begin, scale, s, stream, words, unit, out):
 
 
 def qsgd_bits(bits: int, norm: float = 2.0) -> QSGD:
-    """QSGD whose levels take ``bits`` bits per coordinate, sign included: s = 2**(bits - 1) - 1.
+    """QSGD with ``bits`` bits per coordinate, including the sign: s = 2**(bits - 1) - 1.
 
     Parameters
     ----------

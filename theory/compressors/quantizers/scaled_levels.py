@@ -1,7 +1,7 @@
-"""Quantizers that send a scale and a level for each coordinate, in a code of levels; and Lloyd-Max levels.
+"""Quantizers that send a scale and a coded level for each coordinate, and Lloyd-Max levels.
 
 Levels are signed integers, int32 from ``-low`` to ``high``.  Their codes are settings, ``QSGD(7, code=Elias())``.  A
-code of your own is one more setting with these functions, registered under a number:
+user-defined code is a setting with these functions, registered under a number:
 
 ``code_bits``  how many bits levels take, and ``longest_levels`` at most;
 ``write_levels``, ``read_levels``  levels become bits and back;
@@ -12,8 +12,8 @@ The messages are a float, the scale, and then a level for each coordinate.  A co
 everything but what distinguishes it from the others: its scale, and how levels are drawn.  Both take blocks of
 coordinates that stay in cache while they are drawn and written, or read and restored.
 
-Lloyd-Max levels are the best b bits for each coordinate of a vector whose entries are normal numbers.  After a random
-rotation they nearly are, whatever the vector was: see ``wrappers/rotated.py``.
+Lloyd-Max levels are the best use of b bits per coordinate for a vector of normal numbers. After a random rotation the
+entries of any vector are almost normal: see ``wrappers/rotated.py``.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def expected_code_bits(code: Any, position: Any, low: int, high: int) -> float:
 
 
 def check_code(code: Any) -> None:
-    """Reject what is not a code of levels."""
+    """Reject an argument that is not a code of levels."""
     got = code if isinstance(code, (str, bool)) else type(code).__name__
     require(write_levels.implements(type(code)), "code", got, "a code of levels, such as Elias()", TypeError)
 
@@ -136,9 +136,9 @@ class Packed(NamedTuple):
 
 @setting
 class Elias(NamedTuple):
-    """The number of non-zeros, then for each the distance from the previous one, its sign and its size.
+    """The number of non-zeros, then for each its distance from the previous one, its sign and its magnitude.
 
-    All in Elias omega codes, but for the sign; good where most levels are zero.
+    All numbers except the sign are in Elias omega codes; suitable if most levels are zero.
 
     Examples
     --------
@@ -172,10 +172,10 @@ class Elias(NamedTuple):
 
 @setting
 class RANS(NamedTuple):
-    """An entropy coder: rANS with the frequencies before it, or a simpler code where that is shorter.
+    """An entropy coder: rANS preceded by the frequencies, or a simpler code if that is shorter.
 
-    The best at every number of levels, and the slowest.  `theory.EntropyCoded` also codes positions, and the levels of
-    all buckets together.
+    It has the shortest messages for every number of levels, and is the slowest code. `theory.EntropyCoded` also codes
+    positions, and codes the levels of all buckets together.
 
     Examples
     --------
@@ -362,18 +362,18 @@ LEVELS = np.concatenate([lloyd_max_levels(bits) for bits in range(1, MOST_BITS +
 
 @setting
 class LloydMax(NamedTuple):
-    """Each coordinate becomes the nearest of 2^bits levels; the message holds one scale for all of them.
+    """Each coordinate is rounded to the nearest of 2^bits levels; the message has one scale for all coordinates.
 
     The levels are those of the standard normal law, for the coordinates divided by ||v||/sqrt(d). With one bit they are
-    the signs, of which that of 0 is +1.
+    the signs, where the sign of 0 is +1.
 
     Parameters
     ----------
     bits : int
-        For each coordinate, from 1 to 8.
+        Bits per coordinate, from 1 to 8.
     unbiased : bool
         Scale the levels q by ||v||^2/<v, q>, so that <Q(v), v> = ||v||^2: after a uniform rotation the mean is then v.
-        Otherwise by <v, q>/||q||^2, which gives the least error; with one bit that is ``ScaledSign()``.
+        If False, scale them by <v, q>/||q||^2, which minimizes the error; with one bit this is ``ScaledSign()``.
 
     Notes
     -----

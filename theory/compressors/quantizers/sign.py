@@ -1,7 +1,7 @@
-"""Signs: one bit per coordinate, alone or with one or two magnitudes.
+"""Signs: one bit per coordinate, with no, one or two magnitudes.
 
-The sign of 0 is +1, and so is that of -0.0: so one bit per coordinate is enough.  With two magnitudes, one of the
-entries below 0 and one of the others, it is the quantizer of 1-bit SGD.
+The signs of 0 and of -0.0 are +1, so one bit per coordinate suffices. With two magnitudes, one for the entries below 0
+and one for the others, it is the quantizer of 1-bit SGD.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ scales = generic("scales", "scales(c) -> int: how many floats precede the signs.
 
 @kernel
 def count_signs(symbols, d, floats):
-    """The counts of a message of d signs and so many floats."""
+    """The counts of a message of d signs and this many floats."""
     symbols.count[0], symbols.count[1], symbols.count[2] = (d + 31) // 32, floats, 0
 
 
@@ -77,7 +77,7 @@ class Signs:
 @inherits(Signs)
 @setting
 class Sign(NamedTuple):
-    """The sign of every coordinate, +1 or -1: biased and not a contraction; the sign of 0 is +1.
+    """The sign of every coordinate, +1 or -1 (+1 for 0): biased and not a contraction.
 
     Notes
     -----
@@ -124,9 +124,9 @@ class ScaledSign(NamedTuple):
     Parameters
     ----------
     norm : int
-        1: the number is ||v||_1 / d, the best one for these signs, and the operator is a contraction.
-        2: it is ||v||_2 / sqrt(d), which preserves the norm of v, but for a vector with few large entries the squared
-        error is almost twice that of sending nothing.
+        With 1 the number is ||v||_1 / d, the best one for these signs, and the operator is a contraction. With 2 it is
+        ||v||_2 / sqrt(d), which preserves the norm of v, but for a vector with few large entries the squared error is
+        almost twice that of sending nothing.
 
     Notes
     -----
@@ -185,12 +185,12 @@ class ScaledSign(NamedTuple):
 
 
 def majority_vote(vectors: np.ndarray) -> np.ndarray:
-    """The sign that most workers sent, coordinate by coordinate; a tie gives +1.
+    """The sign that most workers sent in each coordinate; a tie gives +1.
 
     Parameters
     ----------
     vectors : array_like, shape (workers, d)
-        Restored messages of :class:`Sign`, or any vectors: their signs are counted, that of 0 as +1.
+        Decoded messages of :class:`Sign`, or any vectors, whose signs are counted, that of 0 as +1.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def majority_vote(vectors: np.ndarray) -> np.ndarray:
     Notes
     -----
     Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD" (ICML 2018): a server that gathers the votes receives d
-    bits from each worker and answers with d bits, :func:`theory.bounds.majority_vote_bits` in all.
+    bits from each worker and answers with d bits; the sum is :func:`theory.bounds.majority_vote_bits`.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def _sum_of_sizes(v, factor):
 
 @kernel
 def sign_scale(v, norm):
-    """||v||_1 / d or ||v||_2 / sqrt(d), also where the norm itself would overflow."""
+    """||v||_1 / d or ||v||_2 / sqrt(d), also if the norm itself overflows."""
     if norm == 2:
         scale = norm_of(v, 2.0) / math.sqrt(v.size)
         return scale if scale < np.inf else norm_of(v, np.inf) * (norm_of_shrunk(v) / math.sqrt(v.size))
@@ -279,16 +279,16 @@ TWO_SCALE_LANES = 16  # partial sums of each sign
 @inherits(Signs)
 @setting
 class TwoScaleSign(NamedTuple):
-    """Entries below 0 become their mean, and the others theirs: one bit a coordinate and two numbers.
+    """Entries below 0 are replaced by their mean, and the others by theirs: one bit per coordinate and two numbers.
 
     No two other numbers have a smaller squared error with these signs, so it is at most that of
     :class:`ScaledSign`; the operator is a contraction.
 
     Notes
     -----
-    Seide, Fu, Droppo, Li, Yu, "1-bit stochastic gradient descent" (Interspeech 2014), who restore each column of a
-    weight matrix with two values of its own: ``Bucketed(TwoScaleSign(), m)`` where a column is m entries
-    in a row, and :func:`theory.by_layer` for matrices of different sizes.  Buckets of 64 take 128 bits in float32.
+    Seide, Fu, Droppo, Li, Yu, "1-bit stochastic gradient descent" (Interspeech 2014), who use two values for each
+    column of a weight matrix: ``Bucketed(TwoScaleSign(), m)`` if a column has m consecutive entries, and
+    :func:`theory.by_layer` for matrices of different sizes. A bucket of 64 takes 128 bits in float32.
 
     Examples
     --------
@@ -334,7 +334,7 @@ class TwoScaleSign(NamedTuple):
 
 @kernel
 def side_means(v):
-    """The mean of the entries that are not below 0, and the mean magnitude of the others; 0 where there are none."""
+    """The mean of the entries that are at least 0, and the mean magnitude of the others; 0 if there are none."""
     plus, minus, negative = _sums(v, 1.0)
     factor = 1.0
     if plus == np.inf or minus == np.inf:

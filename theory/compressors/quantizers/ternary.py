@@ -1,8 +1,8 @@
 """Ternary quantization: a coordinate v_i becomes C sign(v_i) with probability ``|v_i|/C``, otherwise 0.
 
-The scale C must be at least the largest magnitude; a larger one gives fewer non-zeros and more variance, and their
-product ``(second moment) (expected non-zeros) = ||v||_1^2`` is the same for every C.  On the wire: C, then five
-coordinates per byte.  The levels are drawn as those of QSGD with s = 1.
+The scale C must be at least the largest magnitude. A larger scale gives fewer non-zeros and more variance; the product
+``(second moment) (expected non-zeros) = ||v||_1^2`` is the same for every C.  A message has C, then five coordinates
+per byte. The levels are drawn like those of QSGD with s = 1.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _cut(v, scale, unit, out):
 
 
 class ThreeLevels:
-    """All but the scale."""
+    """The common part of these compressors, without the scale."""
 
     def level_range(c):
         return 1, 1
@@ -111,7 +111,7 @@ class Ternary(NamedTuple):
     ----------
     scale : float
         C, above 0.  No ternary quantizer with a scale below ``max|v_i|`` is unbiased, so for a vector with a larger
-        entry the scale is that entry: the scale used and sent is ``max(scale, max|v_i|)``.
+        entry the scale is that entry: the scale in use is ``max(scale, max|v_i|)``.
 
     Examples
     --------
@@ -146,9 +146,9 @@ class TernGrad(NamedTuple):
     Parameters
     ----------
     shared : bool
-        The workers agree on the largest of their scales before they quantize (an opening of one number), and use that.
-        Then their levels can be added up as small integers: the sum of N messages takes 2 N + 1 values.  Without an
-        agreed scale, or if an entry exceeds it, the worker's own scale is used.
+        The workers agree on the largest of their scales before they quantize (an opening of one number), and use it.
+        Then their levels can be added as small integers: the sum of N messages has 2 N + 1 possible values. Without a
+        shared scale, or if an entry exceeds it, a worker uses its own scale.
 
     Notes
     -----
@@ -200,7 +200,7 @@ class TernGrad(NamedTuple):
 @inherits(ThreeLevels, Quantizer, ScaleAndLevels)
 @setting
 class ClippedTernGrad(NamedTuple):
-    """TernGrad after clipping, which is biased: entries beyond ``clip`` standard deviations are clipped first.
+    """TernGrad after clipping of entries beyond ``clip`` standard deviations, which makes it biased.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class ClippedTernGrad(NamedTuple):
 
 @kernel
 def deviation(v):
-    """Root mean square deviation of the entries from their mean, also where squares overflow or vanish."""
+    """Root mean square deviation of the entries from their mean, also if squares overflow or underflow."""
     top = norm_of(v, np.inf)
     if not 0.0 < top < np.inf:
         return top

@@ -1,4 +1,4 @@
-"""PowerSGD: one step of subspace iteration, whose two factors workers can average before decoding.
+"""PowerSGD: one step of subspace iteration, with two factors that workers can average before decoding.
 
 With M_i the matrix of worker i and one start Q for all of them::
 
@@ -7,9 +7,9 @@ With M_i the matrix of worker i and one start Q for all of them::
     Q = mean of M_i' P^         (the sum of the messages)
     receive P^ Q' = P^ P^' M,   M = mean of M_i
 
-so that the result is what a single worker with M would send.  A warm start uses the last Q; a cold start, and the first
-step, Gaussian numbers that are the same for all workers.  Only the range of Q matters: its columns are scaled to unit
-length, which keeps P within the range of the floats, and zero columns (M had lower rank) are drawn again.
+so that the result is the message of a single worker with M. A warm start uses the last Q. A cold start, and the first
+step, use Gaussian numbers that are the same for all workers.  Only the range of Q matters: its columns are scaled to
+unit length, which keeps P within the range of the floats, and zero columns (M had lower rank) are drawn again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..registry import register
 
 @setting
 class PowerSGD(NamedTuple):
-    """The matrix projected onto the range of its product with a start Q: a cheap approximation of low rank.
+    """The matrix projected onto the range of its product with a start Q, which is an approximation of low rank.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
-"""The optimal unbiased sparsifier with independent coins: p_i = min(1, |v_i| / m).
+"""The optimal unbiased sparsifier with independent draws: p_i = min(1, |v_i| / m).
 
-Coordinates of size at least m are sent exactly.  The others, if kept, have v_i / p_i = m sign(v_i): m is sent once, and
-for each of them a position and a sign.
+Coordinates of magnitude at least m are sent exactly. The others, if kept, have v_i / p_i = m sign(v_i), so m is sent
+once, with a position and a sign for each of them.
 
 The magnitude m is the root of a concave (budget) or convex (variance) piecewise linear function.  Newton's method
 approaches it from one side, so that the set of coordinates with probability 1 only grows: once it stops, m is exact.
 With a budget these are the rounds of the greedy algorithm: clip at 1, and spread the remaining budget over the others.
 
-The wire has m rounded *up* to one of its floats, and the probabilities are those of the rounded m.
+The message has m rounded *up* to one of its floats, and the probabilities are those of the rounded m.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIES = u64(1 << 63)  # where 32 bits do not decide, further bits come from draws
 
 @setting
 class OptimalSparsifier(NamedTuple):
-    """Coordinate i is kept with probability ``min(1, |v_i| / m)`` and divided by it: unbiased, of least variance.
+    """Coordinate i is kept with probability ``min(1, |v_i| / m)`` and divided by it: unbiased with least variance.
 
     Give either a budget or a variance.
 
@@ -49,8 +49,8 @@ class OptimalSparsifier(NamedTuple):
     variance : float
         ``E||Q(v) - v||^2 = variance ||v||^2``, exactly, for every v, with the fewest expected non-zeros.
     rounds : int
-        0: the exact optimum.  Otherwise the greedy algorithm, stopped after this many rounds (with a budget only): 1
-        clips the probabilities at 1 and does not redistribute the remainder, so the budget is not used up.
+        0 is the exact optimum. Otherwise the greedy algorithm is stopped after this many rounds (with a budget only): 1
+        clips the probabilities at 1 and does not redistribute the remainder, so part of the budget is unused.
 
     Notes
     -----

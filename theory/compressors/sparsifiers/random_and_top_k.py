@@ -1,6 +1,6 @@
 """Sparsifiers: k coordinates, or those above a threshold, are sent with their positions.
 
-k is a number or a share of the vector's length.  Above a threshold the number of coordinates varies.
+k is a number or a fraction of the vector's length. With a threshold the number of coordinates varies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..registry import check_kept, register
 
 
 class Share(NamedTuple):
-    """What ``TopK(0.01)`` is until a run knows d: a compressor with k = 0.01 d, rounded, at least 1.
+    """The compressor ``TopK(0.01)`` before a run knows d: then k = 0.01 d, rounded, at least 1.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Share(NamedTuple):
 
 
 def share_of(raw: Any) -> Share | None:
-    """Stands for a compressor whose k is a number between 0 and 1; None for others."""
+    """A `Share` for a compressor whose k is between 0 and 1; None for others."""
     return Share(type(raw), tuple(raw)) if isinstance(raw.k, float) and 0.0 < raw.k < 1.0 else None
 
 
@@ -117,7 +117,7 @@ class TopK(NamedTuple):
     Parameters
     ----------
     k : int or float
-        From 1 to the length d of the vector; in a run also a share of it, below 1: 0.01 is d/100, rounded.
+        From 1 to the length d of the vector; in a run also a fraction of it, below 1: 0.01 is d/100, rounded.
 
     Examples
     --------
@@ -176,9 +176,10 @@ class RandK(NamedTuple):
     Parameters
     ----------
     k : int or float
-        From 1 to the length d of the vector; in a run also a share of it, below 1: 0.01 is d/100, rounded.
+        From 1 to the length d of the vector; in a run also a fraction of it, below 1: 0.01 is d/100, rounded.
     unbiased : bool
-        Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.  Otherwise the operator is
+        Multiply the message by d/k, which makes it unbiased with the variance factor d/k - 1.  Otherwise the operator
+        is
         a contraction with delta = k/d.
     shared : bool
         All workers draw the same coordinates.  A message then has the key of the draw and no positions, and the
@@ -284,8 +285,8 @@ class Threshold(NamedTuple):
     size : float
         Entries with ``|v_j| >= size`` are sent.
     relative : bool
-        The size is relative to the largest ``|v_j|``, and at most 1. Then the operator is a contraction; with an
-        absolute size possibly nothing is sent, and it is not.
+        Whether the size is relative to the largest ``|v_j|``, and at most 1. Then the operator is a contraction. With
+        an absolute size it is not, as possibly no entry is sent.
 
     Examples
     --------

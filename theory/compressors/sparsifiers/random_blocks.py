@@ -1,8 +1,8 @@
-"""Sparsifiers with common or independent draws: Bernoulli, random blocks, and PermK.
+"""Sparsifiers with shared or independent draws: Bernoulli, random blocks, and PermK.
 
-Bernoulli tosses a coin for each coordinate, or one for the whole vector.  A random block is contiguous: no positions
-are sent, and messages of several workers can be added.  With PermK the workers share one permutation, and each sends
-the coordinates of its own part of it.
+A Bernoulli sparsifier draws for each coordinate, ultra-sparsification once for the whole vector. A random block is
+contiguous: no positions are sent, and messages of several workers can be added.  With PermK the workers share one
+permutation, and each sends the coordinates of its own part of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .random_and_top_k import KEY_BITS
 @inherits(Entries, CountedPositions)
 @setting
 class Bernoulli(NamedTuple):
-    """Each coordinate is kept with probability p, independently, and divided by p: unbiased.
+    """Bernoulli sparsifier: each coordinate is kept independently with probability p and divided by p; unbiased.
 
     Parameters
     ----------
@@ -91,14 +91,14 @@ class Bernoulli(NamedTuple):
 class Ultra(NamedTuple):
     """Ultra-sparsification: one uniformly drawn coordinate with probability k, otherwise nothing.
 
-    A contraction with delta = k/d, for less than one coordinate per message.
+    It is a contraction with delta = k/d, for less than one coordinate per message.
 
     Parameters
     ----------
     k : float
         Expected number of coordinates, between 0 and 1.
     unbiased : bool
-        Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.
+        Multiply the message by d/k, which makes it unbiased with the variance factor d/k - 1.
 
     Notes
     -----
@@ -170,7 +170,7 @@ register(Ultra, 8, lambda d: [Ultra(0.5)])
 
 @setting
 class RandomBlock(NamedTuple):
-    """k consecutive coordinates from a uniformly drawn start, wrapping around at the end.
+    """k consecutive coordinates from a uniformly drawn start, with wrap-around at the end.
 
     All workers draw the same start, so their messages can be added before they are decoded.
 
@@ -179,7 +179,8 @@ class RandomBlock(NamedTuple):
     k : int
         From 1 to the length of the vector.
     unbiased : bool
-        Multiply what is sent by d/k: then the mean is v and the variance factor d/k - 1.  Otherwise the operator is
+        Multiply the message by d/k, which makes it unbiased with the variance factor d/k - 1.  Otherwise the operator
+        is
         a contraction with delta = k/d.
 
     Examples
@@ -288,12 +289,12 @@ register(RandomBlock, 6, lambda d: [RandomBlock(max(1, d // 3)), RandomBlock(max
 
 @setting
 class PermK(NamedTuple):
-    """Each coordinate is sent by one of the N workers, times N; a shared permutation says by which.
+    """Each coordinate is sent, times N, by one of the N workers, which a shared permutation determines.
 
     A message alone is a uniformly drawn block of d/N coordinates: unbiased, with the variance factor N - 1.  Together
-    the messages are correlated: their mean has no error where all vectors are equal
-    (:func:`theory.bounds.perm_k_error`).  A message has the key of the permutation, the place of the worker and no
-    positions.  Where N does not divide d, the parts differ by one coordinate, and turn among the workers.
+    the messages are correlated: their mean has no error if all vectors are equal (:func:`theory.bounds.perm_k_error`).
+    A message has the key of the permutation and the number of the worker, but no positions. If N does not divide d, the
+    parts differ by one coordinate and rotate among the workers.
 
     Parameters
     ----------
@@ -303,7 +304,7 @@ class PermK(NamedTuple):
     Notes
     -----
     Szlendak, Tyurin, Richtárik, "Permutation compressors for provably faster distributed nonconvex optimization" (ICLR
-    2022), Definition 2.  A run refuses it within another compressor.
+    2022), Definition 2.  A run rejects it within another compressor.
 
     Examples
     --------

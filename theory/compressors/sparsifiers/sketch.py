@@ -1,4 +1,4 @@
-"""Count sketches: every coordinate is added, with a random sign, to one of a few counters in each row.
+"""Count sketches: in each row every coordinate is added, with a random sign, to one of few counters.
 
 A coordinate's bucket is computed from 31 random bits by a product and a shift.  Buckets then differ in probability, by
 less than 2**-31; as the chance of a collision is the sum of their squares, it differs from 1/width by a relative error
@@ -6,7 +6,7 @@ of less than (width / 2**31)**2, below 10**-4 for all widths allowed here and be
 separate bit, so that means are exact.
 
 A message has the key of its hash (none if the hash is fixed) and the counters.  Sketches with the same hash can be
-added counter by counter: so all workers draw the same hash, and the sum of their sketches is the sketch of the sum.
+added counter by counter. All workers draw the same hash, so the sum of their sketches is the sketch of the sum.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEY_BITS = 64
 
 @setting
 class CountSketch(NamedTuple):
-    """Rows of counters; the receiver estimates each coordinate from the counters that it was added to.
+    """Rows of counters, from which the receiver estimates each coordinate.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ class CountSketch(NamedTuple):
         From 1 to 64; rows * width is at most 16 times the length of the vector.
     hash : int
         ``FRESH`` (0): new independent buckets and signs in every message.
-        ``FIXED`` (1): always the same, derived from ``seed``: a linear operator, unbiased only over the seeds.
-        ``BALANCED`` (2): new in every message, by a random permutation, so that buckets are equally full.
+        ``FIXED`` (1): always the same, derived from ``seed``; a linear operator that is unbiased only over the seeds.
+        ``BALANCED`` (2): new in every message, from a random permutation, so that buckets are equally full.
     median : bool
-        Estimate by the median of the rows (for an even number: the mean of the middle two) instead of their mean.
+        Estimate by the median of the rows (the mean of the middle two for an even number) instead of their mean.
     seed : int
         Seed of the fixed hash, at least 0.
 

@@ -1,9 +1,9 @@
-"""Compressors of matrices that keep some of the singular triplets, or round the singular values.
+"""Compressors of matrices that send some of the singular triplets, or round the singular values.
 
 The vector is a rows x columns matrix X, row by row, with X = sum_i s_i u_i v_i'.  A message has k atoms as two tall
-matrices, k numbers for each row and k for each column, so that the receiver restores an entry as one sum of k products.
-For `SpectralAtomo` and `BestRank` each factor has the square root of an atom's weight: if v fits on the wire, so do the
-factors.
+matrices, k numbers for each row and k for each column, so that the receiver computes an entry as a sum of k products.
+For `SpectralAtomo` and `BestRank` each factor has the square root of an atom's weight: if v is in the range of the
+message's floats, so are the factors.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from ..registry import register
 class SpectralAtomo(NamedTuple):
     """ATOMO on the singular values: triplet i is sent with probability p_i, multiplied by 1/p_i.
 
-    p_i = min(1, c s_i), where c is such that the p_i add up to the budget: what triplets of probability 1 cannot use is
-    redistributed.  Unbiased, with the least variance for this expected number of triplets.
+    p_i = min(1, c s_i), where c is such that the p_i sum to the budget: the excess of triplets with probability 1 is
+    redistributed. It is unbiased and has the least variance for this expected number of triplets.
 
     Parameters
     ----------
     rows, columns : int
         Shape of the matrix; their product is the length of the vector.
     budget : float
-        Expected number of triplets, above 0, up to the smaller of rows and columns.  A matrix of lower rank than the
-        budget is sent whole.
+        Expected number of triplets, above 0, up to the smaller of rows and columns.  A matrix whose rank is at most the
+        budget is sent without error.
 
     Notes
     -----
@@ -109,7 +109,7 @@ class SpectralAtomo(NamedTuple):
 
 @setting
 class BestRank(NamedTuple):
-    """The best approximation of the matrix by one of the given rank: its largest singular triplets.
+    """The best approximation of the matrix by a matrix of the given rank: its largest singular triplets.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class BestRank(NamedTuple):
 
 @setting
 class QuantizedSpectrum(NamedTuple):
-    """QSGD on the singular values: each is rounded at random to one of s levels of the matrix's Frobenius norm.
+    """QSGD on the singular values, which are rounded at random to s levels of the matrix's Frobenius norm.
 
     The singular vectors of the values that are not rounded to zero are sent uncompressed.
 

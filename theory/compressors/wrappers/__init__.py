@@ -1,1 +1,1 @@
-"""Wrappers: compressors built from compressors; they forward what they do not define."""
+"""Wrappers: compressors built from other compressors; they forward the functions that they do not define."""

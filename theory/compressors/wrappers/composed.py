@@ -1,4 +1,4 @@
-"""Two compressors: one applied to the values that another sends, or to what it left out."""
+"""Two compressors: the second is applied to the values that the first sends, or to its error."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ..sparsifiers.random_and_top_k import RandK, TopK
 class Composed(NamedTuple):
     """The ``inner`` compressor, a sparsifier, chooses coordinates; the ``outer`` one compresses their values.
 
-    The restored vector is outer(inner(v)), where ``outer`` compresses the short vector of values, in place of the
-    floats that ``inner`` would send; positions are sent as before.
+    The decoded vector is outer(inner(v)), where ``outer`` compresses the short vector of values, in place of the floats
+    that ``inner`` would send; positions are sent as before.
 
     Parameters
     ----------
     outer : compressor
         The compressor of the values.
     inner : compressor
-        One whose restored vector is linear in the values of its message: TopK, RandK, RandomBlock, Bernoulli,
+        A compressor whose decoded vector is linear in the values of its message: TopK, RandK, RandomBlock, Bernoulli,
         Threshold, Identity and others for which ``pack_positions`` is registered.
 
     Notes
@@ -181,14 +181,14 @@ register(
 
 @setting
 class Residual(NamedTuple):
-    """A(v) + B(v - A(v)): what the first compressor A leaves out, the second one, B, compresses.
+    """A(v) + B(v - A(v)): the second compressor B compresses the error of the first compressor A.
 
-    If B is unbiased, so is the sum; its variance factor is that of B times the share that A leaves out.
+    If B is unbiased, so is the sum; its variance factor is that of B times the relative error of A.
 
     Parameters
     ----------
     first, second : compressor
-        A and B, without a state of their own.
+        A and B, both without state.
 
     Notes
     -----

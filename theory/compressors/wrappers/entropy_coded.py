@@ -74,8 +74,8 @@ class EntropyCoded(NamedTuple):
     Parameters
     ----------
     inner : compressor
-        One that declares the contents of its symbols (``coded``): QSGD, NUQSGD, Ternary, TernGrad, ClippedTernGrad,
-        TopK, RandK, Identity, and buckets of them.
+        A compressor that declares the contents of its symbols (``coded``): QSGD, NUQSGD, Ternary, TernGrad,
+        ClippedTernGrad, TopK, RandK, Identity, and buckets of them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Forwarding to the inner compressor, a compressor times a factor, and one bit in place of the zero vector.
+"""Forwarding to the inner compressor, a scaled compressor, and one bit in place of the zero vector.
 
 Forwarding has one function for each generic that a wrapper does not define itself.
 """
@@ -90,7 +90,7 @@ forwards = inherits(Forwarding)
 @forwards
 @setting
 class Scaled(NamedTuple):
-    """The message of ``inner``; the receiver multiplies the restored vector by ``factor``.
+    """The message of ``inner``; the receiver multiplies the decoded vector by ``factor``.
 
     An unbiased compressor with the variance factor omega becomes a contraction with delta = 1/(1 + omega) if the factor
     is 1/(1 + omega): see :func:`scaled`.
@@ -140,7 +140,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(inner: Any, d: int) -> Scaled:
-    """An unbiased compressor as a contraction of vectors of length ``d``: its factor is 1/(1 + omega).
+    """An unbiased compressor, scaled by 1/(1 + omega) to a contraction of vectors of length ``d``.
 
     Parameters
     ----------
@@ -180,16 +180,16 @@ register(Scaled, 50, lambda d: [scaled(QSGD(3), d)])
 @forwards
 @setting
 class SkipZero(NamedTuple):
-    """The message of ``inner`` after a bit; that bit alone if the vector is zero.
+    """The message of ``inner`` after one bit; only the bit if the vector is zero.
 
     Parameters
     ----------
     inner : compressor
-        Without a state of its own.
+        A compressor without state.
 
     Notes
     -----
-    What a worker of :class:`theory.CLAG` sends: nothing but the bit, where its gradient has not changed enough.
+    A worker of :class:`theory.CLAG` sends only the bit if its gradient has not changed enough.
 
     Examples
     --------

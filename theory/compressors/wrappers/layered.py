@@ -1,4 +1,4 @@
-"""A compressor for each layer of the vector: matrices of different shapes, each compressed as a matrix."""
+"""A compressor for each layer of the vector, for matrices of different shapes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ..sparsifiers.random_and_top_k import RandK, TopK
 class ByLayer(NamedTuple):
     """The compressor ``first`` on the first ``size`` coordinates, and ``rest`` on the others.
 
-    For more than two layers ``rest`` is a ByLayer, too; :func:`by_layer` makes it from a problem.  Messages can be
-    added, so that workers reduce instead of gathering, if those of both compressors can.
+    For more than two layers ``rest`` is also a ByLayer; :func:`by_layer` makes it from a problem. If the messages of
+    both compressors can be added, so can these, and workers reduce instead of gathering.
 
     Parameters
     ----------
     size : int
         Length of the first layer, at least 1.
     first, rest : compressor
-        The compressors of the first layer and of what follows.  If one of them needs the workers to share random
-        numbers, both share them.
+        The compressors of the first layer and of the other layers. If one of them requires shared random numbers, both
+        use them.
 
     Examples
     --------
@@ -179,8 +179,8 @@ def by_layer(problem: Any, make: Callable[[int, int], NamedTuple]) -> Any:
     Returns
     -------
     compressor
-        For one layer what ``make`` returns, for more a :class:`ByLayer` whose ``rest`` has the others; if so many would
-        nest too deeply for messages, each half of the layers in a ByLayer of its own.
+        For one layer the result of ``make``; for more a :class:`ByLayer` whose ``rest`` has the others. If these would
+        nest too deeply for messages, each half of the layers is a ByLayer.
 
     Examples
     --------

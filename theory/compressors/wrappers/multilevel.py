@@ -1,7 +1,8 @@
-"""Multilevel compression: unbiased from biased, as in multilevel Monte Carlo.
+"""Multilevel compression: an unbiased compressor from biased ones, as in multilevel Monte Carlo.
 
-Top-k, top-2k, top-3k, ... are better and better approximations of a vector, the last one the vector itself.  One of the
-differences between neighbours is drawn and sent, divided by its probability: so the mean is the whole sum, v.
+Top-k, top-2k, top-3k, ... are increasingly accurate approximations of a vector, and the last one is the vector itself.
+One of the differences between consecutive approximations is drawn, divided by its probability and sent, so the mean is
+the sum of all, v.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ f64, u32 = np.float64, np.uint32
 
 @setting
 class Multilevel(NamedTuple):
-    """One random level of the coordinates in the order of their size, k of them in each, without bias.
+    """One random level, where the coordinates in decreasing order form levels of k; unbiased.
 
-    A level is drawn with a probability in proportion to its norm, and divided by it; that gives the least variance.
+    A level is drawn with a probability proportional to its norm and divided by it, which minimizes the variance.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class Multilevel(NamedTuple):
 
     Notes
     -----
-    Top-k made unbiased by multilevel Monte Carlo.  Of equal magnitudes the lower position counts as larger.  The
-    message holds the number of coordinates, below k only in the last level, their positions and their values.
+    It is top-k made unbiased by multilevel Monte Carlo. Among equal magnitudes the lower position comes first. The
+    message has the number of coordinates (below k only in the last level), their positions and their values.
 
     Examples
     --------

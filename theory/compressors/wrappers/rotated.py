@@ -1,7 +1,7 @@
-"""A random rotation before a compressor, and its inverse behind it: a quantizer's error no longer depends on v.
+"""A random rotation before a compressor and its inverse after it, so that a quantizer's error does not depend on v.
 
-The message begins with the key of its rotation, so that a receiver needs nothing else. Every message has a new one:
-with one rotation for all workers their errors would be the same, and averaging would not reduce them.
+The message begins with the key of its rotation, so that a receiver needs nothing else. Every message has a new
+rotation: with one rotation for all workers their errors would be the same, and averaging would not reduce them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Rotated(NamedTuple):
     Parameters
     ----------
     inner : compressor
-        The compressor of the rotated vector, without a state of its own.
+        The compressor of the rotated vector, without state.
     uniform : bool
-        False: random signs times Hadamard's matrix, in d log d operations. The vector is filled up with zeros to a
-        power of two, and the padding is sent, too.
-        True: a uniform rotation, for which the laws are exact, in d^2 operations; d is at most 8192.
+        False: random signs times Hadamard's matrix, in d log d operations. The vector is padded with zeros to a power
+        of two, and the padding is also sent.
+        True: a uniform rotation, for which the formulas are exact, in d^2 operations; d is at most 8192.
 
     Notes
     -----
-    The omega and the delta of ``inner`` carry over. For the scaled sign delta is 1/2 instead of 1/d, and after a
-    uniform rotation 1 - (1 - 1/d)(1 - 2/pi): "DRIVE" (NeurIPS 2021). :func:`eden` makes the unbiased ones.
+    The omega and the delta of ``inner`` also hold here. For the scaled sign delta is 1/2 instead of 1/d, and after a
+    uniform rotation 1 - (1 - 1/d)(1 - 2/pi): "DRIVE" (NeurIPS 2021). :func:`eden` makes the unbiased compressors.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class Rotated(NamedTuple):
         if not isinstance(c.inner, LloydMax) or not c.inner.unbiased:
             return omega(c.inner, padded(d, c.uniform))
         if not c.uniform:
-            raise TypeError(f"{c!r} is biased, by bounds.hadamard_sign_bias at least: unbiased is uniform=True")
+            raise TypeError(f"{c!r} is biased, by bounds.hadamard_sign_bias at least; uniform=True is unbiased")
         if c.inner.bits > 1:
             raise TypeError(f"{c!r} is unbiased, but omega has no closed form: bounds.eden_variance is its limit")
         return bounds.rotated_sign_variance(d)
@@ -146,19 +146,20 @@ class Rotated(NamedTuple):
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         if not isinstance(c.inner, SAME_LENGTH):
-            raise TypeError(f"{type(c.inner).__name__}: no closed form for the expected payload behind a rotation")
+            raise TypeError(f"{type(c.inner).__name__}: no closed form for the expected payload after a rotation")
         return KEY_BITS + expected_payload_bits(c.inner, np.ones(padded(len(v), c.uniform)))
 
 
 def eden(bits: int, unbiased: bool = True, uniform: bool = False) -> Rotated:
-    """Lloyd-Max levels after a random rotation: the compressor of "EDEN", and with one bit that of "DRIVE".
+    """Lloyd-Max levels after a random rotation: the compressor of "EDEN", or of "DRIVE" with one bit.
 
     Parameters
     ----------
     bits : int
-        For each coordinate, from 1 to 8.
+        Bits per coordinate, from 1 to 8.
     unbiased : bool
-        The scale of EDEN, with which the mean is v if the rotation is uniform; otherwise the one with the least error.
+        Whether to use EDEN's scale, with which the mean is v if the rotation is uniform; otherwise the scale with the
+        least error.
     uniform : bool
         Whether the rotation is uniform; otherwise it is random signs times Hadamard's matrix, after which EDEN's scale
         is biased for vectors with few large entries (:func:`theory.bounds.hadamard_sign_bias`).

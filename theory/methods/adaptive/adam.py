@@ -1,10 +1,10 @@
-"""Adaptive server rules: Adam and LAMB, of the mean of what was received; also with a divided state.
+"""Adaptive server rules, Adam and LAMB, applied to the mean of the received messages; also with a divided state.
 
-The row kernels compute moments, the ratio of the first to the root of the second, and trust ratios.  Adam and LAMB take
-the step themselves: a memory then stores what was left out of the gradient, not of the gradient times the step size,
-since their steps do not depend on the scale of what they are given.
+The row kernels compute moments, the ratio of the first to the root of the second, and trust ratios.  Adam and LAMB
+apply the step size themselves, since their steps do not depend on the scale of their input. A memory then stores the
+error in the gradient, not in the gradient times the step size.
 
-With a divided state each worker keeps a slice of it, and moves that slice of the model.
+With a divided state each worker stores a slice of it and moves that slice of the model.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Moments(NamedTuple):
 
 @operation
 class Adapt(NamedTuple):
-    """Set Y = m / (sqrt(v) + eps), m = X / (1 - beta1^(t + 1)), v = V / (1 - beta2^(t + 1)) in round t; 0 where V is.
+    """Set Y = m / (sqrt(v) + eps), m = X / (1 - beta1^(t + 1)), v = V / (1 - beta2^(t + 1)) in round t; 0 where V is 0.
 
-    With the factors 0 the moments are taken as they are.
+    With the factors 0 the moments are used without correction.
     """
 
     Y: np.ndarray
@@ -111,7 +111,7 @@ def _check_rule(rule: Any) -> None:
 
 
 def direction(run: Run, received: Messages, rule: Any) -> Vector:
-    """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of what was received."""
+    """Adam's u = m / (sqrt(v) + eps) + decay x, of the moments m and v of the mean g of the received messages."""
     g, u, m, v = run.vector("g"), run.vector("u"), run.vector("m"), run.vector("v")
     run.set(g, received)  # g = mean Q
     run.add(g, run.x, scale=run.local_l2)  # g = g + l2 x, if the l2 term is not in Q
@@ -128,7 +128,7 @@ class Adam(NamedTuple):
     """Adam: x moves by the mean of the gradients over the root of the mean of their squares.
 
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g**2, both divided by 1 - beta**(t + 1), and
-    x = x - eta (m / (sqrt(v) + eps) + decay x), where g is the mean of what was received.
+    x = x - eta (m / (sqrt(v) + eps) + decay x), where g is the mean of the received messages.
 
     Parameters
     ----------
@@ -184,10 +184,10 @@ class Adam(NamedTuple):
 
 @setting
 class LAMB(NamedTuple):
-    """LAMB: Adam whose step in each layer is as long as a share of the layer itself.
+    """LAMB: Adam with a step in each layer that is proportional to the norm of the layer.
 
-    u is Adam's direction, with the weight decay; each layer moves by eta phi(||x||) u / ||u||, with
-    phi(z) = min(max(z, low), high); by eta u where x or u is 0.
+    u is Adam's direction with the weight decay. Each layer moves by eta phi(||x||) u / ||u||, with phi(z) = min(max(z,
+    low), high), or by eta u if x or u is 0 in the layer.
 
     Parameters
     ----------
@@ -263,10 +263,10 @@ class LAMB(NamedTuple):
 
 @setting
 class Sharded(NamedTuple):
-    """Each worker keeps a slice of the server's state, moves its slice of x, and sends it to all others.
+    """Each worker stores a slice of the server's state, moves its slice of x, and sends it to all others.
 
-    The first two stages of ZeRO: in full precision the gradients are scattered, so that a worker gets the sum of its
-    slice only; compressed messages are gathered.  The bits are those of the rule itself.
+    These are the first two stages of ZeRO. In full precision the gradients are scattered, so a worker receives only the
+    sum of its slice; compressed messages are gathered. The result is bit-identical to that of the rule itself.
 
     Parameters
     ----------
@@ -296,12 +296,12 @@ class Sharded(NamedTuple):
 
     @property
     def divided(self) -> bool:
-        """True: each worker keeps a slice of the state."""
+        """True: each worker stores a slice of the state."""
         return True
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The vectors of which each worker keeps a slice."""
+        """The vectors of which each worker stores a slice."""
         return tuple(getattr(self.server, "state", ()))
 
     @property
@@ -311,7 +311,7 @@ class Sharded(NamedTuple):
 
     @property
     def with_memory(self) -> bool:
-        """Whether the rule heeds what an error memory adds to the messages."""
+        """Whether the rule uses the error memory's part of the messages."""
         return bool(getattr(self.server, "with_memory", True))
 
     def domain(self) -> None:
@@ -330,6 +330,6 @@ class Sharded(NamedTuple):
         check_server(self.server, problem, d)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Apply the rule to the slices here, then gather all."""
+        """Apply the rule to the slices of this process, then gather all slices."""
         self.server.update(run.shard(), received)
         run.gather_slices()

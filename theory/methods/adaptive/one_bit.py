@@ -1,7 +1,7 @@
-"""1-bit Adam and Signum: momenta compressed to one bit a coordinate.
+"""1-bit Adam and Signum: momenta compressed to one bit per coordinate.
 
-1-bit Adam is Adam for some steps, and then momentum in a frozen metric, compressed on both ways.  After the warm-up,
-with the variance v of its last step (``Q`` compresses up, ``C`` down; each delta is a memory)::
+1-bit Adam is Adam for some steps, and then momentum in a frozen metric, compressed in both directions.  After the
+warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; each delta is a memory)::
 
     for every worker:  p_i = delta_i + beta1 m + (1 - beta1) g_i;  send Q(p_i);  delta_i = p_i - Q(p_i)
     at the server:     p = delta_server + mean Q(p_i);  send m = C(p) to all;  delta_server = p - m
@@ -34,25 +34,25 @@ from .adam import check_moments
 
 @method
 class OneBitAdam(NamedTuple):
-    """1-bit Adam: after a warm-up the variance is frozen, and momenta are sent as signs, with memories.
+    """1-bit Adam: after a warm-up the variance is frozen, and momenta are sent as signs with error memories.
 
     Parameters
     ----------
     step : Constant or InverseTime
         Step sizes.
     warmup : int
-        Steps of Adam in full precision, at least 1, after which the variance stays.
+        Steps of Adam in full precision, at least 1, after which the variance is frozen.
     compressor : compressor
-        Of a worker's momentum; ``ScaledSign(norm=2)`` by default, as in the released code.
+        Compressor of a worker's momentum; ``ScaledSign(norm=2)`` by default, as in the released code.
     down : compressor, optional
-        Of the mean momentum; ``compressor`` by default.  The released code divides it into a slice for each worker,
-        each with a scale of its own: ``Bucketed(ScaledSign(norm=2), ceil(d / workers))``.
+        Compressor of the mean momentum; ``compressor`` by default. The released code divides it into a slice for each
+        worker, each with its own scale: ``Bucketed(ScaledSign(norm=2), ceil(d / workers))``.
     beta1, beta2 : float
         Factors of the moments, from 0 to below 1.
     eps : float
         Added to the root of the variance, at least 0; see the notes.
     feedback : ErrorFeedback
-        The memories delta_i; no other rule will do.
+        The memories delta_i; no other rule is allowed.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -66,13 +66,13 @@ class OneBitAdam(NamedTuple):
     Tang et al., "1-bit Adam: communication efficient large-scale training with Adam's convergence speed", ICML 2021.
     Moments are not divided by 1 - beta**t, as in the released code.
 
-    A scaled sign is never 0, and all coordinates of a message have the same size: one whose gradients are rarely
-    different from 0 moves by that size over the root of a tiny variance, and the run may diverge.  Coordinates whose
-    gradient was 0 throughout the warm-up stay, as under the mask of the released code; for the others ``eps`` limits
-    the step.
+    A scaled sign is never 0, and all coordinates of a message have the same magnitude. A coordinate whose gradient is
+    rarely different from 0 moves by that magnitude over the root of a tiny variance, and the run may diverge.
+    Coordinates whose gradient was 0 throughout the warm-up do not move, as with the mask of the released code; for the
+    others ``eps`` limits the step.
 
-    Messages go through a gather, as elsewhere: all workers receive all messages, and rank 0 sends the mean to all.
-    Released code sends each slice of a message to its own server instead, about a bit per coordinate each way.
+    Messages are gathered, as elsewhere in the package: all workers receive all messages, and rank 0 sends the mean to
+    all. Released code sends each slice of a message to its own server instead, about a bit per coordinate each way.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class OneBitAdam(NamedTuple):
 
     @property
     def listed(self) -> bool:
-        """False: the warm-up and what follows call other operations."""
+        """False: the steps of the warm-up and later steps call different operations."""
         return False
 
     @property
@@ -149,11 +149,12 @@ SIGN = Sign()
 @method
 @traits(compressor=SIGN)
 class Signum(NamedTuple):
-    """Descent along the signs of running means of gradients, one bit for each coordinate.
+    """Descent along the signs of running means of gradients, with one bit per coordinate.
 
-    Every coordinate moves by the step size, also where the gradient is 0 (the sign of 0 is +1) or small: a constant
-    step, 1e-3 rather than 1/L, ends at a distance from the minimum that is in proportion to it, and on sparse data
-    coordinates move that no row has.  Where workers' data differ, votes can cancel or err far from the minimum.
+    Every coordinate moves by the step size, also if the gradient is small or 0 (the sign of 0 is +1). A constant step
+    (choose 1e-3 rather than 1/L) therefore ends at a distance from the minimum that is proportional to it, and on
+    sparse data coordinates move that occur in no row. If workers' data differ, votes can cancel or be wrong far from
+    the minimum.
     Between two steps a worker stores m_i (``memory_bytes``).
 
     Parameters
@@ -163,14 +164,14 @@ class Signum(NamedTuple):
     momentum : float
         a, the weight of the new gradient, in (0, 1]; 1 is sign descent.
     aggregation : {"mean", "majority"}
-        Whether x moves by the mean of the signs, or by their majority vote, +1 where it is tied.
+        Whether x moves by the mean of the signs or by their majority vote, which is +1 in a tie.
     batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.
 
     Notes
     -----
     Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD: compressed optimisation for non-convex problems" (ICML
-    2018), from m_i = the first gradient; :func:`theory.bounds.sign_momentum_gradient` is its rate.
+    2018), started with m_i = the first gradient; :func:`theory.bounds.sign_momentum_gradient` is its rate.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """EF-Adam, ConEF-Adam, EF-LAMB and ConEF-LAMB, as settings of `ParallelSGD`.
 
-In all of them a worker compresses its gradient with what it did not send before, p = g + e, and every worker gives the
-mean of the messages to Adam or LAMB as if it were the gradient.  :class:`OneBitAdam` is a method of its own.
+In all of them a worker compresses the sum p = g + e of its gradient and its memory, and every worker passes the mean of
+the messages to Adam or LAMB in place of the gradient. :class:`OneBitAdam` is a separate method.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..sgd import ParallelSGD
 def ef_adam(
     compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
 ) -> ParallelSGD:
-    """EF-Adam: error feedback on the gradient, and Adam of what was sent.
+    """EF-Adam: error feedback on the gradient, and Adam applied to the messages.
 
     Parameters
     ----------
     compressor : compressor
-        Of the gradients, such as ``RandomBlock(k)``.
+        Compressor of the gradients, such as ``RandomBlock(k)``.
     step : Constant or InverseTime
         Step sizes.
     server : Adam, optional
@@ -36,9 +36,10 @@ def ef_adam(
 
     Notes
     -----
-    The memory is in units of the gradient: Adam applies the step size.  The package has no rate for it; one for AMSGrad
-    with error feedback is in Li, Karimi, Li, "On distributed adaptive optimization with gradient compression" (ICLR
-    2022).  With Adam's variance frozen (:class:`OneBitAdam`) it is preconditioned momentum SGD with error feedback.
+    The memory is in units of the gradient: Adam applies the step size.  The package has no rate for this method; one
+    for AMSGrad with error feedback is in Li, Karimi, Li, "On distributed adaptive optimization with gradient
+    compression" (ICLR 2022).  With Adam's variance frozen (:class:`OneBitAdam`) it is preconditioned momentum SGD with
+    error feedback.
 
     Examples
     --------
@@ -58,18 +59,18 @@ def conef_adam(
     server: NamedTuple | None = None,
     **options: Any,
 ) -> ParallelSGD:
-    """ConEF-Adam: as EF-Adam, with the memory stored compressed.
+    """ConEF-Adam: EF-Adam with a compressed memory.
 
     Parameters
     ----------
     compressor : compressor
-        Of the gradients.
+        Compressor of the gradients.
     error_compressor : compressor
-        Of the memory, without bias; see :class:`ContractiveErrorFeedback`.
+        Unbiased compressor of the memory; see :class:`ContractiveErrorFeedback`.
     step : Constant or InverseTime
         Step sizes.
     beta : float
-        The share of the memory that is not fed back in every step.
+        The fraction of the memory that is not fed back in a step.
     server : Adam, optional
         ``Adam()`` by default.
     **options
@@ -82,7 +83,7 @@ def conef_adam(
     Notes
     -----
     Li, Zheng, Raman, Shrivastava, "Contractive error feedback for gradient compression", arXiv 2312.08538.  The sketch
-    with a fixed hash of the released code is the rule :class:`LinearSketchFeedback`:
+    with a fixed hash in the released code is the rule :class:`LinearSketchFeedback`:
     ``ef_adam(...)._replace(feedback=LinearSketchFeedback(sketch, beta))``.
 
     Examples
@@ -98,12 +99,12 @@ def conef_adam(
 def ef_lamb(
     compressor: NamedTuple, step: NamedTuple, *, server: NamedTuple | None = None, **options: Any
 ) -> ParallelSGD:
-    """EF-LAMB: error feedback on the gradient, and LAMB of what was sent.
+    """EF-LAMB: error feedback on the gradient, and LAMB applied to the messages.
 
     Parameters
     ----------
     compressor : compressor
-        Of the gradients.
+        Compressor of the gradients.
     step : Constant or InverseTime
         Step sizes.
     server : LAMB, optional
@@ -133,18 +134,18 @@ def conef_lamb(
     server: NamedTuple | None = None,
     **options: Any,
 ) -> ParallelSGD:
-    """ConEF-LAMB: as EF-LAMB, with the memory stored compressed.
+    """ConEF-LAMB: EF-LAMB with a compressed memory.
 
     Parameters
     ----------
     compressor : compressor
-        Of the gradients.
+        Compressor of the gradients.
     error_compressor : compressor
-        Of the memory, without bias; see :class:`ContractiveErrorFeedback`.
+        Unbiased compressor of the memory; see :class:`ContractiveErrorFeedback`.
     step : Constant or InverseTime
         Step sizes.
     beta : float
-        The share of the memory that is not fed back in every step.
+        The fraction of the memory that is not fed back in a step.
     server : LAMB, optional
         ``LAMB()`` by default, with the layers of the problem.
     **options

@@ -1,17 +1,16 @@
-"""Late gradients: asynchronous and delayed SGD, and distributions of the time that a worker takes.
+"""Delayed gradients: asynchronous and delayed SGD, and distributions of the time that a worker takes.
 
-From these distributions follows who arrives when if no worker waits for the others.  In asynchronous SGD a gradient
-moves the model when it arrives, at whatever the model is by then.  A round is one arrival, of worker w, which then
-reads the model and begins again::
+These distributions determine the order of arrivals if no worker waits for the others. In asynchronous SGD a gradient
+moves the current model when it arrives. A round is one arrival, of worker w, which then reads the model and starts
+again::
 
     g = gradient of f_w at r_w
     x = x - eta C(g)
     r_w = x
 
-Clocks are simulated: who arrives when follows from a distribution of the workers' times, and from the seed.
+Clocks are simulated: the distribution of the workers' times and the seed determine the arrivals.
 
-In delayed SGD what is computed in a round moves the model some rounds later.  A step, with the gradients of tau rounds
-ago::
+In delayed SGD the gradients of a round move the model tau rounds later. A step is::
 
     g_t = mean C(grad f_i(x_t))
     x_{t+1} = x_t - eta g_{t - tau}
@@ -135,7 +134,7 @@ class FixedTime(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Who arrives when: for each arrival its worker, its second, and how many others came since that worker began.
+    """The arrivals in their order: the worker, the second, and the number of others since that worker started.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ def _arrive(
 
 
 def arrivals_of(times: Any, speeds: np.ndarray, stream: np.uint64, rounds: int) -> Arrivals:
-    """The first arrivals of workers that do not wait; more rounds begin with the same ones."""
+    """The first arrivals of workers that do not wait; a longer run starts with the same arrivals."""
     made = Arrivals(np.empty(rounds, np.int64), np.empty(rounds), np.empty(rounds, np.int64))
     _arrive(times, speeds, stream, *made)
     return made
@@ -187,9 +186,9 @@ LAWS = "ShiftedExponential(...), Pareto(...) or FixedTime(...)"
 
 
 def longest_step(self: Any, problem: Any, workers: int) -> float:
-    """Beyond it the steepest direction of a quadratic is unstable (in mean square, where the order is random).
+    """The longest step for which all directions of a quadratic are stable, in mean square if the order is random.
 
-    Known for equal workers whose times are fixed or exponential.
+    It is known for equal workers whose times are fixed or exponential.
     """
     equal = self.speeds is None or len(set(self.speeds)) == 1
     fixed = isinstance(self.times, FixedTime)
@@ -205,7 +204,7 @@ def longest_step(self: Any, problem: Any, workers: int) -> float:
 class AsyncSGD(NamedTuple):
     """Each worker's gradient moves the model as soon as it arrives; a round is one arrival.
 
-    All of a gradient counts, not an N-th of it: N rounds move the model as far as N rounds of one worker.
+    A gradient is not divided by N: N rounds move the model as far as N rounds of one worker.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ class AsyncSGD(NamedTuple):
     step : Constant or InverseTime
         Step sizes, by the number of the arrival.
     times : ShiftedExponential, Pareto or FixedTime
-        Law of the seconds that a gradient takes, independent from one to the next; exponential by default.
+        Distribution of the seconds that a gradient takes, independent for each gradient; exponential by default.
     speeds : tuple of float, optional
         One for each worker, by which its times are divided; 1 for all by default.
     batch : int or GrowingBatch
@@ -226,7 +225,8 @@ class AsyncSGD(NamedTuple):
 
     Notes
     -----
-    :func:`arrivals` has who came when, and how late. On shards that differ a faster worker counts more often.
+    :func:`arrivals` returns the order and the delays of the arrivals. If shards differ, a faster worker has more
+    weight.
 
     Examples
     --------
@@ -256,7 +256,7 @@ class AsyncSGD(NamedTuple):
         run.set(read, run.x)  # r_w = x
 
     def order(self, run: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Who arrives in each round, drawn as the first round of a replica begins, and the workers' weights."""
+        """The worker of each arrival, drawn when the first round of a replica starts, and the workers' weights."""
         chosen, whole, drawn_for = run.once("arrivals", lambda: _room(int(run.setup.records[-1]), run.workers))
 
         def draw(t: int) -> None:
@@ -286,12 +286,12 @@ def _arrivals(times: Any, speeds: Any, workers: int, stream: np.uint64, rounds: 
 
 
 def arrivals(times: Any, *, workers: int, rounds: int, seed: int = 0, speeds: Any = None, replica: int = 0) -> Arrivals:
-    """Who arrives when in a run of `AsyncSGD` with the same seed.
+    """The order of arrivals in a run of `AsyncSGD` with the same seed.
 
     Parameters
     ----------
     times : ShiftedExponential, Pareto or FixedTime
-        Law of the workers' times.
+        Distribution of the workers' times.
     workers, rounds : int
         N, and the number of arrivals.
     seed, replica : int
@@ -326,7 +326,7 @@ def arrivals(times: Any, *, workers: int, rounds: int, seed: int = 0, speeds: An
 
 
 def longest_delayed_step(self: Any, problem: Any, workers: int) -> float:
-    """Beyond it the steepest direction of a quadratic is unstable."""
+    """The longest step for which all directions of a quadratic are stable."""
     return bounds.delay_limit(self.delay) / lipschitz(problem)
 
 
@@ -355,21 +355,21 @@ def _travelling(method: Any, run: Run, message: Message) -> Iterator[Messages]:
 @method
 @traits(theory_step=step_of_theorem)
 class DelayedSGD(NamedTuple):
-    """The model moves by the mean of the gradients of tau rounds ago.
+    """The model moves by the mean of the gradients of the round tau rounds before.
 
-    Until these exist it stays where it is. The messages of a round travel while the next gradients are computed: a
-    worker keeps the gradient that it has not sent yet (``memory_bytes``), and tau - 1 means (``server_bytes``).
+    In the first tau rounds it does not move. The messages of a round are sent while the next gradients are computed: a
+    worker stores the gradient that it has not sent yet (``memory_bytes``), and tau - 1 means (``server_bytes``).
 
     Parameters
     ----------
     compressor : compressor
-        Of the gradients.
+        Compressor of the gradients.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.delay_limit` has the longest that is stable.
+        Step sizes; :func:`theory.bounds.delay_limit` is the longest stable one.
     delay : int
-        tau, from 0 (parallel SGD, nothing overlaps) to 64.
+        tau, from 0 (parallel SGD without overlap) to 64.
     overlap : bool
-        Whether messages travel while gradients are computed; False waits for them first, with the same bits.
+        Whether messages are sent while gradients are computed; False waits for them first, with bit-identical results.
     batch : int or GrowingBatch
         As in `ParallelSGD`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -396,12 +396,12 @@ class DelayedSGD(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The names of the means that wait, the latest first."""
+        """The names of the stored means, the latest first."""
         return tuple(f"g, {k} late" for k in range(2, self.delay + 1))
 
     @property
     def stores(self) -> tuple[int, int]:
-        """Vectors that a worker keeps: the gradient that it has not sent yet."""
+        """Vectors that a worker stores: the gradient that it has not sent yet."""
         return 0, min(self.delay, 1)
 
     def round(self, run: Run) -> None:

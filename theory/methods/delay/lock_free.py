@@ -1,4 +1,4 @@
-"""Lock-free SGD: threads that share x in memory, with compression and a private memory each, or plain.
+"""Lock-free SGD: threads that share x in memory, each with compression and a private memory, or without both.
 
 One step of a thread, in the notation of the paper (Parallel-Mem-SGD, Algorithm 2)::
 
@@ -8,8 +8,8 @@ One step of a thread, in the notation of the paper (Parallel-Mem-SGD, Algorithm 
                                            --------------
                                            x = x - Q(p)
 
-Nobody waits and nothing is locked.  If two threads update the same coordinate at the same time, one update may be lost,
-so with more than one thread a run is not reproducible bit for bit.
+No thread waits and nothing is locked.  If two threads update the same coordinate at the same time, one update may be
+lost, so runs with more than one thread are not bit-identical.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run_lock_free(
     clock: str = "thread",
     record_every: int | None = None,
 ) -> Result:
-    """Run a method on threads that share x, without locks: Parallel-Mem-SGD, or plain lock-free SGD.
+    """Run a method on threads that share x without locks: Parallel-Mem-SGD, or plain lock-free SGD.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def run_lock_free(
     problem : Logistic or Ridge
         On sparse or dense rows.
     threads : int
-        With one, the result is that of ``run`` with one worker (and float64 messages), to rounding.
+        With one thread, the result is that of ``run`` with one worker (and float64 messages), up to rounding.
     steps : int
         Steps of each thread.
     seed : int
@@ -97,8 +97,8 @@ def run_lock_free(
     x0 : array_like, shape (d,), optional
         Start; zero if omitted.
     clock : {"thread", "shared"}
-        The t of thread w's s-th step in the step size: s = 0, 1, 2, ..., as in Algorithm 2; or ``threads * s + w``, as
-        if all steps were counted together.
+        The number t in the step size of thread w's s-th step: "thread" is s = 0, 1, 2, ..., as in Algorithm 2; "shared"
+        is ``threads * s + w``, as if all steps were counted together.
     record_every : int, optional
         Steps of a thread between two rows of the history, at which all threads synchronize; by default only the start
         and the end.
@@ -108,13 +108,13 @@ def run_lock_free(
     scipy.optimize.OptimizeResult
         ``x`` (the last iterate), ``fun``, ``memory`` (the threads' error memories, shape (threads, d)), ``history``
         (step, rounds, samples, payload_bits_up, seconds, f; the bits are those of a thread's steps as messages),
-        ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether
-        the same call gives the same bits: with one thread), ``success``, ``status`` and ``message``.
+        ``seconds``, ``nit`` (steps of each thread), ``threads``, ``repeatable`` (whether the same call gives
+        bit-identical results: with one thread), ``success``, ``status`` and ``message``.
 
     Raises
     ------
     ValueError
-        For an argument outside its domain, or a method that this loop does not support; the message names it.
+        If an argument is outside its domain, or the loop does not support the method; the message names the reason.
 
     Notes
     -----
@@ -122,12 +122,12 @@ def run_lock_free(
     * The paper's experiment takes eta_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t by
       the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
       method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
-    * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time: a
-      step costs only its row and its message.  With one thread that is exact.
-    * A gradient is late by the steps that others took since its thread read x: as for `AsyncSGD`, N - 1 on average at
-      most (:func:`theory.bounds.async_lateness`).
-    * What a thread reads may be a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and
-      written atomically on the machines that Numba supports.
+    * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time, so
+      the cost of a step depends only on its row and its message. With one thread this is exact.
+    * * A gradient is delayed by the steps of other threads since its thread read x: as for `AsyncSGD`, by at most N - 1
+      on average (:func:`theory.bounds.async_lateness`).
+    * A thread may read a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and written
+      atomically on the machines that Numba supports.
 
     Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Algorithm 2; Niu, Recht, Re, Wright,
     "Hogwild!", NeurIPS 2011.

@@ -1,11 +1,11 @@
-"""EF21-P and EF21-BC: the model's messages are compressed, too, with a memory of their own.
+"""EF21-P and EF21-BC: the model's messages are also compressed, with their own memory.
 
-EF21-P: the model sends the compressed change of x, and workers take gradients at w, what is known of it::
+EF21-P: the model sends the compressed change of x, and workers take gradients at their estimate w of x::
 
     x = x - eta mean Q(grad f_i(w)), Q unbiased
     w = w + C(x - w), which the model sends
 
-EF21-BC: EF21 by the workers, and again by the model, whose messages are changes of the mean gradient::
+EF21-BC: EF21 at the workers, and also at the model, whose messages are changes of the mean gradient::
 
     c_i = C(grad f_i(x) - h_i), which i sends
     h_i = h_i + c_i, at i; h = h + mean c_i, at the model
@@ -30,17 +30,17 @@ from .steps import Difference, difference, longest_step, step_of_theorem
 @method
 @traits(theory_step=step_of_theorem)
 class EF21P(NamedTuple):
-    """The model sends the compressed change of x; workers know w, and take gradients there.
+    """The model sends the compressed change of x; workers take gradients at their estimate w of x.
 
     Parameters
     ----------
     compressor : compressor
-        C, of the model's messages: one that contracts, such as ``TopK(10)``.
+        C, of the model's messages: a contraction, such as ``TopK(10)``.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.difference_step` has those of the theorem.
+        Step sizes; the theorem has :func:`theory.bounds.difference_step`.
     up : compressor
-        Q, of the workers' messages, unbiased and without memory; full precision by default, as the theorem has it.
-    batch : int or GrowingBatch
+        Q, of the workers' messages, unbiased and without memory; full precision by default, as in the theorem. batch :
+    int or GrowingBatch
         Gradients that each worker averages in a step, as in `EF21`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result, as in `ParallelSGD`.
@@ -51,7 +51,8 @@ class EF21P(NamedTuple):
     Notes
     -----
     Gruntkowska, Tyurin, Richtárik, "EF21-P and friends: improved theoretical communication complexity for distributed
-    optimization with bidirectional compression" (ICML 2023), Algorithm 1, from w = x; with ``up`` it is EF21-P + DCGD.
+    optimization with bidirectional compression" (ICML 2023), Algorithm 1, started with w = x; with ``up`` it is EF21-P
+    + DCGD.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class EF21P(NamedTuple):
         check_second("up", self.up)
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem: what is known of x errs by L ||x - w||."""
+        """The theorem of the method on this problem: the error of w adds at most L ||x - w|| to a gradient."""
         require(isinstance(self.up, Identity), "up", self.up, "Identity(), as the theorem has it")
         found = difference(self, problem, workers)
         return found._replace(workers_lipschitz=found.lipschitz)
@@ -96,15 +97,15 @@ class EF21P(NamedTuple):
 class EF21BC(NamedTuple):
     """EF21 with compressed messages in both directions, each with its own memory.
 
-    Between two steps a worker stores h_i (``memory_bytes``); the mean h and g are beside the model (``server_bytes``).
+    Between two steps a worker stores h_i (``memory_bytes``); the mean h and g are stored with the model
+    (``server_bytes``).
 
     Parameters
     ----------
     compressor : compressor
-        C, of the workers' messages: one that contracts, such as ``TopK(10)``.
+        C, of the workers' messages: a contraction, such as ``TopK(10)``.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.difference_step` with :func:`theory.bounds.ef21_bc_ratio` has those of the
-        theorem.
+        Step sizes; the theorem has :func:`theory.bounds.difference_step` with :func:`theory.bounds.ef21_bc_ratio`.
     down : compressor
         D, of the model's messages: one that contracts; with full precision, the default, it is EF21.
     batch : int or GrowingBatch
@@ -156,10 +157,10 @@ class EF21BC(NamedTuple):
         check_second("down", self.down)
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         return difference(self, problem, workers, down=self.down)
 
 
 def check_second(name: str, compressor: Any) -> None:
-    """Reject what is no compressor, as the second one of a method."""
+    """Reject a second argument that is not a compressor."""
     require(quantize.implements(type(compressor)), name, compressor, "a compressor, such as TopK(10)", TypeError)

@@ -1,16 +1,16 @@
 """DCGD, DIANA and QSVRG: unbiased compressed gradients and differences.
 
-DCGD and DIANA send gradients as they are, or as differences from shifts that learn.  A step of DIANA, in the notation
-of the paper; DCGD is the same with h_i = 0::
+DCGD compresses gradients, DIANA their differences from shifts that are learned. A step of DIANA, in the notation of the
+paper (DCGD is the same with h_i = 0)::
 
     m_i = Q(grad f_i(x) - h_i), which i sends
     x = x - eta (h + mean m_i)
     h_i = h_i + alpha m_i, at i
     h = h + alpha mean m_i, at all
 
-QSVRG sends variance-reduced gradients in compressed messages, in epochs.
+QSVRG sends compressed variance-reduced gradients, in epochs.
 
-In the notation of the paper, for an epoch of T steps::
+An epoch of T steps, in the notation of the paper::
 
     h = grad f(y)                                  in full precision: each worker sends its part
     T steps from x = y, in each of which every worker draws a row j and
@@ -46,8 +46,8 @@ from .steps import unbiased_step_of_theorem as step_of_theorem
 class DCGD(NamedTuple):
     """Compressed gradients without shifts or memories: the baseline of methods that send differences.
 
-    It is `ParallelSGD` without feedback; where the workers' gradients at the minimum are not 0, a constant step stays
-    at a distance from it.
+    It is `ParallelSGD` without feedback; if the workers' gradients at the minimum are not 0, a constant step ends at a
+    distance from it.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class DCGD(NamedTuple):
 @traits(theorem=("diana_step", "1/(L + 6 omega L_max/N)"), theory_step=step_of_theorem)
 @traits(convex=True, gradients="noise")
 class DIANA(NamedTuple):
-    """Workers send the compressed difference between their gradient and a shift, which learns where it tends to.
+    """Workers send the compressed difference between their gradient and a shift, which learns the gradient's limit.
 
     Between two steps a worker stores h_i (``memory_bytes``) and their mean h (``server_bytes``).
 
@@ -108,9 +108,9 @@ class DIANA(NamedTuple):
     step : Constant or InverseTime
         Step sizes.
     alpha : float, optional
-        How fast shifts learn, above 0 and at most 1; by default 1/(1 + omega), the longest of the theorem.
+        Learning rate of the shifts, above 0 and at most 1; by default 1/(1 + omega), the largest of the theorem.
     batch, average, sampling, shards : int, and str
-        As in `ParallelSGD`; with noise the method tends to a floor.
+        As in `ParallelSGD`; with noise the error tends to a floor.
 
     Notes
     -----
@@ -178,18 +178,18 @@ class QSVRG(NamedTuple):
     Parameters
     ----------
     compressor : compressor
-        Without bias; ``QSGD(ceil(sqrt(d)))`` is the theorem's.
+        Unbiased; the theorem has ``QSGD(ceil(sqrt(d)))``.
     step : Constant
-        The step size; :func:`theory.bounds.qsvrg_step` is the theorem's.
+        The step size; the theorem has :func:`theory.bounds.qsvrg_step`.
     inner : int
         T, the steps of an epoch; 0 for those of the theorem, :func:`theory.bounds.qsvrg_inner`.
     batch, average, sampling, shards : int, and str
-        As in `ParallelSGD`; the average is the last.
+        As in `ParallelSGD`; the average must be "last".
 
     Notes
     -----
     The paper of `QSGD`, section 3.2; :func:`theory.bounds.qsvrg_factor` is the factor of an epoch.  At the end of an
-    epoch the result is its mean, the next y, and within an epoch the last iterate.
+    epoch the result is the mean of its iterates, the next y; within an epoch it is the last iterate.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class QSVRG(NamedTuple):
         return run.vector("mean") if run.every(self.inner) and not run.first else run.x
 
     def settled(self, problem: Any) -> QSVRG:
-        """The same method with the theorem's steps in an epoch, if none are given."""
+        """The same method with the theorem's number of steps in an epoch, if none is given."""
         if self.inner:
             return self
         mu = strong_convexity(problem)

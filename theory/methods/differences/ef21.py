@@ -1,17 +1,18 @@
 """EF21, EF21 with momentum, EF-BV, CLAG and LAG: workers send compressed differences.
 
-EF21 sends compressed differences to what is known of a worker.  One step of EF21, in the notation of the paper::
+EF21 sends the compressed difference between a worker's gradient and its estimate g_i. One step, in the notation of the
+paper::
 
     c_i = C(grad f_i(x) - g_i), which i sends
     g_i = g_i + c_i, at i
     g = g + mean c_i, at all
     x = x - eta g
 
-With momentum v_i stands for the gradient, and averages it over the steps::
+With momentum the gradient is replaced by v_i, its running mean over the steps::
 
     v_i = (1 - a) v_i + a grad f_i(x, xi)
 
-EF-BV has one factor for what is learnt and one for what is used; it is EF21 and DIANA in one.
+EF-BV has one factor for the memory and one for the step; EF21 and DIANA are special cases.
 
 One step, in the notation of the paper::
 
@@ -20,8 +21,8 @@ One step, in the notation of the paper::
     h_i = h_i + lambda d_i, at i
     h = h + lambda mean d_i, at all
 
-In CLAG and LAG a worker sends only if its gradient has moved far enough from what is known of it.  One step, in the
-notation of the paper::
+In CLAG and LAG a worker sends only if its gradient differs enough from its estimate g_i.  One step, in the notation of
+the paper::
 
     c_i = C(grad f_i(x) - g_i), which i sends, if ||grad f_i(x) - g_i||^2 > zeta ||grad f_i(x) - grad f_i(x')||^2, x'
     the model before; else nothing, c_i = 0
@@ -50,18 +51,18 @@ from .steps import Difference, difference, factors_of, longest_step, step_of_the
 @method
 @traits(theory_step=step_of_theorem)
 class EF21(NamedTuple):
-    """What workers send is the compressed change of their gradient; x moves by what is known of the gradients.
+    """Workers send compressed changes of their gradients; x moves along the resulting estimates of the gradients.
 
     Between two steps a worker stores g_i (``memory_bytes``) and their mean g (``server_bytes``).
 
     Parameters
     ----------
     compressor : compressor
-        One that contracts, such as ``TopK(10)``.
+        A contraction, such as ``TopK(10)``.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.difference_step` has those of the theorem.
+        Step sizes; the theorem has :func:`theory.bounds.difference_step`.
     batch : int or GrowingBatch
-        Gradients that each worker averages in a step; with noise the method tends to a floor, see `EF21SGDM`.
+        Gradients that each worker averages in a step; with noise the error tends to a floor, see `EF21SGDM`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result, as in `ParallelSGD`.
     sampling : {"iid", "shuffle"}
@@ -71,7 +72,7 @@ class EF21(NamedTuple):
     Notes
     -----
     Richtárik, Sokolov, Fatkhullin, "EF21: a new, simpler, theoretically better, and practically faster error feedback"
-    (NeurIPS 2021), Algorithm 2, from g_i = 0; :func:`theory.bounds.exact_feedback_rate` has its exact rate.
+    (NeurIPS 2021), Algorithm 2, started with g_i = 0; :func:`theory.bounds.exact_feedback_rate` is its exact rate.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class EF21(NamedTuple):
         run.add(run.x, g, scale=-run.eta)  # x = x - eta g
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         return difference(self, problem, workers, momentum=1.0)
 
 
@@ -108,16 +109,16 @@ class EF21(NamedTuple):
 @method
 @traits(theory_step=step_of_theorem)
 class EF21SGDM(NamedTuple):
-    """EF21 with momentum before compression: it averages gradient noise, of which EF21 keeps a floor.
+    """EF21 with momentum before compression, which averages the gradient noise that gives EF21 a floor.
 
     Between two steps a worker stores v_i and g_i (``memory_bytes``) and the mean g of these (``server_bytes``).
 
     Parameters
     ----------
     compressor : compressor
-        One that contracts, such as ``TopK(10)``.
+        A contraction, such as ``TopK(10)``.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.ef21_momentum_step` has those of the theorem.
+        Step sizes; the theorem has :func:`theory.bounds.ef21_momentum_step`.
     momentum : float
         a, the weight of the new gradient, in (0, 1]; 1 is EF21.
     batch : int or GrowingBatch
@@ -168,7 +169,7 @@ class EF21SGDM(NamedTuple):
         require(0.0 < self.momentum <= 1.0, "momentum", self.momentum, "a number above 0, up to 1")
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         return difference(self, problem, workers, momentum=self.momentum)
 
 
@@ -179,7 +180,7 @@ class EF21SGDM(NamedTuple):
 @method
 @traits(theory_step=step_of_theorem, takes_unbiased=True)
 class EFBV(NamedTuple):
-    """Workers learn lambda C(p) of the difference p between gradient and memory; x moves by memory and nu C(p).
+    """Workers add lambda C(p) to their memory, p being gradient minus memory; x moves along memory plus nu C(p).
 
     lambda = nu = 1 is EF21; nu = 1 with an unbiased compressor and lambda <= 1/(1 + omega) is DIANA.  Between two steps
     a worker stores h_i (``memory_bytes``) and their mean h (``server_bytes``).
@@ -189,10 +190,9 @@ class EFBV(NamedTuple):
     compressor : compressor
         One that contracts, or an unbiased one.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.difference_step` with :func:`theory.bounds.ef_bv_ratio` has those of the
-        theorem.
+        Step sizes; the theorem has :func:`theory.bounds.difference_step` with :func:`theory.bounds.ef_bv_ratio`.
     lam, nu : float, optional
-        lambda and nu, in (0, 1]; by default the best of the theorem, :func:`theory.bounds.ef_bv_factor`.
+        lambda and nu, in (0, 1]; by default the optimal ones of the theorem, :func:`theory.bounds.ef_bv_factor`.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step, as in `EF21`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -247,7 +247,7 @@ class EFBV(NamedTuple):
             require(fitting, name, value, "a number above 0, up to 1, or None for the best")
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         return difference(self, problem, workers, factors=factors_of(self, problem.d, workers))
 
 
@@ -258,7 +258,7 @@ class EFBV(NamedTuple):
 @method
 @traits(theory_step=step_of_theorem)
 class CLAG(NamedTuple):
-    """EF21 in which a worker is silent until its gradient has changed enough; LAG in full precision.
+    """EF21 in which a worker sends only if its gradient has changed enough; in full precision it is LAG.
 
     A silent worker sends one bit (`SkipZero`).  Between two steps a worker stores its gradient, and g_i
     (``memory_bytes``), and their mean g (``server_bytes``).
@@ -266,12 +266,11 @@ class CLAG(NamedTuple):
     Parameters
     ----------
     compressor : compressor
-        One that contracts, such as ``TopK(10)``; full precision, the default, is LAG.
+        A contraction, such as ``TopK(10)``; full precision, the default, is LAG.
     step : Constant or InverseTime
-        Step sizes; :func:`theory.bounds.difference_step` with :func:`theory.bounds.clag_ratio` has those of the
-        theorem.
+        Step sizes; the theorem has :func:`theory.bounds.difference_step` with :func:`theory.bounds.clag_ratio`.
     trigger : float
-        zeta, at least 0; 0 is EF21.  In the first step all send.
+        zeta, at least 0; 0 is EF21. In the first step all workers send.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step, as in `EF21`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -325,5 +324,5 @@ class CLAG(NamedTuple):
         require(0.0 <= self.trigger < math.inf, "trigger", self.trigger, "a finite number, at least 0")
 
     def differences(self, problem: Any, workers: int) -> Difference:
-        """What its theorem says of the method on this problem."""
+        """The theorem of the method on this problem."""
         return difference(self, problem, workers, trigger=self.trigger)

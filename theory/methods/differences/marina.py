@@ -1,15 +1,15 @@
 """MARINA, VR-MARINA and DASHA: compressed differences of gradients at two points.
 
-MARINA and VR-MARINA send whole gradients now and then.  A step, in the notation of the paper, where the coin is the
-same for all workers::
+MARINA and VR-MARINA send whole gradients in some rounds. A step, in the notation of the paper, with one random choice
+for all workers::
 
     with probability p: g = mean grad f_i(x), in full precision
-    otherwise:          g = g + mean Q(grad f_i(x) - grad f_i(y)), where y is the x before
+    otherwise:          g = g + mean Q(grad f_i(x) - grad f_i(y)), where y is the previous x
     x = x - eta g
 
-In VR-MARINA the first line has gradients of all rows of a worker, the second those of a batch, at both points.
+In VR-MARINA the first line uses all rows of a worker, the second a batch, the same at both points.
 
-DASHA has a momentum that needs no whole gradients.
+DASHA has a momentum in place of rounds with whole gradients.
 
 A step, in the notation of the paper::
 
@@ -55,8 +55,8 @@ class MARINA(NamedTuple):
     step : Constant or InverseTime
         Step sizes.
     p : float, optional
-        Probability of a round in full precision, above 0 and at most 1; by default 1/(1 + omega), for rand-k the share
-        of the coordinates.  The first round is one.
+        Probability of a round in full precision, above 0 and at most 1; by default 1/(1 + omega), which for rand-k is
+        the fraction k/d. The first round is in full precision.
     batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.  The theorem is for exact gradients: see `VRMARINA`.
 
@@ -119,7 +119,7 @@ class MARINA(NamedTuple):
     gradients="rows",
 )
 class VRMARINA(NamedTuple):
-    """MARINA with batches: with probability p the gradients of all rows, else the change of a batch's gradients.
+    """MARINA with batches: the gradients of all rows with probability p, otherwise the change of a batch's gradients.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class VRMARINA(NamedTuple):
         Step sizes.
     p : float, optional
         Probability of a round with all rows; by default the smaller of 1/(1 + omega) and B/(B + m), for batches of B
-        and m = n/N rows of a worker.  The first round is one.
+        and m = n/N rows of a worker. The first round uses all rows.
     batch, average, sampling, shards : int, and str
         As in `ParallelSGD`.
 
@@ -198,7 +198,7 @@ class VRMARINA(NamedTuple):
 @method
 @traits(theorem=("dasha_step", "1/(L + L~ sqrt(2 omega (2 omega + 1)/N))"), theory_step=step_of_theorem)
 class DASHA(NamedTuple):
-    """Workers send compressed changes of their gradients, from which errors fade: no round is in full precision.
+    """Workers send compressed changes of their gradients with a momentum, so that no round is in full precision.
 
     Between two steps a worker stores h_i and g_i (``memory_bytes``) and the mean g (``server_bytes``).
 

@@ -1,6 +1,6 @@
 """The step sizes of theorems about compressed differences, from the constants of a problem and of its workers.
 
-The theorems are about compressed differences (EF21 and related methods), and about unbiased differences.  They need the
+The theorems are about compressed differences (EF21 and its variants), and about unbiased differences.  They need the
 constants of the workers' own functions, L_i, not only L.
 """
 
@@ -31,7 +31,7 @@ class WorkerConstants(NamedTuple):
     largest, mean, quadratic : float
         Of the L_i: the largest, their mean, and the root of the mean of their squares.
     workers : float
-        1 over the largest weight of a worker: N where all have the same.
+        1 over the largest weight of a worker; N if all weights are equal.
     """
 
     lipschitz: float
@@ -96,11 +96,11 @@ class Difference(NamedTuple):
     Attributes
     ----------
     ratio, decay : float
-        Of the memory's error: how much a step of x adds, relative to what is forgotten; and the share forgotten.
-    lipschitz, workers_lipschitz, mu : float
+        For the memory's error: the increase by a step of x relative to the decay, and the decay in a step. lipschitz,
+    workers_lipschitz, mu : float
         L, L~ (a mean of the L_i), and mu, which is 0 where f is not strongly convex.
     momentum : float or None
-        Set where gradients have noise, which the theorem with momentum has; with ``delta`` it gives the step.
+        Set if gradients have noise, for the theorem with momentum; with ``delta`` it determines the step.
     delta : float
     """
 
@@ -216,8 +216,8 @@ ROUNDING = 1e-9  # of a parameter that a theorem gives
 def theorem_constants(method: Any, problem: Any, workers: int) -> tuple[WorkerConstants, float, float]:
     """The workers' constants, omega of the compressor, and the number N of independent workers of its theorems.
 
-    N is such that the mean of the messages errs by at most omega/N times the mean of ||v_i||^2: with messages of
-    correlated compressors it is another number than that of the workers.
+    N is such that the mean of the messages has a squared error of at most omega/N times the mean of ||v_i||^2. For
+    correlated compressors it differs from the number of workers.
     """
     f, d = worker_constants(method, problem, workers), int(dimension(problem))
     compressor = for_workers(method.compressor, workers)

@@ -14,7 +14,7 @@ and the model becomes what the neighbours decode::
     z_i = sum_j W_ij x_j - eta g_i - x_i
     x_i = x_i + C(z_i), at i and at its neighbours
 
-ECD sends an extrapolation, from which the neighbours estimate the model with errors that fade like 1/t::
+ECD sends an extrapolation, from which the neighbours estimate the model with errors that decrease like 1/t::
 
     x_i' = sum_j W_ij xhat_j - eta g_i,  g_i a stochastic gradient at x_i
     z_i = (1 - t/2) x_i + (t/2) x_i'
@@ -42,14 +42,14 @@ class ChocoSGD(NamedTuple):
     Parameters
     ----------
     compressor : compressor, optional
-        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
+        A contraction, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
     step : Constant or InverseTime
         Step sizes; required.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     gamma : float, optional
-        The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is
-        very cautious.  ``bounds.choco_best_gamma`` searches for the best for random sparsification.
+        The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is very
+        small. ``bounds.choco_best_gamma`` finds the best one for random sparsification.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -101,16 +101,16 @@ class ChocoSGD(NamedTuple):
 class DCDPSGD(NamedTuple):
     """Difference-compressed D-PSGD.
 
-    It diverges where the compressor's relative error is too large for the graph: see ``bounds.dcd_threshold``.
+    It diverges if the compressor's relative error is too large for the graph: see ``bounds.dcd_threshold``.
 
     Parameters
     ----------
     compressor : compressor, optional
-        Without bias, full precision by default; the theorem needs a small error.
+        Unbiased; full precision by default. The theorem requires a small error.
     step : Constant or InverseTime
         Step sizes; required.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -155,17 +155,17 @@ class DCDPSGD(NamedTuple):
 class ECDPSGD(NamedTuple):
     """Extrapolation-compressed D-PSGD.
 
-    The theorem asks for a compression error that does not grow with the vector.  Quantizers such as QSGD and NUQSGD err
-    in proportion to it, and z grows like t: see ``bounds.ecd_error``.
+    The theorem requires a compression error that does not grow with the vector. The error of quantizers such as QSGD
+    and NUQSGD is proportional to the vector, and z grows like t: see ``bounds.ecd_error``.
 
     Parameters
     ----------
     compressor : compressor, optional
-        Without bias, such as ``NUQSGD(4)`` or ``QSGD(4)``; full precision by default.
+        Unbiased, such as ``NUQSGD(4)`` or ``QSGD(4)``; full precision by default.
     step : Constant or InverseTime
         Step sizes; required.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight

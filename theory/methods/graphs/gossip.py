@@ -1,13 +1,13 @@
-"""Gossip, D-PSGD and gradient tracking: every worker has a model and hears its neighbours only.
+"""Gossip, D-PSGD and gradient tracking: every worker has a model and exchanges messages with its neighbours only.
 
-In gossip every worker has a vector, and all want the mean.  With messages Q(x_j) one round is, for the mixing matrix W
-(``Gossip``)::
+In gossip every worker has a vector, and the goal is their mean. For the mixing matrix W and messages Q(x_j), a round of
+``Gossip`` is::
 
     every worker j sends Q(x_j) to its neighbours
     x_i = x_i + sum_j W_ij (Q(x_j) - Q(x_i))
 
-The mean stays, but errors that do not shrink with the distances never let them vanish.  CHOCO-Gossip sends differences
-to what the neighbours know already, and those do vanish::
+The mean does not change, but the distances do not tend to 0 if the errors do not decrease with them. CHOCO-Gossip
+compresses the differences to the neighbours' copies, which tend to 0::
 
     q_j = Q(x_j - xhat_j), which j sends to its neighbours
     xhat_j = xhat_j + q_j, at j and at its neighbours
@@ -19,8 +19,8 @@ paper::
     every worker j sends x_j to its neighbours
     x_i = sum_j W_ij x_j - eta g_i,  g_i a stochastic gradient at x_i
 
-In gradient tracking every worker estimates the gradient of the mean, so that different data leave no bias.  One step,
-in the notation of the papers; y_i starts at 0, and so does the gradient before the first::
+In gradient tracking every worker estimates the gradient of the mean, so that different data cause no bias. One step, in
+the notation of the papers, where y_i and the previous gradient start at 0::
 
     every worker j sends y_j and x_j to its neighbours
     y_i = sum_j W_ij y_j + g_i - (g_i of the step before),  g_i a stochastic gradient at x_i
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 def on_graph(*, copies: int = 0, rows: int = 0, descends: bool = True) -> Callable[[type[T]], type[T]]:
-    """Make a method on a graph from a NamedTuple with ``round(run)``, ``compressor``, ``step`` and ``graph``.
+    """Make a method on a graph of a NamedTuple with ``round(run)``, ``compressor``, ``step`` and ``graph``.
 
     Between two steps a worker stores ``copies`` vectors for each that it hears, itself included, and ``rows`` others.
     A method that does not descend has no gradients, and its step size is not used.
@@ -96,9 +96,9 @@ def choco_step(gamma: float | None, compressor: Any, W: Mixing, d: int) -> float
 
 
 def stored_bytes(method: Any, workers: int, d: int, own_bits: int) -> int:
-    """Bytes that a worker stores between steps: the copies of what it hears, and what it keeps besides.
+    """Bytes that a worker stores between steps: its copies of the neighbours' vectors, and its own vectors.
 
-    The worker with most neighbours counts.
+    The number is that of the worker with the most neighbours.
     """
     copies, rows = method.stores
     heard = int(mixing(method.graph, workers).hears.sum(axis=1).max()) if hasattr(method, "graph") else 0
@@ -110,14 +110,14 @@ def stored_bytes(method: Any, workers: int, d: int, own_bits: int) -> int:
 
 @on_graph(descends=False)
 class Gossip(NamedTuple):
-    """Averaging with neighbours, of vectors or of what a compressor leaves of them.
+    """Averaging of vectors, or of compressed vectors, with neighbours.
 
     Parameters
     ----------
     compressor : compressor, optional
         Compressor of the vector that a worker sends; full precision by default.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
 
     Notes
     -----
@@ -157,12 +157,12 @@ class ChocoGossip(NamedTuple):
     Parameters
     ----------
     compressor : compressor, optional
-        One that contracts, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
+        A contraction, such as ``TopK(10)`` or ``Scaled(QSGD(4), 0.5)``; full precision by default.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     gamma : float, optional
-        The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is
-        very cautious.
+        The consensus step, above 0 and at most 1; by default that of the theorem, ``bounds.choco_gamma``, which is very
+        small.
 
     Notes
     -----
@@ -203,17 +203,17 @@ class ChocoGossip(NamedTuple):
 
 @on_graph()
 class DPSGD(NamedTuple):
-    """Decentralized parallel SGD: a gradient step, and the mean with the neighbours.
+    """Decentralized parallel SGD: a gradient step, and averaging with the neighbours.
 
     Parameters
     ----------
     compressor : compressor, optional
-        Compressor of the model that a worker sends, full precision by default.  Errors that do not vanish with the
+        Compressor of the model that a worker sends, full precision by default.  Errors that do not decrease with the
         distances do not average out; `ChocoSGD` and `DCDPSGD` send differences.
     step : Constant or InverseTime
         Step sizes; required.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight
@@ -225,8 +225,8 @@ class DPSGD(NamedTuple):
     Notes
     -----
     Lian, Zhang, Zhang, Hsieh, Zhang, Liu, "Can decentralized algorithms outperform centralized algorithms?" (NeurIPS
-    2017), Algorithm 1.  What is sent is added as x_i + sum_j W_ij (x_j - x_i), so that rounding for the wire does not
-    move the mean.
+    2017), Algorithm 1.  Messages are added as x_i + sum_j W_ij (x_j - x_i), so that rounding of the messages does not
+    change the mean.
 
     Examples
     --------
@@ -261,7 +261,7 @@ class DPSGD(NamedTuple):
 
 @on_graph(rows=2)
 class GradientTracking(NamedTuple):
-    """Decentralized SGD along an estimate of the mean gradient, which is gossiped, too: two messages in a step.
+    """Decentralized SGD along an estimate of the mean gradient, itself averaged by gossip: two messages per step.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class GradientTracking(NamedTuple):
     step : Constant or InverseTime
         Step sizes; required.
     graph : graph
-        Who hears whom.
+        Who receives whose messages.
     batch : int or GrowingBatch
         Gradients that each worker averages in a step.
     average : {"last", "uniform", "quadratic"} or an averaging weight

@@ -1,4 +1,4 @@
-"""Graphs of workers, and the weights with which each mixes what its neighbours know with its own.
+"""Graphs of workers, and the weights with which each worker averages its own vector and its neighbours'.
 
 A *graph* is a setting with ``edges(workers)``, from which Metropolis weights are made, or with ``weights(workers)``:
 ``Ring()``, ``Torus()``, ``Star()``, ``Hypercube()``, ``Complete()``, ``Edges(...)`` and ``MixingMatrix(...)``.
@@ -29,7 +29,7 @@ class Mixing(NamedTuple):
     minus_identity : ndarray, shape (workers, workers)
         W - I, whose rows sum to 0 up to a rounding error of the diagonal.
     hears : ndarray of bool, shape (workers, workers)
-        Whether worker i hears worker j; everybody hears itself.
+        Whether worker i receives the messages of worker j; always true for i = j.
     gap : float
         The spectral gap: 1 - the largest absolute value of an eigenvalue other than the first.
     beta : float
@@ -68,12 +68,12 @@ class Ring(NamedTuple):
 
 @setting
 class Torus(NamedTuple):
-    """A grid that wraps around: every worker has four neighbours; all weights are 1/5.
+    """A grid with wrap-around: every worker has four neighbours; all weights are 1/5.
 
     Parameters
     ----------
     height : int
-        Rows of the grid, at least 3, of equally many workers; 0 for a square.
+        Number of rows of the grid, at least 3 and of equal length; 0 for a square.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Torus(NamedTuple):
 
 @setting
 class Complete(NamedTuple):
-    """Everybody is everybody's neighbour; all weights are 1/N, and one round makes all equal.
+    """All workers are neighbours; all weights are 1/N, and one round makes all vectors equal.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Complete(NamedTuple):
 
 @setting
 class Star(NamedTuple):
-    """Worker 0 is everybody's neighbour, and the others have no other; weights 1/N on the edges.
+    """Worker 0 is the only neighbour of every other worker; the edges have the weight 1/N.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Hypercube(NamedTuple):
 
 @setting
 class Edges(NamedTuple):
-    """A graph of your own, with Metropolis weights: 1/(1 + the larger degree of the two) on each edge.
+    """A graph given by its edges, with Metropolis weights: 1/(1 + the larger of the two degrees) on each edge.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ def _pair(edge: Any) -> tuple[int, int]:
 
 @setting
 class MixingMatrix(NamedTuple):
-    """Weights of your own.
+    """A graph given by its matrix of weights.
 
     Parameters
     ----------
     matrix : ndarray, shape (workers, workers)
-        Symmetric and doubly stochastic, and its graph is connected.
+        Symmetric, doubly stochastic, with a connected graph.
 
     Examples
     --------
@@ -233,8 +233,8 @@ def mixing(graph: Any, workers: int) -> Mixing:
     Raises
     ------
     ValueError
-        If the matrix does not have a row for each worker, is not symmetric, not doubly stochastic, its graph is not
-        connected, or -1 is an eigenvalue; or if the number of workers does not fit the graph.
+        If the matrix does not have a row for each worker, is not symmetric, is not doubly stochastic, has the
+        eigenvalue -1, or has a graph that is not connected; or if the number of workers does not fit the graph.
     TypeError
         If the first argument is not a graph.
 
@@ -279,7 +279,7 @@ def mixing(graph: Any, workers: int) -> Mixing:
 
 
 def metropolis(edges: Any, workers: int) -> np.ndarray:
-    """Metropolis weights: 1/(1 + the larger degree of the two) on each edge, and the rest for oneself."""
+    """Metropolis weights: 1/(1 + the larger of the two degrees) on each edge, and the remainder on the diagonal."""
     linked = np.zeros((workers, workers), bool)
     for a, b in edges:
         known = 0 <= a < workers and 0 <= b < workers

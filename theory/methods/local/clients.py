@@ -1,20 +1,20 @@
-"""Clients that take part now and then (FedAvg, FedProx, SCAFFOLD), and splits of a data set among them.
+"""Clients that take part in some rounds (FedAvg, FedProx, SCAFFOLD), and splits of a data set among them.
 
-The splits are sorted or Dirichlet, by label, by topic or by groups of your own.  A round, in the notation of the
-papers: S has m of the N clients, drawn without replacement, w_i is the weight of client i, and who is absent keeps what
-it stores::
+The splits are sorted or Dirichlet, by label, by topic or by given groups.  A round, in the notation of the
+papers: S has m of the N clients, drawn without replacement, w_i is the weight of client i, and the state of an absent
+client does not change::
 
     for each client i in S:  y = x
                              H times: y = y - eta d
                              p = (x - y) + e_i,  send Q(p),  e_i = p - Q(p)
-    x = x - (mean of Q(p) over S, with the weights w_i), or as another server rule has it
+    x = x - (mean of Q(p) over S, with the weights w_i), or by another server rule
 
     FedAvg:   d = g, the mean of the batch's gradients of f_i at y
     FedProx:  d = g + mu (y - x)
-    SCAFFOLD: d = g - c_i + c, and instead of p it sends the change of its c_i, (x - y)/(H eta) - c;
+    SCAFFOLD: d = g - c_i + c, and instead of p the client sends the change of its c_i, (x - y)/(H eta) - c;
               c is the sum of w_i c_i over all clients
 
-FedAvg is local SGD in which not everybody takes part, and runs its round function.
+FedAvg is local SGD with partial participation, and runs the same round function.
 """
 
 from __future__ import annotations
@@ -57,20 +57,22 @@ def split(
     Parameters
     ----------
     data : Dataset or problem
-        What has labels: ``data.y``, or ``problem.b``.
+        The labels are ``data.y`` or ``problem.b``.
     by : {"label", "topic"} or array_like, shape (n,)
-        The groups: rows of equal label; of equal topic, which the synthetic twin of RCV1 knows, and data of
-        `rcv1_topics` have as labels; or of equal number in an array.
+        The groups: rows with equal label; rows with equal topic, which the synthetic twin of RCV1 and data of
+        `rcv1_topics` have; or rows with equal number in an array.
     workers : int
         N, at most the number of rows.
     alpha : float, optional
-        Of each group's rows, worker w gets a share p_w, where p is drawn from a symmetric Dirichlet distribution with
-        this parameter, for each group anew: parts of unequal size, whose mix of groups differs the more the smaller
-        alpha is.  If omitted, the rows are sorted by group and cut into N runs of equal length (up to one row).
+        Worker w receives a fraction p_w of each group's rows, where p is drawn for each group from a symmetric
+        Dirichlet distribution with this parameter. The parts have unequal sizes, and their mixtures of groups differ
+        more if alpha is smaller. If omitted, the rows are sorted by group and cut into N runs of equal length (up to
+        one row).
     seed : int
-        The same seed draws the same shares, and the same order of the rows within a group.
+        The seed determines the fractions and the order of the rows within a group.
     smallest : int
-        With ``alpha``, a worker whose shares come to fewer rows gets the missing ones of those who have most.
+        With ``alpha``, a worker with fewer rows than this receives the missing ones from the workers with the most
+        rows.
 
     Returns
     -------
@@ -85,8 +87,8 @@ def split(
 
     Notes
     -----
-    Shares for each label from a Dirichlet distribution: Yurochkin et al., "Bayesian nonparametric federated learning of
-    neural networks" (ICML 2019).
+    Dirichlet fractions for each label: Yurochkin et al., "Bayesian nonparametric federated learning of neural networks"
+    (ICML 2019).
 
     Examples
     --------
@@ -146,7 +148,7 @@ def _groups(data: Any, by: Any) -> np.ndarray:
 
 
 def take_part(method: Any, run: Run) -> None:
-    """Let the clients of this round act: all of them, or as many as the method says, drawn without replacement."""
+    """Activate the clients of this round: all of them, or the method's number, drawn without replacement."""
     if method.clients is not None or getattr(method, "epochs", None) is not None:
         run.choose(method.clients or run.workers)
 
@@ -180,7 +182,7 @@ def topology_of(method: Any) -> ParameterServer:
 
 
 def through_server(cls: type) -> type:
-    """Give a method with the fields ``clients`` and ``down`` what all of these have in common."""
+    """Add the common parts of methods with the fields ``clients`` and ``down``."""
     made: Any = cls
     made.listed, made.one_by_one = True, True
     made.topology = property(topology_of)
@@ -203,26 +205,26 @@ class FedAvg(NamedTuple):
     local_steps : int
         H.
     clients : int, optional
-        m, how many of the N clients take part in a round, drawn without replacement; all by default.
+        m, the number of the N clients that take part in a round, drawn without replacement; all by default.
     feedback : feedback rule
-        For the part of a difference that was not sent; the memory of a client that is absent stays as it is.
+        The rule for the part of a difference that was not sent; the memory of an absent client does not change.
     server : server rule
         `Mean`, ``OuterStep(beta)`` for a server step beta, or a rule of FedOpt: `Momentum`, `Adam`.
     down : compressor
-        D, of the mean that the server sends to all clients, with a memory of its own: see `ParameterServer`.
+        D, of the mean that the server sends to all clients, with its own memory: see `ParameterServer`.
     batch, sampling, shards : int, str, and str or Split
-        As in `ParallelSGD`; :func:`theory.split` makes shards.  In the mean over those who take part a client has a
-        weight in proportion to its rows.
+        As in `ParallelSGD`; :func:`theory.split` makes shards.  In the mean over the participants a client's weight is
+        proportional to its number of rows.
     epochs : int, optional
         E, in place of ``local_steps``: a client takes the ceil(E n_i / batch) local steps of E passes over its own n_i
-        rows, each in a new order (``sampling="shuffle"``); the last batch has what is left.  A ``batch`` of at least
-        every n_i makes each step with E = 1 an exact gradient of f_i.  A run counts the steps of the largest client.
+        rows, each in a new order (``sampling="shuffle"``); the last batch has the remaining rows. If ``batch`` is at
+        least every n_i, a step with E = 1 has the exact gradient of f_i. A run counts the steps of the largest client.
 
     Notes
     -----
     McMahan, Moore, Ramage, Hampson, Agüera y Arcas, "Communication-efficient learning of deep networks from
     decentralized data" (AISTATS 2017), Algorithm 1; with another server it is FedOpt of Reddi et al., "Adaptive
-    federated optimization" (ICLR 2021).  :func:`theory.bounds.local_sgd_fixed_point` says where it ends on quadratics.
+    federated optimization" (ICLR 2021).  :func:`theory.bounds.local_sgd_fixed_point` is its fixed point on quadratics.
 
     Examples
     --------
@@ -254,7 +256,7 @@ class FedAvg(NamedTuple):
 @method
 @through_server
 class FedProx(NamedTuple):
-    """FedAvg whose clients are pulled back to the model with which they began: mu/2 ||y - x||^2 is added to f_i.
+    """FedAvg with the proximal term mu/2 ||y - x||^2 added to f_i, where x is the model at the start of the round.
 
     Parameters
     ----------
@@ -265,11 +267,11 @@ class FedProx(NamedTuple):
     local_steps : int
         H.
     clients : int, optional
-        m, how many of the N clients take part in a round; all by default.
+        m, the number of the N clients that take part in a round; all by default.
     feedback : feedback rule
-        For the part of a difference that was not sent.
+        The rule for the part of a difference that was not sent.
     server : server rule
-        How the model moves, as in `FedAvg`.
+        The rule that moves the model, as in `FedAvg`.
     down : compressor
         D, of what the server sends to all clients, as in `FedAvg`.
     mu : float
@@ -282,8 +284,8 @@ class FedProx(NamedTuple):
     Notes
     -----
     Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated optimization in heterogeneous networks" (MLSys 2020),
-    Algorithm 2, where the subproblem is solved by H steps.  :func:`theory.bounds.local_sgd_fixed_point` with
-    ``prox`` says where it ends on quadratics.
+    Algorithm 2, where the subproblem is solved by H steps.  :func:`theory.bounds.local_sgd_fixed_point` with ``prox``
+    is its fixed point on quadratics.
 
     Examples
     --------
@@ -329,7 +331,7 @@ class FedProx(NamedTuple):
 @method
 @through_server
 class SCAFFOLD(NamedTuple):
-    """Local steps corrected by control variates, so that clients with different data end at the common minimum.
+    """Local steps corrected by control variates, so that clients with different data converge to the common minimum.
 
     Between two rounds a client stores c_i, the mean gradient of its last local steps (``memory_bytes``), and the server
     c (``server_bytes``), which all clients know from what it sends.
@@ -337,16 +339,15 @@ class SCAFFOLD(NamedTuple):
     Parameters
     ----------
     compressor : compressor
-        Q, of the change of c_i that a client sends, which tends to 0: c_i is the memory, as in EF21 and DIANA, and
-        needs no other.
+        Q, of the change of c_i that a client sends, which tends to 0; c_i serves as the memory, as in EF21 and DIANA.
     step : Constant or InverseTime
-        Step sizes, by the number of the local step; in a round whose steps differ, H eta has the first.
+        Step sizes, by the number of the local step; in a round whose steps differ, H eta uses the first one.
     local_steps : int
         H.
     clients : int, optional
-        m, how many of the N clients take part in a round; all by default.
+        m, the number of the N clients that take part in a round; all by default.
     server : server rule
-        How the model moves, as in `FedAvg`.
+        The rule that moves the model, as in `FedAvg`.
     down : compressor
         D, of what the server sends to all clients, as in `FedAvg`.
     batch, sampling, shards : int, str, and str or Split
@@ -355,8 +356,8 @@ class SCAFFOLD(NamedTuple):
     Notes
     -----
     Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, "SCAFFOLD: stochastic controlled averaging for federated learning"
-    (ICML 2020), Algorithm 1 with option II, from c_i = c = 0; the global step is ``server=OuterStep(...)``.  The change
-    of c_i tells the server the change of the model, too, so that a client sends one vector, not two.
+    (ICML 2020), Algorithm 1 with option II, started with c_i = c = 0; the global step is ``server=OuterStep(...)``.
+    The change of c_i also determines the change of the model, so a client sends one vector, not two.
     :func:`theory.bounds.scaffold_factor` is its rate on quadratics.
 
     Examples

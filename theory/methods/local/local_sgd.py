@@ -1,4 +1,4 @@
-"""Local SGD: every worker takes H local steps, then the workers average their model differences.
+"""Local SGD: every worker takes H local steps, and then the workers average their model differences.
 
 One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
 
@@ -56,14 +56,15 @@ class LocalSGD(NamedTuple):
     exchange : {"auto", "gather", "reduce"}
         How messages are exchanged, as in `ParallelSGD`.
     server : server rule, optional
-        How the mean of the differences moves the model: `Mean`, `OuterStep`, `Momentum`, `Adam`, or your own.
+        The rule that moves the model by the mean of the differences: `Mean`, `OuterStep`, `Momentum`, `Adam`, or your
+        own.
     topology : topology, optional
         Who receives which messages, in place of the short form ``exchange``: `AllGather` or `AllReduce`.
 
     Raises
     ------
     ValueError
-        For a value outside its domain.
+        If a value is outside its domain.
 
     Notes
     -----

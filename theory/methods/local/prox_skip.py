@@ -1,6 +1,6 @@
 """ProxSkip for federated learning, Scaffnew: local steps with control variates, and rounds that are skipped at random.
 
-A step, in the notation of the paper, where the coin is the same for all workers::
+A step, in the notation of the paper, with one random choice for all workers::
 
     x_i = x_i - eta (grad f_i(x_i) - h_i)
     with probability p: x = mean x_i, h_i = h_i + p/eta (x - x_i), x_i = x
@@ -31,7 +31,7 @@ FULL = Identity()
 @traits(stores=(0, 1), models="workers", listed=False, one_by_one=True, compressor=FULL)
 @traits(theorem=("prox_skip_step", "1/L_max"), convex=True, theory_step=step_of_theorem)
 class ProxSkip(NamedTuple):
-    """Local steps that control variates correct, and communication with probability p.
+    """Local steps corrected by control variates, with communication with probability p.
 
     Every worker has its own model, and stores h_i between two steps.  The history counts the rounds in which workers
     communicate, in full precision.
@@ -41,11 +41,11 @@ class ProxSkip(NamedTuple):
     step : Constant or InverseTime
         Step sizes.
     p : float, optional
-        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with mu of f; the
-        theorem has the least of the f_i.
+        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with the mu of f; the theorem has
+        the smallest mu of the f_i.
     batch, average, sampling, shards : int, and str
-        As in `ParallelSGD`; the result is the mean of the workers' models, which all have
-        the same weight, whatever their rows.
+        As in `ParallelSGD`; the result is the mean of the workers' models, which have equal weights, independent of
+        their numbers of rows.
 
     Notes
     -----

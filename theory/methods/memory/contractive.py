@@ -9,9 +9,9 @@ In contractive error feedback (ConEF) the memory itself is compressed, without b
 
 With beta = 0 this is ConEF; with beta > 0 the memory is fed back in part.
 
-In improved contractive error feedback (iConEF) what the compressed memory misses is compressed once more::
+In improved contractive error feedback (iConEF) the error of the compressed memory is compressed again::
 
-    u = p - Delta         what the message left out
+    u = p - Delta         the error of the message
     a = C(u)              first version;  second version: a = Q(u)
     b = C(u - a)
     e = a + b             both are stored
@@ -19,7 +19,7 @@ In improved contractive error feedback (iConEF) what the compressed memory misse
 This is ConEF whose error compressor is ``Residual(C, C)`` or ``Residual(Q, C)``.  Given u, the mean of e is u, because
 C is unbiased; its variance is theta times the error of a.
 
-Error feedback through one linear sketch is that of the released code of contractive error feedback::
+Error feedback through one linear sketch is the rule of the released code for contractive error feedback::
 
     for every worker:     p = eta g + (1 - beta) U S
                           send Delta = Q(p)
@@ -27,7 +27,7 @@ Error feedback through one linear sketch is that of the released code of contrac
     x = x - mean of Delta
 
 The hash is drawn once, so S is the sketch of the true residual, the sum of all eta g - Delta: nothing is compressed
-twice, and the only error of U S is collisions.
+twice, and the error of U S consists of collisions only.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ from .error_feedback import check_beta
 
 @setting
 class ContractiveErrorFeedback(NamedTuple):
-    """The memory is stored compressed, e = C(p - Q(p)), in the bits of C's messages.
+    """The memory e = C(p - Q(p)) is stored compressed, as a message of C.
 
     Parameters
     ----------
     error_compressor : compressor
-        C; the theory needs it to be unbiased, with variance factor theta = ``omega(C, d)``; a biased one gives a
-        warning.  Its random numbers are independent across workers.
+        C; the theory requires an unbiased compressor, with the variance factor theta = ``omega(C, d)``; a biased one
+        causes a warning.  Its random numbers are independent across workers.
     beta : float
-        From 0 to 1: the share of the memory that is not fed back in every step, p = eta g + (1 - beta) e.
+        From 0 to 1: the fraction of the memory that is not fed back in a step, p = eta g + (1 - beta) e.
 
     Notes
     -----
     "Contractive error feedback for gradient compression", arXiv 2312.08538.  With residual = 1 - delta(Q), the memory
     is bounded if kappa = (1 + theta) residual < 1 (:func:`theory.bounds.conef_factor`); with fresh random numbers,
-    rand-k and a count sketch it grows by kappa in every step, exactly.  A sketch with ``hash=FIXED`` multiplies the
+    rand-k and a count sketch it grows exactly by kappa in every step.  A sketch with ``hash=FIXED`` multiplies the
     content of a bucket by the number of its coordinates in every step: use it through :class:`LinearSketchFeedback`
     instead.
 
@@ -88,7 +88,7 @@ class ContractiveErrorFeedback(NamedTuple):
         check_beta(self.beta)
 
     def load(self, run: Run) -> Vector:
-        """Begin with p = (1 - beta) e."""
+        """Start with p = (1 - beta) e."""
         p, e = run.scratch(), run.stored("error", self.error_compressor)
         run.set(p, e, scale=1.0 - self.beta)
         return p
@@ -143,8 +143,8 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
 
     Notes
     -----
-    "Contractive error feedback for gradient compression", arXiv 2312.08538.  It behaves as ConEF with theta**2 in the
-    first version, which helps only if theta < 1, and theta (1 - delta(Q)) in the second.
+    "Contractive error feedback for gradient compression", arXiv 2312.08538.  It is equivalent to ConEF with theta**2 in
+    the first version, which is an improvement only if theta < 1, and with theta (1 - delta(Q)) in the second.
 
     Examples
     --------
@@ -194,15 +194,15 @@ class LinearSketchFeedback(NamedTuple):
     Parameters
     ----------
     sketch : CountSketch
-        Its hash is drawn once, from its seed, whatever ``hash`` means for single messages: independent buckets for
-        ``FRESH`` and ``FIXED``, equally full ones for ``BALANCED``.  Its rows are averaged.
+        Its hash is drawn once, from its seed, independent of the meaning of ``hash`` for single messages: independent
+        buckets for ``FRESH`` and ``FIXED``, equally full ones for ``BALANCED``.  Its rows are averaged.
     beta : float
-        From 0 to 1: the share of the memory that is not fed back in every step.
+        From 0 to 1: the fraction of the memory that is not fed back in a step.
 
     Notes
     -----
-    As in RandomBlock_hook.py of the authors' code for "Contractive error feedback", arXiv 2312.08538.  A bucket into
-    which n coordinates fall is stable, if all of them are sent in every step, if and only if (1 - beta) n < 2
+    The rule is that of RandomBlock_hook.py in the authors' code for "Contractive error feedback", arXiv 2312.08538. If
+    all n coordinates of a bucket are sent in every step, it is stable if and only if (1 - beta) n < 2
     (:func:`theory.bounds.linear_sketch_factor`).
 
     Examples
@@ -221,7 +221,7 @@ class LinearSketchFeedback(NamedTuple):
         check_beta(self.beta)
 
     def load(self, run: Run) -> Vector:
-        """Begin with p = (1 - beta) U S."""
+        """Start with p = (1 - beta) U S."""
         p = run.scratch()
         run.set(p, 0.0)
         self._estimate(run, p, 1.0 - self.beta)

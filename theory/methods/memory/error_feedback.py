@@ -1,11 +1,11 @@
-"""Feedback rules: what a worker does with the error of its compressor.
+"""Feedback rules for the error of a worker's compressor.
 
 A *feedback rule* is a setting with three functions, for all workers at once: ``load(run)`` returns the vectors p to
-which the gradients are added, which begin with what is fed back; ``store(run, p, message)`` comes after compression and
-stores p - Q(p), or what the rule makes of it; ``error(run)`` is what it has stored.  Here are the rules whose memory is
-not compressed.
+which the gradients are added, which start with the part that is fed back; ``store(run, p, message)`` is called after
+compression and stores p - Q(p), or a function of it; ``error(run)`` returns the stored error. This module has the rules
+whose memory is not compressed.
 
-In partial error feedback a share beta of the memory is not fed back in every step::
+In partial error feedback a fraction beta of the memory is not fed back in a step::
 
     for every worker:     p = eta g + (1 - beta) e
                           send Delta = Q(p)
@@ -29,7 +29,7 @@ from ..types import Message, Run, Vector
 @traits(sparse_rows=True)
 @setting
 class NoFeedback(NamedTuple):
-    """What is not sent is lost: the worker sends Q(g), and x moves by -eta * mean Q(g).
+    """The error of a message is discarded: the worker sends Q(g), and x moves by -eta * mean Q(g).
 
     Examples
     --------
@@ -43,7 +43,7 @@ class NoFeedback(NamedTuple):
         return False
 
     def load(self, run: Run) -> Vector:
-        """Begin with p = 0."""
+        """Start with p = 0."""
         p = run.scratch()
         run.set(p, 0.0)
         return p
@@ -59,9 +59,9 @@ class NoFeedback(NamedTuple):
 @traits(sparse_rows=True)
 @setting
 class ErrorFeedback(NamedTuple):
-    """What is not sent is stored in an error memory, multiplied by the step size.
+    """The error of a message is stored in a memory, in units of the step, and added to the next message.
 
-    p = eta g + e;  Delta = Q(p);  x moves by -mean Delta;  e = p - (what the receiver decodes).
+    p = eta g + e; Delta = Q(p); x moves by -mean Delta; e = p - Delta, with Delta as the receiver decodes it.
 
     Notes
     -----
@@ -81,7 +81,7 @@ class ErrorFeedback(NamedTuple):
         return True
 
     def load(self, run: Run) -> Vector:
-        """Begin with p = e, and in its place."""
+        """Start with p = e, in the same array."""
         e = run.memory()
         return e  # p is e from here on
 
@@ -130,7 +130,7 @@ def check_feedback(rule: Any, compressor: Any, d: int) -> None:
 
 
 def check_beta(beta: float) -> None:
-    """Reject a share outside [0, 1]."""
+    """Reject a fraction outside [0, 1]."""
     require(0.0 <= beta <= 1.0, "beta", beta, "a number from 0 to 1")
 
 
@@ -139,7 +139,7 @@ def check_beta(beta: float) -> None:
 
 @setting
 class PartialErrorFeedback(NamedTuple):
-    """Error feedback that feeds back (1 - beta) e and keeps the rest; beta = 0 is :class:`ErrorFeedback`.
+    """Error feedback that feeds back (1 - beta) e and keeps beta e in the memory; beta = 0 is :class:`ErrorFeedback`.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class PartialErrorFeedback(NamedTuple):
 
     Notes
     -----
-    From the talk on contractive error feedback, which credits Abdi and Fekri (AAAI 2020).
+    The rule is from the talk on contractive error feedback, which credits Abdi and Fekri (AAAI 2020).
 
     Examples
     --------
@@ -168,7 +168,7 @@ class PartialErrorFeedback(NamedTuple):
         check_beta(self.beta)
 
     def load(self, run: Run) -> Vector:
-        """Begin with p = (1 - beta) e."""
+        """Start with p = (1 - beta) e."""
         if run.sparse:  # s = (1 - beta) e is stored; p is s plus the gradient
             return run.memory()
         p = run.scratch()

@@ -28,20 +28,20 @@ def mem_sgd(
 ) -> ParallelSGD:
     """Mem-SGD: sparsified SGD with memory, with the step sizes and the average of its theorem.
 
-    Step sizes 8/(mu (a + t)), memory, and the average with the weights (a + t)^2, where mu is the problem's and the
-    shift a satisfies the theorem's condition.
+    It has the step sizes 8/(mu (a + t)), a memory, and the average with the weights (a + t)^2, where mu is the
+    problem's constant and the shift a satisfies the theorem's condition.
 
     Parameters
     ----------
     problem : problem
         Strongly convex.
     compressor : compressor
-        One that contracts, such as ``TopK(10)`` or ``RandK(10)``; the theorem's k is delta * d.
+        A contraction, such as ``TopK(10)`` or ``RandK(10)``; the theorem's k is delta * d.
     alpha : float, optional
-        The theorem's parameter, above 4.  By default 5 if the shift is chosen, and for a given shift the largest that
-        it allows (``bounds.mem_sgd_alpha``).
+        The theorem's parameter, above 4.  By default 5 if no shift is given, and otherwise the largest that the shift
+        allows (``bounds.mem_sgd_alpha``).
     shift : float, optional
-        a, above 1.  By default the smallest that the theorem allows (``bounds.mem_sgd_shift``, the correct reading).
+        a, above 1.  By default the smallest that the theorem allows (``bounds.mem_sgd_shift``, in its correct form).
     **options
         Other fields of `ParallelSGD`, such as ``batch``, ``shards`` or ``sampling``; the theorem is about
         ``sampling="iid"``.
@@ -49,14 +49,14 @@ def mem_sgd(
     Returns
     -------
     ParallelSGD
-        Algorithm 1 with one worker; with N, each has its own memory and the theorem still holds
+        It is Algorithm 1 with one worker; with N workers each has its own memory, and the theorem still holds
         (:func:`theory.bounds.mem_sgd`).
 
     Raises
     ------
     ValueError
-        If the problem is not strongly convex, or the shift is too small: for the given alpha or, if at most 1, for
-        every alpha.  The message states the condition and the smallest shift.
+        If the problem is not strongly convex, or the shift is too small for the given alpha, or at most 1 and therefore
+        too small for every alpha. The message states the condition and the smallest shift.
     TypeError
         If the compressor has no known contraction.
 
@@ -64,9 +64,9 @@ def mem_sgd(
     -----
     ``theory.mem_sgd`` makes the method; ``theory.bounds.mem_sgd`` is the theorem's bound for it.
 
-    Any shift above 1 is allowed by some alpha above 4, so the paper's own a = d/k is; the bound then has the factor
-    4 alpha/(alpha - 4), with alpha about 4.15.  With steps 2/(mu (a + t)) instead, as in the paper's experiments, no
-    theorem is claimed: ``mem_sgd(...)._replace(step=InverseTime(2.0, mu, a))``.
+    Any shift above 1, and so the paper's a = d/k, is allowed for some alpha above 4; the bound then has the factor 4
+    alpha/(alpha - 4), with alpha about 4.15.  With steps 2/(mu (a + t)) instead, as in the paper's experiments, there
+    is no theorem: ``mem_sgd(...)._replace(step=InverseTime(2.0, mu, a))``.
 
     Stich, Cordonnier, Jaggi, "Sparsified SGD with memory", NeurIPS 2018, Algorithm 1 and Theorem 2.4.
 

@@ -1,10 +1,10 @@
-"""Warning before a compressed memory grows without bound, and the error of messages in a run.
+"""Warnings about compressed memories that may grow without bound, and the errors of messages in a run.
 
 The warning comes from the closed forms of the compressors.  The mean square of a memory is multiplied by at most kappa
 in every step (:mod:`theory.bounds`); for kappa >= 1 it is not bounded for any step size, and a run that seems to work
 is only too short.  Without closed forms of both compressors there is no warning.
 
-The error is ||p - Q(p)||^2 beside ||p||^2, in chosen rounds of a run.
+The error ||p - Q(p)||^2 is recorded with ||p||^2 in chosen rounds of a run.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def warn_if_unstable(feedback: Any, compressor: Any, d: int) -> None:
     held = getattr(feedback, "error_compressor", None)
     if held is not None and _biased(held, d):
         warnings.warn(
-            f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; what is known of "
-            "this rule (theory.bounds.conef and its neighbours) is for unbiased ones, such as Natural(), "
+            f"{type(feedback).__name__}: the error compressor {type(held).__name__} is biased; the known results for "
+            "this rule (theory.bounds.conef and its neighbours) need an unbiased one, such as Natural(), "
             "Bucketed(QSGD(s=15), 64) or CountSketch(...)",
             BiasedErrorCompressorWarning,
             stacklevel=level,

@@ -1,13 +1,13 @@
-"""Hostile workers: what the server decodes of them is replaced by what an attack makes of all messages.
+"""Hostile workers: an attack replaces their decoded messages at the server, given all messages.
 
 An *attack* is a setting with a kernel, ``forge(attack, sent, weight, hostile)``, which rewrites the rows of hostile
-workers in the decoded messages of all.  The adversary knows every honest message of the round and is bound neither by
-the compressor nor by the float format: it is at least as strong as one that must send messages.  What hostile workers
-keep, such as error memories, is theirs alone, and the bits that are counted are those of the messages that honest
+workers in the decoded messages of all.  The adversary knows every honest message of the round and is not limited by the
+compressor or by the float format, so it is at least as strong as one that must send messages. The state of hostile
+workers, such as error memories, runs as if they were honest, and the counted bits are those of the messages that honest
 workers in their place would have sent.
 
-:class:`Attacked` wraps a server, so that each attack meets each method with a server, compressor and memory, in the
-simulator and on ranks with the same bits.
+:class:`Attacked` wraps a server, so that each attack meets each method with a server, compressor and memory, with
+bit-identical results in the simulator and on ranks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Forge(NamedTuple):
 
 @kernel
 def scale_hostile(sent: np.ndarray, weight: np.ndarray, hostile: np.ndarray, factor: float) -> None:
-    """Multiply what hostile workers send."""
+    """Multiply the messages of hostile workers."""
     for i in range(hostile.size):
         if hostile[i] and weight[i] > 0.0:
             row = sent[i]
@@ -58,7 +58,7 @@ def scale_hostile(sent: np.ndarray, weight: np.ndarray, hostile: np.ndarray, fac
 
 @kernel
 def send_honest(sent: np.ndarray, weight: np.ndarray, hostile: np.ndarray, factor: float, deviations: float) -> None:
-    """Hostile workers send ``factor`` times the mean of the honest, and so many of their standard deviations more."""
+    """Hostile workers send ``factor`` times the honest mean plus a multiple of the honest standard deviation."""
     for j in range(sent.shape[1]):
         mean, square, n = 0.0, 0.0, 0
         for i in range(hostile.size):
@@ -77,7 +77,7 @@ def send_honest(sent: np.ndarray, weight: np.ndarray, hostile: np.ndarray, facto
 
 @setting
 class SignFlip(NamedTuple):
-    """Hostile workers send what they would have sent times -scale.
+    """Hostile workers send their honest messages times -scale.
 
     Parameters
     ----------
@@ -102,12 +102,12 @@ class SignFlip(NamedTuple):
 
 @setting
 class Scaling(NamedTuple):
-    """Hostile workers send what they would have sent times a factor.
+    """Hostile workers send their honest messages times a factor.
 
     Parameters
     ----------
     factor : float
-        Finite.
+        A finite number.
 
     Examples
     --------
@@ -156,13 +156,13 @@ class InnerProduct(NamedTuple):
 
 @setting
 class ALIE(NamedTuple):
-    """A little is enough: hostile workers send the honest mean less z honest standard deviations, by coordinate.
+    """A little is enough: in each coordinate hostile workers send the honest mean minus z standard deviations.
 
     Parameters
     ----------
     z : float
-        How many; 0 stands for the most that hides among the honest, ``Phi^-1((N - f - s)/(N - f))``, with the s =
-        floor(N/2) + 1 - f honest workers whom f hostile ones need for a majority.
+        Number of standard deviations; 0 chooses the largest one that hides among the honest numbers, ``Phi^-1((N - f -
+        s)/(N - f))``, with the s = floor(N/2) + 1 - f honest workers that f hostile ones need for a majority.
 
     Notes
     -----
@@ -182,7 +182,7 @@ class ALIE(NamedTuple):
         require(0.0 <= self.z < math.inf, "z", self.z, "a finite number, at least 0")
 
     def settled(self, workers: int, bad: int) -> ALIE:
-        """The same with z for so many workers, of which some are hostile."""
+        """The same attack with z for this number of workers and of hostile workers."""
         if self.z > 0.0:
             return self
         from scipy.special import ndtri  # slow to import
@@ -198,12 +198,12 @@ class ALIE(NamedTuple):
 
 @setting
 class Mimic(NamedTuple):
-    """Hostile workers send what one honest worker sends, so that it counts more often.
+    """Hostile workers send the message of one honest worker, which increases its weight.
 
     Parameters
     ----------
     target : int
-        That worker.
+        The number of that worker.
 
     Notes
     -----
@@ -222,7 +222,7 @@ class Mimic(NamedTuple):
         require(self.target >= 0, "target", self.target, "the number of a worker")
 
     def check_hostile(self, hostile: np.ndarray) -> None:
-        """Reject a target that is no honest worker."""
+        """Reject a target that is not an honest worker."""
         honest = self.target < hostile.size and not hostile[self.target]
         require(honest, "target", self.target, f"one of the honest workers, {np.flatnonzero(~hostile).tolist()}")
 
@@ -240,7 +240,7 @@ class OneSided(NamedTuple):
     Parameters
     ----------
     value : float
-        The number; NaN and infinities, too.
+        The number; NaN and infinities are allowed.
 
     Examples
     --------
@@ -258,13 +258,14 @@ class OneSided(NamedTuple):
 
 @setting
 class Attack(NamedTuple):
-    """An attack of your own, in Python.
+    """An attack given by a Python function.
 
     Parameters
     ----------
     function : callable
-        ``function(honest, own)`` returns what the hostile workers send, an array that fits the shape (f, d), from the
-        honest messages, shape (N - f, d), and what the hostile workers would have sent, shape (f, d).
+        ``function(honest, own)`` returns the messages of the hostile workers, an array that broadcasts to the shape (f,
+        d). ``honest`` are the honest messages, shape (N - f, d), and ``own`` are the messages that the hostile workers
+        would have sent, shape (f, d).
 
     Examples
     --------
@@ -279,7 +280,7 @@ class Attack(NamedTuple):
     function: Any
 
     def domain(self) -> None:
-        """Reject what is not a function."""
+        """Reject an argument that is not a function."""
         require(callable(self.function), "function", self.function, "a function of two arrays", TypeError)
 
 
@@ -298,7 +299,7 @@ def _(b: Any, t: int, r: int, w: int) -> None:
 
 @setting
 class Attacked(NamedTuple):
-    """A server some of whose workers are hostile: their decoded messages are replaced before it sees them.
+    """A server with hostile workers, whose decoded messages are replaced before the server's rule is applied.
 
     Parameters
     ----------
@@ -307,12 +308,12 @@ class Attacked(NamedTuple):
     attack : attack
         `SignFlip`, `Scaling`, `InnerProduct`, `ALIE`, `Mimic`, `OneSided`, or `Attack` with a function.
     attackers : int or tuple of int
-        How many workers are hostile, the last of all; or which.
+        The number of hostile workers, which are the last ones; or their numbers.
 
     Notes
     -----
-    The messages of each worker are needed: ``exchange="gather"`` where they could be added.  All else, the memories of
-    the hostile workers included, runs as if they were honest.
+    The messages of each worker are needed, so use ``exchange="gather"`` if they could be added. Everything else,
+    including the memories of the hostile workers, runs as if they were honest.
 
     Examples
     --------
@@ -332,7 +333,7 @@ class Attacked(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The vectors that the server keeps."""
+        """The vectors that the server stores."""
         return tuple(getattr(self.server, "state", ()))
 
     @property
@@ -342,7 +343,7 @@ class Attacked(NamedTuple):
 
     @property
     def with_memory(self) -> bool:
-        """Whether the server heeds what an error memory adds to the messages."""
+        """Whether the server uses the error memory's part of the messages."""
         return bool(getattr(self.server, "with_memory", True))
 
     def domain(self) -> None:
@@ -360,7 +361,7 @@ class Attacked(NamedTuple):
         check_server(self.server, problem, d)
 
     def hostile(self, workers: int) -> np.ndarray:
-        """Which of so many workers are hostile: a bool for each."""
+        """Whether each worker is hostile, as an array of bool."""
         several = self.attackers if isinstance(self.attackers, tuple) else range(workers - self.attackers, workers)
         fits = len(several) < workers and all(0 <= w < workers for w in several)
         require(fits, "attackers", self.attackers, f"fewer than all of the {workers} workers, by their numbers")
@@ -369,7 +370,7 @@ class Attacked(NamedTuple):
         return marked
 
     def update(self, run: Run, received: Messages) -> None:
-        """Replace what hostile workers sent, and move x as the server does."""
+        """Replace the messages of hostile workers, and move x as the server does."""
         hostile = run.once("hostile", lambda: self.hostile(run.workers))
         attack = self.attack
         if isinstance(attack, ALIE):

@@ -17,8 +17,8 @@ LARGEST = 1e100  # of a coordinate of a message: sums of squares of such numbers
 def active_first(sent, weight):
     """Move the messages of the workers that act to the front; return how many they are.
 
-    A message with NaN or a number beyond ``LARGEST`` counts as the vector 0: only a hostile worker sends it, so that a
-    rule that stands any message stands this one.
+    A message with NaN or a number beyond ``LARGEST`` counts as the vector 0: only a hostile worker sends it, and a rule
+    that tolerates any message tolerates this one.
     """
     n = 0
     for s in range(weight.size):
@@ -112,7 +112,7 @@ def inverse_distances(sent, n, x, factors):
 
 @kernel
 def least_distances(sent, n, iterations, tolerance, out):
-    """``out`` = where the sum of the distances is least: a message, or else by Weiszfeld's iteration from the median.
+    """``out`` = the point with the least sum of distances: a message, or by Weiszfeld's iteration from the median.
 
     A message is the minimum if the directions of the others sum to at most their number there, and another point if
     they sum to 0; at a message that is not, the step is that of Vardi and Zhang.
@@ -158,7 +158,7 @@ def mix_nearest(sent, n, f):
 
 @kernel
 def mix_buckets(sent, order, s):
-    """Replace the first rows by the means of s messages each, in this order; the last bucket has what is left."""
+    """Replace the first rows by the means of s messages each, in this order; the last may have fewer."""
     n, column = order.size, np.empty(order.size)
     for j in range(sent.shape[1]):
         for i in range(n):

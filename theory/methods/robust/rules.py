@@ -1,6 +1,6 @@
-"""Robust rules: the median, the trimmed mean, the geometric median, Krum, and mixing before them.
+"""Robust rules: median, trimmed mean, geometric median, Krum, and mixing of messages before such a rule.
 
-Rules tolerate more if messages are mixed first, or with a centre that is stored between rounds.
+Rules tolerate more if messages are mixed first, or if a centre is stored between rounds.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .servers import aggregate, check_bad, check_less_than_half, check_rule, dec
 
 @setting
 class Median(NamedTuple):
-    """In every coordinate the median of the messages; the mean of the middle two for an even number of workers.
+    """The coordinate-wise median of the messages; for an even number of workers the mean of the middle two.
 
     Notes
     -----
-    It stands fewer than half of the workers, :func:`theory.bounds.median_deviation`.
+    It tolerates fewer than half of the workers, :func:`theory.bounds.median_deviation`.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Median(NamedTuple):
     """
 
     def check_workers(self, n: int) -> None:
-        """Any number will do."""
+        """Any number is allowed."""
 
     def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
         """The same in NumPy."""
@@ -51,17 +51,17 @@ class Median(NamedTuple):
 
 @setting
 class TrimmedMean(NamedTuple):
-    """In every coordinate the mean of the messages without the f smallest and the f largest.
+    """The coordinate-wise mean of the messages without the f smallest and the f largest numbers.
 
     Parameters
     ----------
     f : int
-        How many workers may be hostile, less than half of all.
+        Maximum number of hostile workers, less than half of all.
 
     Notes
     -----
     Yin, Chen, Ramchandran, Bartlett, "Byzantine-robust distributed learning: towards optimal statistical rates", ICML
-    2018.  No rule stands more: :func:`theory.bounds.least_robustness`.
+    2018.  No rule tolerates more: :func:`theory.bounds.least_robustness`.
 
     Examples
     --------
@@ -94,25 +94,26 @@ class TrimmedMean(NamedTuple):
 
 @setting
 class GeometricMedian(NamedTuple):
-    """Where the sum of the distances to the messages is least.
+    """The point with the least sum of distances to the messages.
 
-    The coordinate-wise median is tried first, and then each message: that is the minimum if the directions from it to
-    the others sum to a vector no longer than the number of messages there.  Else Weiszfeld's iteration goes on from the
-    median, v = (sum of x_i / r_i) / (sum of 1 / r_i), r_i = ||x_i - v||, until the directions sum to nearly 0.
+    The coordinate-wise median is tried first, then each message. A message is the minimum if the unit vectors from it
+    to the others have a sum whose norm is at most the number of messages at that point. Otherwise Weiszfeld's iteration
+    starts from the median, v = (sum of x_i / r_i) / (sum of 1 / r_i), r_i = ||x_i - v||, and stops when the sum of the
+    unit vectors is almost 0.
 
     Parameters
     ----------
     iterations : int
-        At most so many; what is reached then is taken.
+        Maximum number of iterations; the last point is the result.
     tolerance : float
-        How long the mean of the directions, which are unit vectors, may be at the end.  The sum of the distances is
-        then above the least by at most N times this times the distance to the minimum.
+        Largest norm of the mean of the unit vectors at the end. The sum of the distances then exceeds the minimum by at
+        most N times ``tolerance`` times the distance to the minimum.
 
     Notes
     -----
     Vardi and Zhang, "The multivariate L1-median and associated data depth", PNAS 2000, for the step at a message;
-    Pillutla, Kakade, Harchaoui, "Robust aggregation for federated learning", IEEE TSP 2022, as a rule of a server.
-    It stands fewer than half of the workers, :func:`theory.bounds.geometric_median_robustness`.
+    Pillutla, Kakade, Harchaoui, "Robust aggregation for federated learning", IEEE TSP 2022, as a rule of a server. It
+    tolerates fewer than half of the workers, :func:`theory.bounds.geometric_median_robustness`.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class GeometricMedian(NamedTuple):
         require(0.0 < self.tolerance < 1.0, "tolerance", self.tolerance, "a number above 0 and below 1")
 
     def check_workers(self, n: int) -> None:
-        """Any number will do."""
+        """Any number is allowed."""
 
     def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
         """The same in NumPy."""
@@ -170,7 +171,7 @@ class Krum(NamedTuple):
     Parameters
     ----------
     f : int
-        How many workers may be hostile, with 2 f + 2 < N.
+        Maximum number of hostile workers, with 2 f + 2 < N.
 
     Notes
     -----
@@ -213,14 +214,14 @@ class MultiKrum(NamedTuple):
     Parameters
     ----------
     f : int
-        How many workers may be hostile, with 2 f + 2 < N.
+        Maximum number of hostile workers, with 2 f + 2 < N.
     m : int
-        How many messages are averaged, from 1 to N - f.
+        Number of messages that are averaged, from 1 to N - f.
 
     Notes
     -----
-    Blanchard et al. 2017.  What is proved for m > 1 there is about m selections one after the other, with 2 f + 2 <
-    N - m; this is the common form, which scores once.
+    Blanchard et al. 2017.  Their proof for m > 1 is about m successive selections, with 2 f + 2 < N - m; this is the
+    common form, which computes the scores once.
 
     Examples
     --------
@@ -261,14 +262,14 @@ class MultiKrum(NamedTuple):
 
 @setting
 class NNM(NamedTuple):
-    """Nearest-neighbour mixing: each message becomes the mean of its N - f nearest, itself included; then another rule.
+    """Nearest-neighbour mixing: another rule, applied after each message is replaced by the mean of its N - f nearest.
 
     Parameters
     ----------
     f : int
-        How many workers may be hostile, less than half of all.
+        Maximum number of hostile workers, less than half of all.
     inner : robust rule
-        The rule for what was mixed.
+        The rule that is applied to the mixed messages.
 
     Notes
     -----
@@ -312,18 +313,18 @@ class NNM(NamedTuple):
 
 @setting
 class Bucketing(NamedTuple):
-    """Messages are averaged in random buckets of s, drawn afresh in every round; another rule gets their means.
+    """Messages are averaged in buckets of s, which are drawn in every round; another rule is applied to the means.
 
-    A bucket with a hostile worker is hostile: the other rule must stand f of ceil(N / s) buckets.
+    A bucket with a hostile worker is hostile: the other rule must tolerate f of ceil(N / s) buckets.
 
     Parameters
     ----------
     s : int
-        Messages in a bucket, from 1 to N; the last has what is left.
+        Messages in a bucket, from 1 to N; the last bucket has the remaining ones.
     inner : robust rule
         The rule for the means.
     seed : int
-        Of the buckets, which all workers know.
+        Seed of the buckets, which all workers know.
 
     Notes
     -----
@@ -371,16 +372,16 @@ class Bucketing(NamedTuple):
 
 @setting
 class CenteredClipping(NamedTuple):
-    """The result v of the round before, moved by the mean of the messages' differences from it, each clipped.
+    """The result v of the round before plus the mean of the clipped differences between the messages and v.
 
     v = v + mean of (x_i - v) min(1, radius / ||x_i - v||); before the first round v = 0.
 
     Parameters
     ----------
     radius : float
-        Longest difference that counts in full, above 0.
+        Radius, above 0, to which differences are clipped.
     iterations : int
-        How often v moves in a round.
+        Number of iterations in a round.
 
     Notes
     -----
@@ -408,7 +409,7 @@ class CenteredClipping(NamedTuple):
         require(self.iterations >= 1, "iterations", self.iterations, "an integer, at least 1")
 
     def check_workers(self, n: int) -> None:
-        """Any number will do."""
+        """Any number is allowed."""
 
     def plain(self, messages: np.ndarray, centre: np.ndarray, t: int) -> np.ndarray:
         """The same in NumPy."""

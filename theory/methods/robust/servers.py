@@ -1,12 +1,12 @@
-"""Robust servers: the model moves against a mean that a few hostile workers cannot pull away.
+"""Robust servers: the model moves along a mean that few hostile workers cannot move far.
 
 A *robust rule* is a setting with a kernel, ``aggregate(rule, sent, n, t, out)``, of the decoded messages of n workers,
 and a plain reference, ``plain(messages, centre, t)``.  Used as a server it moves x as `Mean` does; `Robust` hands its
-result to another server.  Each worker counts once, whatever its share of the data.
+result to another server.  All workers have equal weight, independent of their number of rows.
 
-f workers may send anything.  A message that contains NaN, an infinity or a number beyond 1e100 counts as the vector 0,
-as one of theirs.  The messages of each worker are needed, not their sum: ``exchange="gather"`` where they could be
-added (full precision, rand-k with a shared seed, sketches, PowerSGD).
+f workers may send arbitrary messages.  A message that contains NaN, an infinity or a number beyond 1e100 counts as the
+vector 0 and as one of theirs. The messages of each worker are needed, not their sum, so use ``exchange="gather"`` if
+they could be added (full precision, rand-k with a shared seed, sketches, PowerSGD).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MEAN = Mean()
 
 @operation
 class Aggregate(NamedTuple):
-    """Y = the robust mean of the messages of the workers that act, those with a weight; NaN if they are too few."""
+    """Y = the robust mean of the messages of the active workers, those with a weight; NaN if they are too few."""
 
     rule: NamedTuple
     others: np.ndarray
@@ -82,7 +82,7 @@ def check_less_than_half(rule: Any, n: int) -> None:
 
 
 def check_rule(name: str, rule: Any) -> None:
-    """Reject what is no robust rule."""
+    """Reject an argument that is not a robust rule."""
     known = aggregate.implements(type(rule))
     require(known, name, rule, "a robust rule, such as TrimmedMean(1)", TypeError)
 
@@ -110,7 +110,7 @@ class Robust(NamedTuple):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """The vectors that both keep."""
+        """The vectors that the rule and the server store."""
         return (*getattr(self.rule, "state", ()), *getattr(self.server, "state", ()))
 
     @property
@@ -120,7 +120,7 @@ class Robust(NamedTuple):
 
     @property
     def with_memory(self) -> bool:
-        """Whether the server heeds what an error memory adds to the messages."""
+        """Whether the server uses the error memory's part of the messages."""
         return bool(getattr(self.server, "with_memory", True))
 
     def domain(self) -> None:
@@ -139,7 +139,7 @@ class Robust(NamedTuple):
 
 
 def robust_mean(rule: Any, messages: ArrayLike, *, centre: ArrayLike | None = None, t: int = 0) -> np.ndarray:
-    """The robust mean of messages, by the kernels that servers run.
+    """The robust mean of messages, computed by the kernels of servers.
 
     Parameters
     ----------
@@ -159,9 +159,9 @@ def robust_mean(rule: Any, messages: ArrayLike, *, centre: ArrayLike | None = No
     Raises
     ------
     TypeError
-        If it is no robust rule.
+        If ``rule`` is not a robust rule.
     ValueError
-        For too few workers, or shapes that do not fit.
+        If there are too few workers or the shapes do not fit.
 
     Examples
     --------
