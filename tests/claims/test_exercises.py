@@ -43,6 +43,7 @@ NOT_GRADED = {  # with what the exercise leaves open
     "ends": "the lecture compares two runs",
     "found_outer": "searches with the lecture's runs",
     "ef_floor": "runs on the lecture's problem",
+    "blend_for": "the lecture compares it with a formula",
     "left": "the second question of an exercise whose first is graded",
     "more": "the second question of an exercise whose first is graded",
     "my_perm": "random: the lecture compares its mean error",

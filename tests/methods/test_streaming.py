@@ -97,7 +97,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     method = th.StreamingDiLoCo(th.QSGD(7), th.Constant(STEP), 4, fragments=2, delay=2, blend=0.5, shards="contiguous")
     whole = th.run(method, steps=40, **run)
     th.run(method, steps=20, checkpoint=tmp_path / "state", **run)
-    assert np.array_equal(th.run(method, steps=40, checkpoint=tmp_path / "state", **run).x, whole.x)
+    assert np.array_equal(th.run(method, steps=40, resume=tmp_path / "state", **run).x, whole.x)
 
 
 def test_it_has_a_name_on_the_command_line():
