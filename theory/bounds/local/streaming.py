@@ -10,7 +10,13 @@ import numpy as np
 
 from ..closed_form import formula
 
-DOMAIN = ("0 < step <= 1 / curvature", "0 <= delay < local_steps", "0 <= blend < 1", "0 <= momentum < 1")
+DOMAIN = (
+    "curvature > 0",
+    "0 < step <= 1 / curvature",
+    "0 <= delay < local_steps",
+    "0 <= blend < 1",
+    "0 <= momentum < 1",
+)
 
 
 @formula(*DOMAIN, "outer > 0")
