@@ -37,7 +37,7 @@ LECTURES = {  # by number
     "sparsifiers": (4, 6),
     "memory": (7, 8),
     "differences": (14,),
-    "local": (9, 15),
+    "local": (9, 13, 15),
     "graphs": (12,),
     "adaptive": (13,),
     "robust": (15,),

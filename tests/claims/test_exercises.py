@@ -43,6 +43,7 @@ NOT_GRADED = {  # with what the exercise leaves open
     "ends": "the lecture compares two runs",
     "found_outer": "searches with the lecture's runs",
     "ef_floor": "runs on the lecture's problem",
+    "blend_for": "the lecture compares it with a formula",
     "pays_from": "compares two formulas of the package",
     "my_perm": "random: the lecture compares its mean error",
     "my_factor": "the lecture compares it with a run",

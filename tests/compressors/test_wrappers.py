@@ -10,11 +10,13 @@ from theory.compressors import (
     Bucketed,
     Composed,
     Identity,
+    Lossless,
     Private,
     RandK,
     RandomBlock,
     Scaled,
     Sign,
+    SkipZero,
     Threshold,
     TopK,
     compress,
@@ -33,6 +35,15 @@ def vector(d, seed=0):
     v = np.random.default_rng(seed).standard_normal(d)
     v[::5] = 0.0
     return v
+
+
+@pytest.mark.parametrize("inner", [Identity(), Lossless(), SkipZero(Identity())])
+def test_full_precision_in_buckets_stays_within_the_last(inner):
+    """Which may be shorter than the others."""
+    c, wide = Bucketed(inner, 3), np.arange(12.0) - 5.0
+    found = wide[2:9]  # 3, 3 and 1
+    assert np.array_equal(compress(c, found, 0, out=np.empty(7)), found)
+    assert np.array_equal(decode(encode(c, found, 0), 7), found) and np.array_equal(wide, np.arange(12.0) - 5.0)
 
 
 def test_scaled_is_the_inner_vector_times_the_factor():

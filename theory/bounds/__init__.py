@@ -27,6 +27,7 @@ from .graphs.compressed import *
 from .graphs.gossip import *
 from .local.clients import *
 from .local.local_sgd import *
+from .local.streaming import *
 from .memory.contractive import *
 from .memory.error_feedback import *
 from .memory.exact_rates import *

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 from .. import bounds
 from ..core import kernel, setting
 from ..core.random import uniform
-from ..core.vectors import add_entry, entry
+from ..core.vectors import add_entry, entry, length
 from ..wire.bits import (
     bits_for,
     bits_to_float,
@@ -76,7 +76,7 @@ class Identity(NamedTuple):
             count = nonzeros(v, symbols.index, symbols.value)
             symbols.count[0] = count
         else:
-            count = symbols.value.size
+            count = length(v)  # the room may be that of a longer bucket
             for j in range(count):
                 symbols.value[j] = entry(v, j)
             symbols.count[0] = 0
@@ -298,7 +298,7 @@ class Lossless(NamedTuple):
         return d, d, 0, 0
 
     def quantize(c, state, v, stream, symbols):
-        d, width = symbols.value.size, 8 * symbols.value.itemsize
+        d, width = length(v), 8 * symbols.value.itemsize
         others = 0
         for j in range(d):
             others += entry(v, j) != 0.0
@@ -323,7 +323,7 @@ class Lossless(NamedTuple):
             return -1
         sparse = read(buffer, cursor, 1) == 1
         cursor = unpack(Identity(sparse), buffer, cursor + 1, end, d, symbols)
-        return cursor if sparse == is_sparse(symbols) else -1
+        return cursor if not sparse or symbols.count[1] < d else -1
 
     def expected_payload_bits(c, v: np.ndarray) -> float:
         return 1.0 + min(expected_payload_bits(Identity(sparse), v) for sparse in (False, True))
@@ -334,8 +334,8 @@ class Lossless(NamedTuple):
 
 @kernel
 def is_sparse(symbols: Any) -> bool:
-    """Whether the symbols list non-zeros: fewer numbers than coordinates (the length of ``value``)."""
-    return symbols.count[1] < symbols.value.size
+    """Whether the symbols list non-zeros: as many positions as numbers."""
+    return symbols.count[0] == symbols.count[1]
 
 
 omega.register(Lossless, omega.dispatch(Identity))

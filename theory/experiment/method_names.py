@@ -5,8 +5,8 @@ identifies a method completely, so that ``--methods`` spans an axis and a seed c
 
 Any other compressor, feedback rule or server is written out on the command line: ``qsgd(s=3)``, ``topk(k=100)+memory``,
 ``natural+momentum(0.9)``.  A compressor comes first, then what is added to it by ``+``: a feedback rule, a server,
-local steps. Or a method stands alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, and for methods of
-clients also their feedback and server, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory,
+local steps. Or a method stands alone, with what it is made of: ``diana(qsgd(s=3), alpha=0.1)``, also with its
+server, and for methods of clients their feedback, ``fedavg(topk(k=9), clients=8, local_steps=4, feedback=memory,
 server=outerstep(2.0))``. Names are those of the classes, upper or lower case, ``local(8)`` stands for eight local steps
 a round, and ``step(0.5)`` for a constant step; arguments are numbers, True, False, ``inf``, the letter ``k`` (a
 five-hundredth of the dimension), for quantizers the code of their levels, ``qsgd(s=3, code=elias)``, for wrappers other
@@ -254,7 +254,7 @@ NAME_ALIASES = {
 }
 
 
-CLIENTS = "FedAvg FedProx SCAFFOLD"  # methods whose feedback and server are written as arguments
+CLIENTS = "FedAvg FedProx SCAFFOLD"  # methods whose feedback is written as an argument
 
 SERVERS = "Momentum Majority Projected OuterStep Adam LAMB"
 # The servers that look at the message of each worker, and the one that an attack comes before.
@@ -340,8 +340,9 @@ def written_method(name: str, d: int, k: int) -> Written:
     from ..methods.schedules import Constant
 
     compressors, rules, servers = _compressors(), _rules(), _servers()
-    inner = compressors | rules | servers if _name_of(tree, name) in _named(CLIENTS) else compressors
-    made = _make(tree, name, compressors | _methods(), inner, d, k)
+    known = compressors | _methods()
+    has_server = "server" in getattr(known.get(_name_of(tree, name)), "_fields", ())
+    made = _make(tree, name, known, compressors | rules | servers if has_server else compressors, d, k)
     if hasattr(made, "round"):
         require(not parts, "methods", name, f"{type(made).__name__} alone, without +", ConfigurationError)
         given = _given(tree, type(made))

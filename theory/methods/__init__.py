@@ -20,6 +20,7 @@ from .graphs.weights import Complete, Edges, Hypercube, Mixing, MixingMatrix, Ri
 from .local.clients import SCAFFOLD, FedAvg, FedProx, split
 from .local.local_sgd import LocalSGD
 from .local.prox_skip import ProxSkip
+from .local.streaming import StreamingDiLoCo
 from .memory.contractive import ContractiveErrorFeedback, ImprovedContractiveErrorFeedback, LinearSketchFeedback
 from .memory.error_feedback import ErrorFeedback, NoFeedback, PartialErrorFeedback
 from .memory.mem_sgd import mem_sgd
@@ -108,6 +109,7 @@ __all__ = [
     "Signum",
     "Split",
     "Star",
+    "StreamingDiLoCo",
     "TheoryStep",
     "Torus",
     "TrimmedMean",
