@@ -22,6 +22,7 @@ from .delay.late import *
 from .delay.stragglers import *
 from .differences.diana import *
 from .differences.ef21 import *
+from .differences.muon import *
 from .graphs.compressed import *
 from .graphs.gossip import *
 from .local.clients import *

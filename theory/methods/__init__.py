@@ -12,6 +12,7 @@ from .differences.both_ways import EF21BC, EF21P
 from .differences.diana import DCGD, DIANA, QSVRG
 from .differences.ef21 import CLAG, EF21, EF21SGDM, EFBV
 from .differences.marina import DASHA, MARINA, VRMARINA
+from .differences.muon import EF21Muon
 from .gradients import Split, UnequalPartsWarning
 from .graphs.compressed import DCDPSGD, ECDPSGD, ChocoSGD
 from .graphs.gossip import DPSGD, ChocoGossip, Gossip, GradientTracking
@@ -56,6 +57,7 @@ __all__ = [
     "ECDPSGD",
     "EF21",
     "EF21BC",
+    "EF21Muon",
     "EF21P",
     "EF21SGDM",
     "EFBV",
