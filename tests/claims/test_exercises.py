@@ -46,6 +46,7 @@ NOT_GRADED = {  # with what the exercise leaves open
     "left": "the second question of an exercise whose first is graded",
     "more": "the second question of an exercise whose first is graded",
     "my_perm": "random: the lecture compares its mean error",
+    "my_orthogonal": "the lecture compares it with a decomposition",
     "my_factor": "the lecture compares it with a run",
 }
 

@@ -9,23 +9,23 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 57_890,
-    "theory/bounds": 3_690,
-    "theory/claims": 14_480,
+    "theory": 58_130,
+    "theory/bounds": 3_710,
+    "theory/claims": 14_590,
     "theory/cluster": 4_630,
     "theory/compressors": 4_700,
     "theory/core": 2_360,
     "theory/data": 1_740,
     "theory/experiment": 4_070,
     "theory/measure": 1_530,
-    "theory/methods": 5_990,
+    "theory/methods": 6_080,
     "theory/plots": 1_360,
     "theory/problems": 2_440,
     "theory/reporting": 550,
     "theory/studies": 8_240,
     "theory/wire": 1_340,
     "theory/worst": 960,
-    "tests": 26_040,
+    "tests": 26_110,
     "benchmarks": 2_330,
 }
 
