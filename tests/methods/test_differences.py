@@ -229,12 +229,12 @@ def test_muon_moves_each_layer_of_a_network_by_its_norm():
         method = th.EF21Muon(step=th.Constant(0.25), norm=norm, iterations=30, batch=64)
         assert np.array_equal(method.matrices(network, network.d), expected)
         start = th.initial_point(network, 0)
-        moved = start - th.run(method, network, steps=1, x0=start, wire_dtype=np.float64).x
+        moved = start - th.run(method, network, workers=1, steps=1, x0=start, wire_dtype=np.float64).x
         W, V = moved[:12].reshape(4, 3), moved[12:].reshape(3, 3)
         assert not W[2:].any()
         assert [size(W), size(V)] == pytest.approx([0.25, 0.25])
     with pytest.raises(ValueError, match="norm: got .*, allowed: shapes of matrices with 21 entries in all"):
-        th.run(th.EF21Muon(step=th.Constant(0.25), norm=((4, 4),)), network, steps=1)
+        th.run(th.EF21Muon(step=th.Constant(0.25), norm=((4, 4),)), network, workers=1, steps=1)
 
 
 def test_a_silent_worker_sends_one_bit():

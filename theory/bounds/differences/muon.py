@@ -61,7 +61,7 @@ def muon_gradient(
     Proof: <grad f, Z> <= -e ||grad f||_* + (1 + e) ||grad f - G||_*, so f(y) <= f(x) - t e n + (1 + e) t c E + (L_0 +
     L_1 n) t^2/2, n = ||grad f(x)||_*, E = mean_i ||G_i - grad f_i||_2. E_0 <= q H, and E_{j+1} <= q (E_j + r t (L_0 +
     L_1 n_j)). Sum over the steps; each n_j is in later E with the weights q, q^2, ...
-    Source: derived; the method is [gruntkowska2025muon], whose constants are others, and which has momentum, noise and
+    Source: derived; the method is [gruntkowska2025muon], whose constants were not read here. It has momentum, noise and
     compression of the model, too.
     steps: K.
     step: t.
@@ -70,7 +70,7 @@ def muon_gradient(
     exact: e; 1 for an exact oracle, else :func:`newton_schulz_value`.
     start: H.
     ratio: r; at most 1 if the workers' functions are alike, as ||v||_2 <= ||v||_*.
-    dual: c; for a matrix in the spectral norm sqrt(rank), for signs sqrt(d), for the Euclidean norm 1.
+    dual: c; for spectral norms the root of the sum of the ranks, for signs sqrt(d), for the Euclidean norm 1.
 
     >>> [muon_gradient(4, step=0.5, gap=2.0, lipschitz=1.0, growth=one) for one in (0.0, 2.0)]
     [1.25, 2.5]
