@@ -19,6 +19,10 @@ METHODS = {
     "EF21-BC": th.EF21BC(th.TopK(9), th.Constant(0.1), down=th.ScaledSign(), **APART),
     "EF-BV": th.EFBV(th.RandK(9, unbiased=True), th.Constant(0.1), **APART),
     "EControl": th.EControl(th.TopK(9), th.Constant(0.1), control=0.05, **APART),
+    "EF21-Muon": th.EF21Muon(th.TopK(9), th.Constant(0.02), norm=((8, 8),), down=th.TopK(20), **APART),
+    "EF21-Muon, network": th.EF21Muon(
+        th.ByLayer(320, th.PowerSGD(64, 5, 2), th.PowerSGD(5, 2, 1)), th.Constant(0.02), **APART
+    ),
     "CLAG": th.CLAG(th.TopK(20), STEP, trigger=9.0, **ALL),
     "LAG": th.CLAG(step=STEP, trigger=4.0, **ALL),
     "Signum": th.Signum(th.Constant(5e-3)),
@@ -27,9 +31,10 @@ METHODS = {
 
 
 def train(name: str, comm=None, fast=True):
-    """A run of one of the methods on a part of digits."""
+    """A run of one of the methods on a part of digits, or of a network on them."""
     data = th.load_data("digits")
-    problem = th.logistic((data.X[:400] / 16.0, data.y[:400]), l2=0.01)
+    rows = data.X[:400] / 16.0, data.y[:400]
+    problem = th.two_layer(rows, width=5, l2=0.01) if "network" in name else th.logistic(rows, l2=0.01)
     return th.run(METHODS[name], problem, workers=WORKERS, steps=STEPS, comm=comm, fast=fast, record_every=10)
 
 

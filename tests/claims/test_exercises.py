@@ -46,6 +46,7 @@ NOT_GRADED = {  # with what the exercise leaves open
     "blend_for": "the lecture compares it with a formula",
     "pays_from": "compares two formulas of the package",
     "my_perm": "random: the lecture compares its mean error",
+    "my_orthogonal": "the lecture compares it with a decomposition",
     "my_factor": "the lecture compares it with a run",
 }
 

@@ -66,6 +66,30 @@ def controlled(x):
     return x
 
 
+def muon(a, oracle, down=3):
+    def by_hand(x):
+        w, m, g = x, gradients(x), np.zeros((WORKERS, D))
+        for _ in range(STEPS):
+            g = g + top(m - g, 2)
+            x = x - STEP * oracle(g.mean(axis=0))
+            w = w + top(x - w, down)[0]
+            m = (1.0 - a) * m + a * gradients(w)
+        return x
+
+    return by_hand
+
+
+def nearly_orthogonal(v):
+    """Of a square and of a wide matrix U V', of which three Newton-Schulz steps change the singular values."""
+    found = []
+    for M in (v[:4].reshape(2, 2), v[4:].reshape(1, 2)):
+        U, s, Vt = np.linalg.svd(M / np.linalg.norm(M), full_matrices=False)
+        for _ in range(3):
+            s = s * (15.0 - 10.0 * s**2 + 3.0 * s**4) / 8.0
+        found.append((U * s @ Vt).ravel())
+    return np.concatenate(found)
+
+
 def lazily(k, zeta):
     def by_hand(x):
         g, before = np.zeros((WORKERS, D)), None
@@ -103,6 +127,18 @@ CASES = {
     "EF21-BC": (th.EF21BC(th.TopK(2), th.Constant(STEP), down=th.TopK(3), **SPLIT), both_ways),
     "EF-BV": (th.EFBV(th.TopK(2), th.Constant(STEP), lam=0.6, nu=0.8, **SPLIT), two_factors),
     "EControl": (th.EControl(th.TopK(2), th.Constant(STEP), control=0.2, **SPLIT), controlled),
+    "EF21-Muon": (
+        th.EF21Muon(th.TopK(2), th.Constant(STEP), 0.3, ((2, 2), (1, 2)), 3, th.TopK(3), **SPLIT),
+        muon(0.3, nearly_orthogonal),
+    ),
+    "EF21-Muon, signs": (
+        th.EF21Muon(th.TopK(2), th.Constant(STEP), 1.0, "sign", **SPLIT),
+        muon(1.0, np.sign, down=D),  # entries of equal size would be a matter of rounding
+    ),
+    "EF21-Muon, one norm": (
+        th.EF21Muon(th.TopK(2), th.Constant(STEP), 0.3, "euclidean", down=th.TopK(3), **SPLIT),
+        muon(0.3, lambda v: v / np.linalg.norm(v)),
+    ),
     "CLAG": (th.CLAG(th.TopK(2), th.Constant(STEP), trigger=2.0, **SPLIT), lazily(2, 2.0)),
     "LAG": (th.CLAG(step=th.Constant(STEP), trigger=2.0, **SPLIT), lazily(D, 2.0)),
 }
@@ -206,6 +242,39 @@ def test_a_step_above_the_theorems_warns():
     longest = th.EF21(th.TopK(1), th.Constant(1.0)).longest_step(problem, 2)
     with pytest.warns(th.LongStepWarning, match="the step of the theorem of EF21"):
         th.run(th.EF21(th.TopK(1), th.Constant(1.37 * longest)), problem, workers=2, steps=3)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (1, 5), (5, 1)])
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
+def test_a_muon_step_is_the_nearest_orthogonal_matrix(shape, scale):
+    G = scale * np.random.default_rng(0).standard_normal(shape)
+    problem = th.function(lambda x: float(G.ravel() @ x), lambda x: G.ravel(), d=G.size)
+    method = th.EF21Muon(step=th.Constant(0.5), norm=(shape,), iterations=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", th.WrongGradientWarning)  # of values that overflow
+        x = th.run(method, problem, workers=2, steps=1, x0=np.zeros(G.size), wire_dtype=np.float64).x
+    U, _, Vt = np.linalg.svd(G, full_matrices=False)
+    np.testing.assert_allclose(x.reshape(shape), -0.5 * U @ Vt, rtol=0.0, atol=1e-12)
+
+
+def test_muon_moves_each_layer_of_a_network_by_its_norm():
+    """The norms of a network are those of its layers; a weight that no row has does not move along signs."""
+    network = th.two_layer((np.eye(4)[[0, 1, 1]], [0, 1, 2]), width=3, l2=0.0)
+    cases = {
+        "spectral": ([(4, 3), (3, 3)], lambda M: np.linalg.norm(M, 2)),
+        "euclidean": ([(12, 1), (9, 1)], np.linalg.norm),
+        "sign": ([(1, 1)] * 21, lambda M: np.abs(M).max()),
+    }
+    for norm, (expected, size) in cases.items():
+        method = th.EF21Muon(step=th.Constant(0.25), norm=norm, iterations=30, batch=64)
+        assert np.array_equal(method.matrices(network, network.d), expected)
+        start = th.initial_point(network, 0)
+        moved = start - th.run(method, network, workers=1, steps=1, x0=start, wire_dtype=np.float64).x
+        W, V = moved[:12].reshape(4, 3), moved[12:].reshape(3, 3)
+        assert not W[2:].any()
+        assert [size(W), size(V)] == pytest.approx([0.25, 0.25])
+    with pytest.raises(ValueError, match="norm: got .*, allowed: shapes of matrices with 21 entries in all"):
+        th.run(th.EF21Muon(step=th.Constant(0.25), norm=((4, 4),)), network, workers=1, steps=1)
 
 
 def test_a_silent_worker_sends_one_bit():

@@ -9,23 +9,23 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_270,
-    "theory/bounds": 3_760,
-    "theory/claims": 14_650,
+    "theory": 58_520,
+    "theory/bounds": 3_800,
+    "theory/claims": 14_760,
     "theory/cluster": 4_620,
     "theory/compressors": 4_690,
     "theory/core": 2_350,
     "theory/data": 1_730,
     "theory/experiment": 4_070,
     "theory/measure": 1_520,
-    "theory/methods": 6_100,
+    "theory/methods": 6_200,
     "theory/plots": 1_350,
     "theory/problems": 2_430,
     "theory/reporting": 540,
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_240,
+    "tests": 26_310,
     "benchmarks": 2_320,
 }
 

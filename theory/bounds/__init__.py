@@ -23,6 +23,7 @@ from .delay.stragglers import *
 from .differences.diana import *
 from .differences.econtrol import *
 from .differences.ef21 import *
+from .differences.muon import *
 from .graphs.compressed import *
 from .graphs.gossip import *
 from .local.clients import *

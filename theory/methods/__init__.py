@@ -13,6 +13,7 @@ from .differences.diana import DCGD, DIANA, QSVRG
 from .differences.econtrol import EControl
 from .differences.ef21 import CLAG, EF21, EF21SGDM, EFBV
 from .differences.marina import DASHA, MARINA, VRMARINA
+from .differences.muon import EF21Muon
 from .gradients import Split, UnequalPartsWarning
 from .graphs.compressed import DCDPSGD, ECDPSGD, ChocoSGD
 from .graphs.gossip import DPSGD, ChocoGossip, Gossip, GradientTracking
@@ -59,6 +60,7 @@ __all__ = [
     "EControl",
     "EF21",
     "EF21BC",
+    "EF21Muon",
     "EF21P",
     "EF21SGDM",
     "EFBV",
