@@ -64,7 +64,7 @@ def test_factors_send_to_what_exists():
 def test_a_taken_code_says_which_are_free():
     with pytest.raises(ValueError, match="belongs to TopK; .*codes from 128 are free for user compressors"):
         register(th.QSGD, 2, lambda d: [])
-    with pytest.raises(ValueError, match="from 128 on are free"):
+    with pytest.raises(ValueError, match="from 128 are free"):
         register(th.QSGD, 256, lambda d: [])
 
 

@@ -122,8 +122,8 @@ def _add(code: int, cls: type, first: int, class_of: dict[int, type], code_of: d
     if known is not None and known.__qualname__ != cls.__qualname__:  # a notebook cell may run twice
         free = next((n for n in range(FOREIGN, 256) if n not in class_of), None)
         raise ValueError(
-            f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; from 128 on are "
-            f"free for your own{'' if free is None else f', {free} say'}"
+            f"code: got {code}, which belongs to {known.__name__}; allowed: a code that is not taken; codes "
+            f"from 128 are free for user compressors{'' if free is None else f', for example {free}'}"
         )
     class_of[code], code_of[cls] = cls, code
     return cls
