@@ -39,8 +39,8 @@ class EF21P(NamedTuple):
     step : Constant or InverseTime
         Step sizes; the theorem has :func:`theory.bounds.difference_step`.
     up : compressor
-        Q, of the workers' messages, unbiased and without memory; full precision by default, as in the theorem. batch :
-    int or GrowingBatch
+        Q, of the workers' messages, unbiased and without memory; full precision by default, as in the theorem.
+    batch : int or GrowingBatch
         Gradients that each worker averages in a step, as in `EF21`.
     average : {"last", "uniform", "quadratic"} or an averaging weight
         Which iterate is the result, as in `ParallelSGD`.
