@@ -143,9 +143,9 @@ def _(context):
         mean, best = c.mean(axis=0), (c * b).sum(axis=0) / c.sum(axis=0)
         gap, start = float(mean @ (2.0 - best) ** 2) / 2.0, float(np.linalg.norm(c * (2.0 - b), axis=1).mean())
         how = {"gap": gap, "lipschitz": float(flat), "ratio": float(moved / flat), "dual": dual, "start": start}
-        for k, t, steps in ((2, 0.02, 800), (4, 0.03, 500)):
-            method = context.subject(TopK(k), t, norm=norm, iterations=40, shards="contiguous")
+        for kept, t, steps in ((2, 0.02, 800), (4, 0.03, 500)):
+            method = context.subject(TopK(kept), t, norm=norm, iterations=40, shards="contiguous")
             x = context.iterates(method, problem, steps=steps, x0=np.full(6, 2.0), workers=2)
             sizes = [nuclear(mean * (one - best), shape) for one in x[:-1]]
-            law = bounds.muon_gradient(steps, step=t, delta=k / 6.0, **how)
-            yield upper(f"mean ||grad f||_*, top-{k}, {norm}", float(np.mean(sizes)), law, trivial=sizes[0])
+            law = bounds.muon_gradient(steps, step=t, delta=kept / 6.0, **how)
+            yield upper(f"mean ||grad f||_*, top-{kept}, {norm}", float(np.mean(sizes)), law, trivial=sizes[0])
