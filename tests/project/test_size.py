@@ -25,8 +25,8 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_240,
     "theory/wire": 1_340,
     "theory/worst": 960,
-    "tests": 26_040,
-    "benchmarks": 2_330,
+    "tests": 26_060,
+    "benchmarks": 2_340,
 }
 
 
