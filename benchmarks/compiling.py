@@ -93,6 +93,17 @@ def cell():
 print(json.dumps(clocked(cell)))
 """
 )
+PICTURE = """
+import json, sys, time, jupytext, nbclient
+begin, notebook = time.perf_counter(), jupytext.read(sys.argv[1])
+client = nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3")
+with client.setup_kernel():
+    for number, cell in enumerate(notebook.cells):
+        client.execute_cell(cell, number)
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", ())):
+            break
+print(json.dumps(time.perf_counter() - begin))
+"""
 
 
 def child(program: str, cache: Path, *arguments: str):
@@ -112,12 +123,12 @@ def in_empty(program: str, *arguments: str):
 
 
 def command(*arguments: str) -> tuple[float, float]:
-    """Seconds by the clock and of the processor that a command of the experiment takes with an empty cache."""
+    """Seconds by the clock and of the processor that a module takes with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         variables = ENVIRONMENT | {"THEORY_CACHE": folder, "PYTHONPATH": str(ROOT)}
         begin, before = time.perf_counter(), os.times()
         subprocess.run(
-            [sys.executable, "-m", "theory.experiment", *arguments],
+            [sys.executable, "-m", *arguments],
             cwd=ROOT,
             env=variables,
             check=True,
@@ -185,9 +196,14 @@ def compiling(quick: bool, with_lectures: bool):
     if not quick:
         yield _row("all registered compressors: simulator, encode and decode", in_empty(ALL))
         for flags in ([], ["--quick"]):
-            wall, spent = command("audit", *flags)
+            wall, spent = command("theory.experiment", "audit", *flags)
             what = f"the audit of all compressors{', --quick' if flags else ''}, {os.cpu_count()} cores, by the clock"
             yield _row(what, wall, None if flags else 150.0, "" if flags else "more than 400 s")
             yield _row("the same, of the processor", spent)
+        wall, spent = command("pytest", "-q", "-n", "auto", "tests/test_slopes.py")
+        yield _row(f"the tests of slopes, {os.cpu_count()} cores, by the clock", wall, 60.0)
+        yield _row("the same, of the processor", spent)
+        lecture = str(*(ROOT / "notebooks").glob("04-*.md"))
+        yield _row("lecture 4: its first picture, by the clock", in_empty(PICTURE, lecture), 20.0)
     if with_lectures:
         yield from lectures()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 import warnings
@@ -219,3 +220,23 @@ def test_a_gap_to_an_unknown_optimum_that_is_too_high_is_no_success():
     assert not result.success and "f* is not known" in result.message
     reached = th.run(th.ParallelSGD(step=0.1), problem, workers=1, steps=99, x0=np.full(3, 0.5), target={"f": 1e-3})
     assert reached.success and reached.fun <= 1e-3
+
+
+def test_f_at_the_start_is_computed_once_of_data_that_cannot_change(monkeypatch):
+    module, spent = importlib.import_module("theory.cluster.run"), []
+    evaluate = module._evaluate
+    monkeypatch.setattr(module, "_evaluate", lambda *given: spent.append(0) or evaluate(*given))
+    X, y = np.random.default_rng(0).standard_normal((40, 5)), np.resize([1.0, -1.0], 40)
+
+    def at_start(problem):
+        run = th.run(th.ParallelSGD(step=0.01), problem, workers=1, steps=2, record_every=2, x0=np.ones(5))
+        return run.history["f"][0]
+
+    problem = th.logistic((X, y), l2=0.1)  # shows an array that its owner may change
+    before, largest = at_start(problem), th.max_lipschitz(problem)
+    X *= 2.0
+    assert at_start(problem) != before and th.max_lipschitz(problem) > largest and len(spent) == 4
+    X.flags.writeable = y.flags.writeable = False
+    known = th.logistic((X, y), l2=0.1)
+    known.b.base.flags.writeable = False
+    assert at_start(known) == at_start(known) == at_start(problem) and len(spent) == 4 + 3 + 2

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import theory as th
 from theory.cluster.context import PURPOSES
 from theory.core.random import derive, integer
-from theory.methods.gradients import draw_row, make_shards, new_order
+from theory.methods.gradients import draw_rows, make_shards, new_order
 from theory.methods.sparse.model import sparse_rows
 
 N_ROWS, D, L2 = 60, 150, 0.02
@@ -175,7 +175,10 @@ def test_shuffled_passes_visit_every_row_once():
         passes = []
         for w in range(workers):
             size = shards.stop[w] - shards.start[w]
-            draws = [draw_row(shards, order, w, w, th.key(0, w), t) for t in range(3 * size)]
+            rows = np.empty(3 * size, np.int64)
+            for t in range(3 * size):
+                draw_rows(shards, order, w, w, th.key(0, w), t, rows[t : t + 1])
+            draws = rows.tolist()
             own = shards.rows[shards.start[w] : shards.stop[w]] if shards.rows.size else np.arange(20)
             if kind == "contiguous":
                 own = np.arange(shards.start[w], shards.stop[w])

@@ -9,12 +9,12 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_520,
+    "theory": 58_530,
     "theory/bounds": 3_800,
     "theory/claims": 14_760,
-    "theory/cluster": 4_620,
+    "theory/cluster": 4_630,
     "theory/compressors": 4_690,
-    "theory/core": 2_350,
+    "theory/core": 2_360,
     "theory/data": 1_730,
     "theory/experiment": 4_070,
     "theory/measure": 1_520,
@@ -25,8 +25,8 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_310,
-    "benchmarks": 2_320,
+    "tests": 26_330,
+    "benchmarks": 2_340,
 }
 
 

@@ -459,6 +459,21 @@ def pinned(array: Any) -> Iterator[weakref.ref]:
         array = inside(array.base)
 
 
+_once: dict[tuple, Any] = {}
+
+
+def once(make: Callable[[], Any], key: Any, where: tuple) -> Any:
+    """What ``make`` computes of the arrays in a tuple: if all are read-only, once for each key while they exist."""
+    arrays = list(arrays_in(where))
+    if any(cast(np.ndarray, shown()).flags.writeable for array in arrays for shown in pinned(array)):
+        return make()
+    if (whole := (key, *map(id, arrays))) not in _once:
+        _once[whole] = make()
+        for array in arrays:
+            weakref.finalize(array, _once.pop, whole, None)
+    return _once[whole]
+
+
 def _kind_of(value: Any) -> Any:
     """All that the Numba type of a value depends on; asking Numba takes five times as long."""
     if isinstance(value, tuple):

@@ -246,14 +246,6 @@ def draw_rows(
             out[p] = shards.rows[out[p]]
 
 
-@kernel
-def draw_row(shards: Any, order: np.ndarray, local: int, worker: int, stream: np.uint64, t: int) -> int:
-    """The row of the draw number ``t`` of ``worker``."""
-    row = np.empty(1, np.int64)
-    draw_rows(shards, order, local, worker, stream, t, row)
-    return row[0]
-
-
 # --- Row kernels of a problem ----------------------------------------------------------------------------------------
 
 

@@ -216,9 +216,9 @@ class Rates:
         """The rate whose numbers ``numbers(start, out)`` writes, from step ``start`` on."""
 
         def fill(start: int, out: np.ndarray) -> None:
-            listed = np.empty_like(out)
+            listed, place = np.empty_like(out), start & (out.size - 1)
             numbers(start, listed)
-            out[:] = np.roll(listed, start & (out.size - 1))
+            out[place:], out[:place] = listed[: out.size - place], listed[out.size - place :]
 
         return Rate(self, fill)
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..core import kernel, python_generic
 from ..core.arguments import advise
+from ..core.bound_calls import once
 from ..core.compile_cache import F
 from ..core.private_files import map_of
 from .base import check_problem, gradient, is_drawn, moments, rows
@@ -99,7 +100,7 @@ def largest_norm2(A: Any) -> float:
     entries = map_of(A.data if isinstance(A, CSR) else A)
     known = None if entries is None else entries.rows
     whole = known is not None and (known.indptr is None or A.indptr.size == known.indptr.size)
-    return known.largest_norm2 if known is not None and whole else float(max_row_norm2(A))
+    return known.largest_norm2 if known is not None and whole else once(lambda: float(max_row_norm2(A)), "norm2", (A,))
 
 
 def largest_eigenvalue(A: Any, comm: Any = None) -> float:

@@ -26,7 +26,7 @@ They differ in three functions of a margin m: the `loss`, its first derivative `
 from __future__ import annotations
 
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -155,19 +155,11 @@ def _value_and_gradient(problem: Any, x: Any, out: Any) -> float:
     if n < 2 or entries.size < TWO_HALVES:  # a single row would be the first of both halves
         return _part_of_value_and_gradient(problem, 0, n, x, out)
     other = np.empty_like(out)
-    found: dict[int, float] = {}
-
-    def half(k, first, last, part):
-        found[k] = _part_of_value_and_gradient(problem, first, last, x, part)
-
-    second = threading.Thread(target=half, args=(1, n // 2, n, other))
-    second.start()
-    half(0, 0, n // 2, out)
-    second.join()
-    if 1 not in found:  # the thread has printed why
-        raise RuntimeError("f and its gradient: the thread that took the second half of the rows failed")
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(_part_of_value_and_gradient, problem, n // 2, n, x, other)
+        first = _part_of_value_and_gradient(problem, 0, n // 2, x, out)
     out += other
-    return found[0] + found[1]
+    return first + second.result()
 
 
 def _add_loss_gradient(problem, i, stream, weight, x, out):

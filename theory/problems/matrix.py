@@ -99,10 +99,11 @@ class CSR(NamedTuple):
 
 def frozen(array: ArrayLike, dtype: DTypeLike) -> np.ndarray:
     """A read-only C-contiguous view (a copy only if it must be): one Numba type, whatever the origin of the array."""
-    view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
-    view = view[:] if view is array else view  # the caller's own array stays writable
-    view.flags.writeable = False
-    return view
+    made = np.ascontiguousarray(array, dtype=dtype)
+    copied = isinstance(array, np.ndarray) and made is not array and made.base is None
+    made = made if copied else made.view(np.ndarray)  # the caller's own array stays writable
+    made.flags.writeable = False
+    return made
 
 
 def as_matrix(X: Any, dtype: DTypeLike = np.float64) -> Any:
