@@ -1475,7 +1475,7 @@ LINES = {  # what is said; none of these may load data or solve anything
     "--methods topk(k=0)": "TopK: k: got 0, allowed: an integer, at least 1",
     "--methods topk(q=3)": "TopK: got the argument 'q', allowed: k",
     "--methods topk(1,2)": r"TopK: .*takes 2 positional arguments but 3 were given",
-    "--methods topk(k=10": "this cannot be read; write topk",
+    "--methods topk(k=10": "this cannot be read; write it like topk",
     "--methods topk(k=__import__('os'))": r"TopK: k: got __import__\('os'\), allowed: a number",
     "--methods bucketed(inner=qsdg(7),size=3)": "unknown name 'qsdg': did you mean .*QSGD",
     "--methods topkk": "unknown method 'topkk': did you mean topk or top-k",

@@ -76,7 +76,7 @@ class Identity(NamedTuple):
             count = nonzeros(v, symbols.index, symbols.value)
             symbols.count[0] = count
         else:
-            count = length(v)  # the room may be that of a longer bucket
+            count = length(v)  # the space may be that of a longer bucket
             for j in range(count):
                 symbols.value[j] = entry(v, j)
             symbols.count[0] = 0
