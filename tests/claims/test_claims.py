@@ -257,7 +257,7 @@ def test_it_is_known_how_each_source_was_read():
     assert source_known("alistarh2017qsgd") == "read" and source_known("stich2018sparsified") == "quoted"
     assert source_known("max1960quantizing") == source_known("nobody1999") == "remembered"
     text = " ".join(str(explain("memsgd.theorem")).split())
-    assert "known read at one remove: in a talk, a transcript" in text
+    assert "known read indirectly: in a talk, a transcript" in text
     assert "in the text Moreover, QSGD requires" in " ".join(str(explain("qsgd.bits.theorem-3.4")).split())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 KNOWLEDGE = {
     "read": "read in the source's own text",
-    "quoted": "read at one remove: in a talk, a transcript, a write-up by others, or the code",
+    "quoted": "read indirectly: in a talk, a transcript, a text by others, or the code",
     "remembered": "from memory, not checked in a text",
     "derived": "derived here",
 }

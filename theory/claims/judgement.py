@@ -27,11 +27,11 @@ REFUTED = {
 CERTIFICATE = {
     "symbolic": "a proof for all parameters of a stated domain, which a program has checked",
     "symbolic instance": "a proof for all parameters of a part of the claim, such as three workers, which is named",
-    "symbolic composition": "a proof for all parameters from other claims, not all of which are secured so themselves; "
-    "they are named",
+    "symbolic composition": "a proof for all parameters from other claims, not all of which are proved symbolically; they "
+    "are named",
     "identity": "two computed numbers that agree to machine precision, at the inputs that are listed",
     "exact witness": "an instance, computed without sampling, that attains the bound",
-    "composition": "the theorem is recomputed from its lemmas, which are claims of their own and hold",
+    "composition": "the theorem is recomputed from its lemmas, which are separate claims and hold",
     "semidefinite program": "the worst case of a class of functions, from a certificate that is checked, at the "
     "parameters that are listed",
     "measured": "a run, with an interval",
@@ -39,8 +39,8 @@ CERTIFICATE = {
 }
 
 MEASURED_BY = {
-    "the package's run": "what users run produced the numbers",
-    "the claim's own code": "the code of the claim, which is shown with it, drew the numbers",
+    "the package's run": "the numbers come from the code that users run",
+    "the claim's own code": "the numbers come from the code of the claim, which is shown with it",
     "another closed form": "nothing was sampled: computed numbers are compared",
 }
 
