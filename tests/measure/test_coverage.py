@@ -195,3 +195,9 @@ def test_medians_miss_as_often_as_the_binomial_law_says():
         assert abs(np.mean(missed) - exact) < 3.0 * math.sqrt(exact / TRIALS)
     assert median_interval(np.arange(5.0), 0.95)[1:3] == (-math.inf, math.inf)
     assert median_interval([math.nan, 1.0, 2.0, 3.0, 4.0, 5.0], 0.95)[1:3] == (-math.inf, math.inf)
+
+
+@pytest.mark.filterwarnings("error")
+def test_of_runs_that_diverged_the_interval_has_no_ends():
+    said = mean_interval([1e160, -3e200, 5e180, 1.0, 2e190, 3e200, 1e199, 4e198])
+    assert (said.low, said.high) == (-np.inf, np.inf)

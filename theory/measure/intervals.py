@@ -159,6 +159,7 @@ def constant(samples: np.ndarray) -> bool:
     return bool(np.ptp(samples) <= CONSTANT * np.max(np.abs(samples)))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of runs that diverged: the interval has no ends
 def mean_interval(samples: Any, level: float = LEVEL, certain: bool = False) -> Interval:
     """Interval for the mean of independent samples that may be skewed.
 
