@@ -250,7 +250,8 @@ def test_what_is_behind_a_verdict_is_said_in_sentences(own):
     a_claim("own.words", lambda context: [upper("x", np.random.default_rng(0).random(2000), 0.6)])
     said = str(th.verify("own.words"))
     assert (
-        "  measured by: the claim's own code (the numbers come from the code of the claim, which is shown with it)" in said
+        "  measured by: the claim's own code (the numbers come from the code of the claim, which is shown with it)"
+        in said
     )
     assert "  source: my notes (from memory, not checked in a text)" in said
 
