@@ -27,8 +27,8 @@ REFUTED = {
 CERTIFICATE = {
     "symbolic": "a proof for all parameters of a stated domain, which a program has checked",
     "symbolic instance": "a proof for all parameters of a part of the claim, such as three workers, which is named",
-    "symbolic composition": "a proof for all parameters from other claims, not all of which are proved symbolically; they "
-    "are named",
+    "symbolic composition": "a proof for all parameters from other claims, not all of which are proved symbolically; "
+    "they are named",
     "identity": "two computed numbers that agree to machine precision, at the inputs that are listed",
     "exact witness": "an instance, computed without sampling, that attains the bound",
     "composition": "the theorem is recomputed from its lemmas, which are separate claims and hold",
