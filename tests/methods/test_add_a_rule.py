@@ -44,7 +44,7 @@ def test_the_rule_of_the_page_is_its_pseudo_code():
 
 def test_the_page_names_bounds_and_claims_that_exist():
     page = (FILE.parents[1] / "feedback.md").read_text(encoding="utf-8")
-    table = page[page.index("| rule | what is known") :].split("\n\n")[0]
+    table = page[page.index("| rule | known results") :].split("\n\n")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
     assert len(rows) == 6 and all(hasattr(th, row[0].strip(" `")) for row in rows)
     bounds = {name for row in rows for name in re.findall(r"`([a-z_0-9]+)`", row[2])}
