@@ -96,14 +96,15 @@ def add_quiz(cells: list) -> None:
 
     for place, cell in enumerate(cells):
         if cell.cell_type == "markdown" and "### Quiz\n" in cell.source:
-            before, _, after = cell.source.partition("\n## ")
-            head, _, tail = before.rpartition("</details>")
+            end = cell.source.find("\n## ", cell.source.index("### Quiz\n"))
+            end = cell.source.rindex("</details>", 0, None if end < 0 else end) + len("</details>")
+            head, rest = cell.source[:end], cell.source[end:].strip()
             answers = quiz_answers(cell.source)
             known = {number: zlib.crc32(f"{number}{letter}".encode()) for number, letter in answers.items()}
             checks = new_code_cell(QUIZ % known, metadata={"tags": ["hide-input"]})
             mine = new_code_cell(f"quiz({dict.fromkeys(answers, '')})  # your letters".replace("'", '"'))
-            rest = f"{tail}\n## {after}".strip()
-            cells[place : place + 1] = [new_markdown_cell(f"{head}</details>"), checks, mine, new_markdown_cell(rest)]
+            made = [new_markdown_cell(head), checks, mine, *([new_markdown_cell(rest)] if rest else [])]
+            cells[place : place + 1] = made
             return
 
 

@@ -66,7 +66,7 @@ def test_a_rank_that_raises_ends_the_job_with_one_traceback(what, message):
 def test_ranks_with_other_arguments_notice(what):
     done = run_mpi(2, JOB, 8, *what.split(), timeout=LIMIT)
     assert done.returncode != 0
-    assert "were given other arguments or data than rank 0" in done.stderr
+    assert "got other arguments or data than rank 0" in done.stderr
     assert done.stderr.count("Traceback") == 1
 
 

@@ -62,7 +62,7 @@ WRONG = {  # what the round of a method says
     "run.compress(th.TopK(2)._replace(k=1.5), run.rows('p'))": "k: got 1.5, allowed: an integer",
     "run.active.index[...] = 10 ** 9": "assignment destination is read-only",
     "run.order[...] = 10 ** 9": "assignment destination is read-only",
-    "run.d = 10 ** 6": "run.d: got another value, allowed: none",
+    "run.d = 10 ** 6": "run.d: got a new value, allowed: none",
     "run.vector('v').shape = (D, 1, 1)\nrun.add(run.x, run.vector('v'))": (
         "v, models: got 'an array whose shape, strides or dtype was changed in place'"
     ),

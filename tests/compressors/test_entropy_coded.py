@@ -131,7 +131,7 @@ def sealed_as(sender, receiver, v):
 
 
 def refused(sender, receiver, v):
-    with pytest.raises(WireError, match="payload is not one"):
+    with pytest.raises(WireError, match="payload is not valid"):
         decode(sealed_as(sender, receiver, v))
 
 

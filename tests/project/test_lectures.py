@@ -318,6 +318,7 @@ def test_a_notebook_checks_the_quiz_and_does_not_show_its_answers(path, capsys):
     assert list(answers) == [1, 2, 3, 4, 5] and set(answers.values()) <= set("abc")
     cells, space = prepare.convert(path, quiz=True).cells, {}
     (place,) = [k for k, cell in enumerate(cells) if cell.source.startswith("def quiz(")]
+    assert "### Quiz" in cells[place - 1].source and cells[place - 1].source.endswith("</details>")
     assert cells[place + 1].source == 'quiz({1: "", 2: "", 3: "", 4: "", 5: ""})  # your letters'
     assert cells[place - 1].source.endswith("</details>") and "## Exercises" in cells[place + 2].source
     exec(cells[place].source, space)  # noqa: S102
