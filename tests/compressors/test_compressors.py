@@ -84,7 +84,7 @@ SHAPES = ["normal", "sparse", "ties", "flat", "spike", "heavy", "zero", "minus z
 
 @pytest.mark.parametrize("which", range(KINDS))
 @repeatable
-@given(st.integers(1, 200), st.integers(0, 2**32), st.sampled_from(SHAPES), st.sampled_from([1.0, 1e-44, 1e-310, 1e36]))
+@given(st.integers(1, 200), st.integers(0, 2**32), st.sampled_from(SHAPES), st.sampled_from([1.0, 1e-44, 1e-310, 1e34]))
 @example(1, 0, "normal", 1.0)
 @example(1, 0, "zero", 1.0)
 @example(3000, 0, "normal", 1.0)

@@ -46,8 +46,8 @@ class PLConstant(NamedTuple):
 def pl_constant(problem: Any, radius: float | None = None) -> PLConstant:
     """The constant mu of the Polyak-Lojasiewicz inequality (1/2) ||grad f(x)||^2 >= mu (f(x) - f*).
 
-    * * Quadratic: the smallest h_j above 0, exactly.
-    * * Ridge: the smallest non-zero eigenvalue of A'A/n, or of A'A/n + l2 I with l2 > 0. A singular value of A is
+    * Quadratic: the smallest h_j above 0, exactly.
+    * Ridge: the smallest non-zero eigenvalue of A'A/n, or of A'A/n + l2 I with l2 > 0. A singular value of A is
       treated as 0 if it is at most max(n, d) eps times the largest: float64 cannot distinguish it from 0. "Exact" is up
       to that rounding error, which is subtracted.
     * Logistic: l2, exactly, if l2 > 0.  Without l2 the inequality fails far from 0. On the ball ||x|| <= ``radius`` it

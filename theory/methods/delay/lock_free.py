@@ -124,7 +124,7 @@ def run_lock_free(
       method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
     * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time, so
       the cost of a step depends only on its row and its message. With one thread this is exact.
-    * * A gradient is delayed by the steps of other threads since its thread read x: as for `AsyncSGD`, by at most N - 1
+    * A gradient is delayed by the steps of other threads since its thread read x: as for `AsyncSGD`, by at most N - 1
       on average (:func:`theory.bounds.async_lateness`).
     * A thread may read a mixture of older and newer coordinates.  Aligned numbers of eight bytes are read and written
       atomically on the machines that Numba supports.
