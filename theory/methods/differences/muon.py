@@ -51,13 +51,21 @@ def orthogonalize(v: np.ndarray, rows: int, columns: int, iterations: int) -> No
     Begins with X = v/||v||_F; a step is X (15 - 10 X'X + 3 (X'X)^2)/8.
     """
     q, n, wide = min(rows, columns), max(rows, columns), rows < columns
+    if q == 1:  # a column, or a number: in place
+        load_scaled(v, rows, columns, False, v)
+        square = 0.0
+        for j in range(n):
+            square += v[j] * v[j]
+        for j in range(n if square > 0.0 else 0):
+            v[j] /= math.sqrt(square)
+        return
     flat, Y, A, B = np.empty(n * q), np.empty((n, q)), np.empty((q, q)), np.empty((q, q))
     load_scaled(v, rows, columns, wide, flat)  # the transpose of a wide matrix
     size = math.sqrt(np.sum(flat * flat))
     if size == 0.0:
         return
     X = (flat / size).reshape(n, q)
-    for _ in range(iterations if q > 1 else 0):
+    for _ in range(iterations):
         product(X.T, X, A)
         product(A, A, B)
         for i in range(q):
