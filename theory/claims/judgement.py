@@ -194,7 +194,10 @@ def graded(verdict: str, factor: float | None) -> str:
 
 def resolves(truth: Measured, wrong: Measured) -> bool:
     """Whether the intervals of the truth are narrower than the mutant's distance from the prediction, in some check."""
-    pairs = zip(truth.checks, wrong.checks, strict=False)
+    pairs: list[tuple[Check, Check]] = []
+    for kind in (False, True):  # in the order of the truth, which has all checks; a mutant may have only the first
+        checks = [[one for one in found.checks if one.assumed == kind] for found in (truth, wrong)]
+        pairs += zip(*checks, strict=False)
     return any(
         judge(theirs) == FAILS and not abs(theirs.interval.estimate - ours.predicted) <= ours.interval.half
         for ours, theirs in pairs

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..bounds.closed_form import counted_calls
-from ..measure import Interval, exactly
+from ..measure import LEVEL, Interval, exactly
 from ..reporting.files import RecordError, text_of, versions, write_whole
 from ..reporting.scale import FAILS, OPEN
 from .base import Claim
 from .checks import EFFORTS, Check, Context, Measurement
-from .judgement import overall
+from .judgement import overall, resolves
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "claims.jsonl"  # of a checkout
 LARGEST = 2**26  # bytes of a file of records
@@ -54,7 +54,7 @@ class ClaimRecord(NamedTuple):
     truth : Attempt
         The last one.
     mutants : dict
-        Name to the last attempt.
+        Name to the last attempt, up to the check that catches the mutant.
     used : tuple of str
         Which parts of the package were run.
     formulas : tuple of str
@@ -106,12 +106,13 @@ def measured(claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = No
     """
     begin, used = time.perf_counter(), set[str]()
 
-    def settled(subject: Any, least: int, used: set[str]) -> Attempt:
+    def settled(subject: Any, least: int, used: set[str], truth: Attempt | None = None) -> Attempt:
         """The first attempt that refutes, or that decides with at least so many times the samples."""
         for effort in EFFORTS:
             context = Context(subject, claim.id, seed, quick, effort, data, used)
             try:
-                found = Measurement(claim.measure(context), context)
+                yielded = claim.measure(context)
+                found = Measurement(yielded if truth is None else _until_caught(yielded, truth), context)
             except Exception as error:
                 error.add_note(f"in the measurement of the claim {claim.id}")
                 raise
@@ -122,11 +123,23 @@ def measured(claim: Claim, *, seed: int = 0, quick: bool = False, data: Any = No
 
     with counted_calls() as calls:
         truth = settled(claim.subject, EFFORTS[0], used)
-    wrong = {name: settled(subject, truth.effort, set()) for name, subject in claim.mutants.items()}
+    wrong = {name: settled(subject, truth.effort, set(), truth) for name, subject in claim.mutants.items()}
     parts, seconds = tuple(sorted(used)), time.perf_counter() - begin
     return ClaimRecord(
         claim.id, claim.version, seed, quick, truth, wrong, parts, tuple(sorted(calls)), software(), seconds
     )
+
+
+def _until_caught(yielded: Any, truth: Attempt) -> Iterator[Any]:
+    """What a mutant yields, up to the check that catches it: the others would change nothing."""
+    level = max((check.interval.level for check in truth.checks if check.interval.samples), default=LEVEL)
+    checks: list[Check] = []
+    for one in yielded:
+        yield one
+        if isinstance(one, Check):
+            checks.append(one.settled(level))
+            if resolves(truth, Attempt(0, tuple(checks))):
+                return
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ CLOCKS = {
 
 def ends(context, step: float, noise: float, *, workers: int, rounds: int, d: int = 1):
     """The models after some arrivals, each in a run of its own, on |x|^2/2."""
-    known: dict[str, Any] = dict(workers=workers, steps=rounds, x0=np.ones(d), replicas=context.samples(4000, 800))
+    known: dict[str, Any] = dict(workers=workers, steps=rounds, x0=np.ones(d), replicas=context.samples(4000, 400))
     return context.run64(context.subject(step, workers), quadratic(np.ones(d), covariance=noise), rounds, **known).last
 
 
@@ -209,7 +209,7 @@ def _(context):
     for workers in (2, 4, 16):
         edge = scipy.optimize.brentq(growth, 0.5 / workers, 2.0, args=(workers,))
         yield identity(f"where E x^2 neither grows nor shrinks, N={workers}", context.subject(workers), edge, 1e-6)
-    known: dict[str, Any] = dict(workers=4, steps=30, x0=np.ones(1), replicas=context.samples(4000, 800))
+    known: dict[str, Any] = dict(workers=4, steps=30, x0=np.ones(1), replicas=context.samples(4000, 400))
     for share, side in ((0.7, upper), (1.4, lower)):
         method, problem = at_random(share * context.subject(4), 4), quadratic([1.0], covariance=0.0)
         x = context.run64(method, problem, f"{share}", **known).last

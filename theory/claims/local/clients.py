@@ -140,7 +140,7 @@ def _(context):
     },
 )
 def _(context):
-    rounds = context.samples(20_000, 1000)
+    rounds = context.samples(20_000, 600)
     for m, targets in ((1, TARGETS), (2, TARGETS), (3, np.append(2.0 * TARGETS, 1.0))):
         N, problem = len(targets), ridge((np.ones((len(targets), 1)), targets), l2=0.0)
         # with steps of 1 a round forgets x: it is the mean of those drawn
@@ -166,7 +166,7 @@ def _(context):
     problem, curvatures, own = clients()
     best = float(np.sum(curvatures * own) / np.sum(curvatures))
     for m, beta, eta, H, rounds in ((2, 0.5, 0.2, 3, 2), (3, 1.5, 0.1, 2, 3)):
-        replicas = context.samples(10_000, 6000) // m  # the mean of more clients varies less
+        replicas = context.samples(10_000, 3000) // m  # the mean of more clients varies less
         known: dict[str, Any] = dict(workers=WORKERS, steps=H * rounds, replicas=replicas)
         x = context.run64(context.subject(m, beta, eta, H), problem, m, **known).last[:, 0]
         law = bounds.sampled_fedavg_gap(

@@ -87,7 +87,7 @@ def _(context):
 def _(context):
     d, steps, eta = 64, 500, 0.001
     rng, virtual, found = np.random.default_rng(context.stream()), [], []
-    for _ in range(context.samples(96, 24)):
+    for _ in range(context.samples(96, 12)):
         g = np.where(rng.random((steps, d)) < 0.25, 4.0, -1.0)
         known = (ScaledSign(), lambda x, t, g=g: g[t], np.zeros(d), eta, steps, context.subject, steps)
         *_, (last, e) = follow(*known, context=context)
@@ -149,7 +149,7 @@ def _(context):
 def _(context):
     e, steps, rng = 0.5, 2000, np.random.default_rng(context.stream("terms"))
     a, found = np.array([[1.0, -1.0], [-1.0, 1.0]]) + e, []
-    for _ in range(context.samples(96, 24)):
+    for _ in range(context.samples(96, 8)):
         term = rng.integers(0, 2, steps)
         known = (lambda x, t, term=term: 2.0 * a[term[t]] * (a[term[t]] @ x), np.ones(2), 0.05, steps)
         *_, (x, _) = follow(ScaledSign(), *known, context.subject, steps, context=context)

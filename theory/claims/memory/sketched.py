@@ -116,7 +116,7 @@ def _(context):
         square = float(bounds.kept_square(n, rate, "random-k", D))
         frontier = bounds.linear_sketch_frontier(n, rate, square)
         for beta in (frontier - 0.1, frontier + 0.1):
-            how = {"steps": 2, "replicas": context.samples(16_000, 6000), "k": k}
+            how = {"steps": 2, "replicas": context.samples(16_000, 4000), "k": k}
             rule, path = context.subject(width, beta), (width, int(beta > frontier))
             found = sizes(repeat(context, rule, KICK, pure_noise(D), *path, **how)) / (n * D * (1 - rate))
             factor = bounds.linear_sketch_factor(n, beta, rate, square)

@@ -450,7 +450,7 @@ def _(context):
         law = bounds.sign_momentum_gradient(steps, **plain, momentum=a, variance=variance, apart=zeta)
         label = f"the sum of the proof, m's errors by recursion, a={a:g}, sigma^2={variance:g}"
         yield identity(label, float(3.0 / (0.1 * steps) + 0.1 * 2.0 * d / 2.0 + wrong), law)
-    step, steps = 1e-3, 8000
+    step, steps = 1e-3, context.samples(8000, 4000) // context.effort
     skewed = ridge((np.ones((4, 1)), np.array([3.0, -1.0, -1.0, -1.0])), l2=0.0)  # the signs of three in four are wrong
     plain = {"step": step, "d": 1, "gap": 0.0, "lipschitz": 1.0, "workers_lipschitz": 1.0}
     runs = range(context.samples(8, 4))
@@ -461,7 +461,7 @@ def _(context):
     found = steady(context, method, quadratic([1.0], covariance=0.0), steps, x0=np.full(1, 0.5), seed=0)
     law = bounds.sign_momentum_gradient(steps, momentum=a, **plain | {"gap": 0.125})
     yield upper(f"mean ||grad f||_1 from 0.5, no noise, a={a:g}", found, law)
-    b, step, steps = 2.0, 0.01, 10_000
+    b, step, steps = 2.0, 0.01, context.samples(10_000, 3000) // context.effort
     apart = ridge((np.ones((2, 1)), np.array([-b, b])), l2=0.0)
     method = context.subject(step, 1.0, shards="contiguous")
     found = steady(context, method, apart, steps, workers=2, x0=np.full(1, -b), seed=0)
