@@ -5,68 +5,30 @@ arguments with their domains, the errors and an example follow. All formulas sha
 contraction, error <= (1 - delta)||v||^2; ``omega`` is the variance factor of an unbiased compressor.
 """
 
-# ruff: noqa: F403
-
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.arguments import lists_itself as _lists_itself
-from .adaptive import *
-from .batches.diversity import *
-from .batches.growing import *
-from .batches.growing_noise import *
-from .batches.limits import *
-from .batches.rates import *
-from .cost.collectives import *
-from .cost.time_to_accuracy import *
-from .delay.late import *
-from .delay.stragglers import *
-from .differences.diana import *
-from .differences.econtrol import *
-from .differences.ef21 import *
-from .differences.muon import *
-from .graphs.compressed import *
-from .graphs.gossip import *
-from .local.clients import *
-from .local.local_sgd import *
-from .local.streaming import *
-from .memory.contractive import *
-from .memory.error_feedback import *
-from .memory.exact_rates import *
-from .memory.mem_sgd import *
-from .memory.sketched import *
-from .privacy import *
-from .quantizers.codes import *
-from .quantizers.compositions import *
-from .quantizers.geometric_levels import *
-from .quantizers.qsgd import *
-from .quantizers.rotations import *
-from .quantizers.sign import *
-from .quantizers.ternary import *
-from .quantizers.training import *
-from .robust import *
-from .sgd.averages import *
-from .sgd.bottou_curtis_nocedal import *
-from .sgd.polyak_lojasiewicz import *
-from .sgd.rates import *
-from .sparsifiers.optimal import *
-from .sparsifiers.random_and_top_k import *
-from .sparsifiers.spectral import *
 
-_RESULTS = {name for name, value in globals().items() if isinstance(value, type) and hasattr(value, "_fields")}
-__all__ = sorted(
-    {name for name, value in globals().items() if callable(value) and hasattr(value, "theorem")} | _RESULTS
-)
+if TYPE_CHECKING:
+    from .formulas import *  # noqa: F403
 
 _lists_itself(__name__)  # th.bounds() has them by subject
 
 
 def __dir__() -> list[str]:
-    return __all__  # the formulas alone
+    return list(__getattr__("__all__"))  # the formulas alone
 
 
 def __getattr__(name: str) -> Any:
+    """Read all formulas at the first use of one: a rank that needs none starts a third of a second earlier."""
     import difflib
+    from importlib import import_module
 
-    near = difflib.get_close_matches(name, __all__, n=1)
+    if name == "__all__" or not name.startswith("__"):
+        formulas = import_module(f"{__name__}.formulas")
+        globals().update({each: getattr(formulas, each) for each in formulas.__all__}, __all__=formulas.__all__)
+        if name in globals():
+            return globals()[name]
+    near = difflib.get_close_matches(name, globals().get("__all__", ()), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

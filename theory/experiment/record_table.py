@@ -272,7 +272,7 @@ VARIANCE_HEAD = (
 
 def gradient_numbers(problem: Any, x: ArrayLike, comm: Any = None) -> dict:
     """sigma^2, B_D and the largest batch without loss at a point, if they are numbers; every rank takes its rows."""
-    from ..bounds import largest_batch
+    from ..bounds.batches.limits import largest_batch
     from ..problems import batch_bound, gradient_variance
 
     bound, variance = batch_bound(problem, x, comm), gradient_variance(problem, x, comm)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from .. import bounds
-from ..bounds import expected_smoothness
 from ..bounds.closed_form import theorem
 from ..compressors.closed_forms import delta, omega
 from ..compressors.full_precision import Identity
@@ -120,7 +119,7 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
         return
     if L == 0.0:  # no step is too long where f is linear
         return
-    S = expected_smoothness(L, max(L, largest), batch=batch, workers=workers, omega=added)
+    S = bounds.expected_smoothness(L, max(L, largest), batch=batch, workers=workers, omega=added)
     t = np.unique(np.geomspace(1, max(1, steps), POINTS).astype(np.int64)) - 1
     sizes = np.array([_size(method, int(step)) for step in t])
     growth = np.log1p(np.maximum(0.0, sizes * L * (sizes * S - factor)))

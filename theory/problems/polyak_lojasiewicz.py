@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bounds import logistic_curvature
+from ..bounds.sgd.polyak_lojasiewicz import logistic_curvature
 from ..core import python_generic, require
 from .base import check_problem
 from .constants import SMALL, max_row_norm2, one_thread
