@@ -100,6 +100,13 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     assert np.array_equal(th.run(method, steps=40, resume=tmp_path / "state", **run).x, whole.x)
 
 
+def test_no_fragment_is_empty():
+    """Seven coordinates in five fragments of ceil(7/5) = 2: the fifth would have none."""
+    method = th.StreamingDiLoCo(step=th.Constant(STEP), fragments=5, shards="contiguous")
+    with pytest.raises(ValueError, match="fragments: got 5, .* none, of 2 coordinates, is empty"):
+        th.run(method, PROBLEM, workers=WORKERS, steps=1)
+
+
 def test_it_has_a_name_on_the_command_line():
     text = (
         "streaming-diloco(qsgd(s=7), local_steps=5, fragments=4, delay=2, blend=0.5, server=outerstep(0.7, 0.9, True))"

@@ -1096,6 +1096,7 @@ FORMULAS = {  # of theory.bounds: the argument that is named
     "pareto_order_mean(3, 0, shape=1)": "k: got 0",
     "pareto_order_variance(3, 1, shape=-1)": "shape: got -1",
     "fastest_fraction(-0.1)": "shift_rate: got -0.1",
+    "feedback_floor(0.5, step=0.1, spread=3.0)": "spread: got 3.0, allowed: 0 for one worker",
     "fastest_k(3)": "rate: got None, allowed: exactly one of rate and shape",
     "fastest_k(2, shape=0.4)": "shape: got 0.4",
     "fastest_rounds(0.0, 1, mu=1, step=1, variance=1, distance=1)": "accuracy: got 0",

@@ -88,6 +88,7 @@ def feedback_floor(
     >>> [round(float(feedback_floor(0.5, step=0.02, workers=4, spread=9.0, method=m)), 4) for m in ("EF", "EF21")]
     [0.0044, 0.0076]
     """
+    require(spread == 0.0 or workers > 1, "spread", spread, "0 for one worker")
     b = delta if form == "coin" else 1.0 - math.sqrt(1.0 - delta)
     square, part = delta if form == "coin" else b**2, np.ix_(KEPT[method], KEPT[method])
     u = np.array([1.0, control if method == "EControl" else 1.0, -1.0])[KEPT[method]]

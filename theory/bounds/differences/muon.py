@@ -56,8 +56,9 @@ def muon_gradient(
     Kind: tight (without compression).
     Latex: \frac1K\sum_k\mathbb{E}\|\nabla f(x_k)\|_*\le\frac{\frac{f(x_0)-f^*}{tK}+\frac{L_0t}2
     +(1+e)c\big(qBH+rtL_0\frac q{1-q}(1-B)\big)}{e-\frac{L_1t}2-(1+e)crt\frac{L_1q}{1-q}}
-    Attained: by a function of one number that is quadratic between 0, t, 2t, ... with the curvature L_0 + L_1 |f'| at
-    the upper end, from K t. On x^2/2 x alternates between y and y - t from a y in (0, t), and the mean tends to t/2.
+    Attained: for e = 1 and L_1 t < 1 by a function of one number that is quadratic between 0, t, 2t, ... with the
+    curvature L_0 + L_1 |f'| at the upper end, from K t. On x^2/2 x alternates between y and y - t from a y in (0, t),
+    and the mean tends to t/2.
     Proof: <grad f, Z> <= -e ||grad f||_* + (1 + e) ||grad f - G||_*, so f(y) <= f(x) - t e n + (1 + e) t c E + (L_0 +
     L_1 n) t^2/2, n = ||grad f(x)||_*, E = mean_i ||G_i - grad f_i||_2. E_0 <= q H, and E_{j+1} <= q (E_j + r t (L_0 +
     L_1 n_j)). Sum over the steps; each n_j is in later E with the weights q, q^2, ...
@@ -70,7 +71,7 @@ def muon_gradient(
     exact: e; 1 for an exact oracle, else :func:`newton_schulz_value`.
     start: H.
     ratio: r; at most 1 if the workers' functions are alike, as ||v||_2 <= ||v||_*.
-    dual: c; for spectral norms the root of the sum of the ranks, for signs sqrt(d), for the Euclidean norm 1.
+    dual: c; the root of the sum of the ranks for spectral norms, of d for signs, of m for Euclidean norms of m layers.
 
     >>> [muon_gradient(4, step=0.5, gap=2.0, lipschitz=1.0, growth=one) for one in (0.0, 2.0)]
     [1.25, 2.5]

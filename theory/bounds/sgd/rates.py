@@ -59,7 +59,7 @@ def sgd_constant_step_floor(mu: float, step: float, noise: float, form: str = "e
     Kind: identity (exact), tight (bound: with M^2 = 2 sigma^2/(2 - gamma mu), the second moment of the stationary law
     on that quadratic, both forms are the same number).
     Source: derived; the stationary point of a = (1 - gamma mu)^2 a + gamma^2 sigma^2.
-    step: gamma, above 0; below 2/mu for the exact form.
+    step: gamma, above 0; below 2/mu for the exact form, up to 1/(2 mu) for the bound.
     noise: sigma^2 (exact) or M^2 (bound).
 
     >>> sgd_constant_step_floor(1.0, 0.5, 3.0), sgd_constant_step_floor(1.0, 0.5, 2 * 3.0 / 1.5, form="bound")

@@ -106,9 +106,9 @@ class EF21Muon(NamedTuple):
     """Steps of length t in a norm, along what is known of the gradients from compressed differences.
 
     The norm of x is the largest of its layers' norms, so that each layer moves by the full length.  With the default
-    compressor and one worker it is Muon.  A constant t ends at a distance from the minimum that is in proportion to it.
-    Between two steps a worker stores M_i and G_i (``memory_bytes``); their mean G and W are beside the model
-    (``server_bytes``).
+    compressor and one worker it is Muon without look-ahead.  A constant t ends at a distance from the minimum that is
+    in proportion to it.  Between two steps a worker stores M_i and G_i (``memory_bytes``); the mean G of the G_i and W
+    are beside the model (``server_bytes``).
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class EF21Muon(NamedTuple):
     Gruntkowska, Gaponov, Tovmasyan, Richtárik, "Error feedback for Muon and friends" (2025), from G_i = 0, W = x and
     M_i = the first gradient, as quoted by others; of the paper the abstract was read.  It has rates of order 1/sqrt(K)
     without noise and K^(-1/4) with it, from memory; :func:`theory.bounds.muon_gradient` is derived here.  The released
-    code of Muon (Jordan and others, 2024) takes five steps of another polynomial, from memory, whose values do not tend
-    to 1; those here do, from below, so that no step is longer than t.
+    code of Muon (Jordan and others, 2024) has Nesterov's look-ahead and takes five steps of another polynomial, from
+    memory, whose values do not tend to 1; those here do, from below, so that no step is longer than t.
 
     Examples
     --------

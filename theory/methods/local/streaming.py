@@ -76,7 +76,7 @@ class StreamingDiLoCo(NamedTuple):
     local_steps : int
         L, the number of steps between two exchanges, and the length of a round.
     fragments : int
-        P.
+        P; the last fragment is shorter if P does not divide the number of coordinates, and none may be empty.
     delay : int
         tau, from 0 to L - 1: local steps while messages travel.
     blend : float
@@ -89,10 +89,11 @@ class StreamingDiLoCo(NamedTuple):
     Notes
     -----
     Douillard et al., "Streaming DiLoCo with overlapping communication: towards a distributed free lunch" (2025),
-    Algorithm 2, as quoted from the code of torchft.  There the local steps are those of AdamW, and messages have 4
-    bits, about ``QSGD(7, inf)``.  With one fragment, no delay and ``blend=0`` it is DiLoCo, `LocalSGD` with an outer
-    step.  :func:`theory.bounds.streaming_factor` is its rate on quadratics, :func:`theory.bounds.streaming_limit` the
-    longest outer step.
+    Algorithm 2, as quoted from the code of torchft.  In the paper the local steps are those of AdamW, and each number
+    of a message has 4 bits, for a sign and a power of two, from memory; ``QSGD(7, inf)`` has as many, for levels at
+    equal distances.  With one fragment, no delay and ``blend=0`` it is DiLoCo, `LocalSGD` with an outer step.
+    :func:`theory.bounds.streaming_factor` is its rate on quadratics, :func:`theory.bounds.streaming_limit` the longest
+    outer step.
 
     Examples
     --------
@@ -118,6 +119,8 @@ class StreamingDiLoCo(NamedTuple):
         """Local steps and the exchange of a fragment; each line is for all workers at once."""
         y, p, steps = run.own(run.copies("y", start=run.start)), run.rows("p"), run.local_steps()  # y = x_0 at first
         size = -(-run.d // self.fragments)
+        full = (self.fragments - 1) * size < run.d
+        require(full, "fragments", self.fragments, f"a number of which none, of {size} coordinates, is empty")
         begin = run.round % self.fragments * size
         fragment = Fragment(run, slice(begin, begin + size))
         self.walk(run, y, islice(steps, self.local_steps - self.delay))
