@@ -7,6 +7,7 @@ of a message: `theory.encode` and `theory.decode` raise NotImplementedError.
 
 import concurrent.futures
 import functools
+import importlib.util
 import sys
 import types
 import warnings
@@ -100,6 +101,9 @@ numba.njit = lambda function=None, **options: Kernel(function) if function else 
 numba.extending.intrinsic = intrinsic
 numba.extending.overload = lambda *args, **options: lambda function: function
 numba.core.errors.NumbaError = type("NumbaError", (Exception,), {})
+
+if importlib.util.find_spec("fcntl") is None:  # it locks the file of a checkpoint
+    sys.modules["fcntl"] = Module("fcntl")
 
 # --- steps of a round, and threads ------------------------------------------------------------------------------------
 
