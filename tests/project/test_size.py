@@ -25,7 +25,7 @@ BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is meas
     "theory/studies": 8_230,
     "theory/wire": 1_330,
     "theory/worst": 950,
-    "tests": 26_340,
+    "tests": 26_360,
     "benchmarks": 2_340,
 }
 
