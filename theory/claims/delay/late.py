@@ -49,7 +49,7 @@ def _(context):
             x = context.run64(method, quadratic([4.0], covariance=0.0), **known).last
             shrinks, grows = (middle, grows) if abs(x[0]) < 1.0 else (shrinks, middle)
         edge = bounds.delay_limit(delay)
-        yield limit(f"largest eta L that shrinks |x| in 500 steps, tau={delay}", shrinks, edge, 0.02 * edge)
+        yield limit(f"largest gamma L that shrinks |x| in 500 steps, tau={delay}", shrinks, edge, 0.02 * edge)
 
 
 @claim("delay.factor", of=bounds.delay_factor, subject=late, mutants=LATER, see=("delay.limit",))
@@ -285,11 +285,11 @@ def _conserved(context, threads, steps):
     "memsgd.lockfree",
     title="Parallel-Mem-SGD with one thread is SGD in disguise",
     statement="With one thread, x_t minus its memory is the iterate of SGD that uses the same gradients uncompressed.",
-    latex=r"x_T - m_T = x_0 - \sum_{t<T}\eta_t\,\nabla f_{i_t}",
+    latex=r"x_T - m_T = x_0 - \sum_{t<T}\gamma_t\,\nabla f_{i_t}",
     source="[stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD); ef.identity for one worker",
     kind="identity",
     attained="everywhere",
-    proof="x loses what is sent; the memory gains eta g and loses what is sent.",
+    proof="x loses what is sent; the memory gains gamma g and loses what is sent.",
     subject=(ErrorFeedback(), np.sum),
     mutants={
         "the step size not folded in before the memory is stored": (WrongFeedback(inside=0.0), np.sum),
@@ -311,7 +311,7 @@ def _(context):
     title="What lock-free threads lose",
     statement="With two threads and steps of one sign, no coordinate of x_T minus the sum of the memories is beyond the"
     " sum of its steps, and all together fall short of it by less than a twentieth: by the updates that were lost.",
-    latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\eta_t\,\nabla f_{i_t^w}\Big|"
+    latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\gamma_t\,\nabla f_{i_t^w}\Big|"
     r"\quad \text{where all steps have one sign}",
     source="derived for [stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD)",
     kind="upper",

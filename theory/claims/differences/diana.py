@@ -296,7 +296,7 @@ def _(context):
         among = itertools.product((mu, 0.5 / step, 1.0 / step), repeat=N)
         worst = max(worst_factor(context.subject(step, p, c), (step / p) ** 2, N) for c in among)
         predicted = bounds.prox_skip_rate(step, mu=mu, p=p)
-        yield identity(f"largest E Psi+/Psi, eta={step:g}, p={p:g}, N={N}", worst, predicted, 1e-9)
+        yield identity(f"largest E Psi+/Psi, gamma={step:g}, p={p:g}, N={N}", worst, predicted, 1e-9)
 
 
 @claim(

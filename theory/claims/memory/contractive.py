@@ -188,10 +188,10 @@ def _(context):
         result = repeat(context, context.subject(width, hash), KICK, constant_gradient(D), width, k, **how)
         kappa = bounds.conef_factor(variance(width, hash), 1 - k / D)
         where, found = f"{NAMES[hash]}, width {width}, k={k}", sizes(result) / D
-        yield equality(f"E||e_{steps}||^2/(kappa eta^2 G^2), {where}", found / float(kappa), kappa)
+        yield equality(f"E||e_{steps}||^2/(kappa gamma^2 M^2), {where}", found / float(kappa), kappa)
         if hash == FRESH:
             stable = kappa < 1.0
-            yield (upper if stable else lower)(f"E||e_{steps}||^2/(eta^2 G^2) beside 1, {where}", found, 1.0)
+            yield (upper if stable else lower)(f"E||e_{steps}||^2/(gamma^2 M^2) beside 1, {where}", found, 1.0)
     for residual in (0.25, 0.9):
         frontier = bounds.conef_frontier(residual)
         yield equality(f"kappa at the frontier, r={residual:g}", certain(bounds.conef_factor(frontier, residual)), 1.0)
@@ -324,7 +324,7 @@ def _(context):
     worst = bounds.conef_noise_frontier(RESIDUAL)
     there = bounds.conef_noise(worst, RESIDUAL, 0.0, 1.0)
     yield identity("worst noise at the worst frontier", there, RESIDUAL / (1 - RESIDUAL))
-    yield f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T eta^2) with sigma^2 = G^2 = d; frontier {frontier:g}"
+    yield f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T gamma^2) with sigma^2 = M^2 = d; frontier {frontier:g}"
 
 
 def composed(steps, *, theta, residual, lipschitz, step, variance, second_moment, gap, workers, shared=False):
@@ -363,7 +363,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
             where = f"setting {number + 1}, N={workers}{', one hash for all' if shared else ''}"
             yield identity(f"its lemmas together, {where}", composed(7, **more), bounds.conef(7, **more))
     falls = -bounds.ef_sgd_descent(lipschitz=2.0, step=0.25, gradient=1.0, second_moment=1.0, memory=0.0)
-    yield identity("least fall over eta ||grad f||^2, at eta = 1/(2L)", float(falls) / 0.25, 0.25)
+    yield identity("least fall over gamma ||grad f||^2, at gamma = 1/(2L)", float(falls) / 0.25, 0.25)
 
 
 @claim(
@@ -381,7 +381,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 def _(context):
     rule, lemmas = context.subject
     yield from trained(context, held(11, BALANCED), variance(11, BALANCED), lemmas, rule)
-    yield f"a quadratic that saturates; d={D}, k={K}; 4 for 2 in its first term is the price of any eta up to 1/(2L)"
+    yield f"a quadratic that saturates; d={D}, k={K}; 4 for 2 in its first term is the price of any gamma up to 1/(2L)"
 
 
 def composed_in_parts(version, steps, *, theta, residual, **given):

@@ -58,11 +58,11 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
     title="Error feedback is SGD in disguise",
     statement="x_t minus the workers' mean memory is the iterate of SGD that uses the same gradients uncompressed, for"
     " every compressor.",
-    latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\eta_s\tfrac1N\sum_w g_s^w",
+    latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\gamma_s\tfrac1N\sum_w g_s^w",
     source="[karimireddy2019error], proof of Theorem II; [stich2018sparsified], section 3",
     kind="identity",
     attained="everywhere",
-    proof="x loses mean Q(p); e = p - Q(p) with p = eta g + e. So x - mean e loses mean eta g.",
+    proof="x loses mean Q(p); e = p - Q(p) with p = gamma g + e. So x - mean e loses mean gamma g.",
     subject=(TopK(3), ErrorFeedback()),
     mutants={
         "a memory that forgets, in half of the steps, to subtract what was sent": (Forgetful(TopK(3)), ErrorFeedback()),
@@ -91,7 +91,7 @@ def memories_after(context, compressor, step, problem, workers, steps) -> np.nda
 
 
 def unchanging(eta):
-    """The constant step size eta, to 1e-10, as a schedule of the type in Mem-SGD's claims: compiled once."""
+    """The constant step size gamma, to 1e-10, as a schedule of the type in Mem-SGD's claims: compiled once."""
     return InverseTime(c=eta, mu=1e-15, shift=1e15)
 
 

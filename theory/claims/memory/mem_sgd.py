@@ -200,7 +200,7 @@ def _(context):
     yield upper(f"the same, {where}", found, bound)
     long, law_then = bounds.mem_sgd(10**5, second_moment=1.0, **known), 125.0 / 8.0 * averaged_noise(10**5, a)
     yield limit("125/8 of the law, beside Theorem 2.4, T=10^5", law_then, long, 0.03 * law_then)
-    yield f"Theorem 2.4 over the law at T={T:,}: {float(bound) / law:.3g}; with G^2 = sigma^2 it tends to 125/8"
+    yield f"Theorem 2.4 over the law at T={T:,}: {float(bound) / law:.3g}; with M^2 = sigma^2 it tends to 125/8"
 
 
 @claim(

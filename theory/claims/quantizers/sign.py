@@ -318,8 +318,8 @@ def _(context):
     "sign.fails.drift",
     title="Skewed noise makes signs climb",
     statement="For min x/4 with the stochastic gradient 4 (probability 1/4) or -1 (3/4), a step along the sign raises"
-    " E f by eta/8.",
-    latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\eta/8",
+    " E f by gamma/8.",
+    latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\gamma/8",
     source="[karimireddy2019error], Counterexample 1",
     kind="identity",
     attained="away from the ends of the interval [-1, 1]",
@@ -332,7 +332,7 @@ def _(context):
 )
 def _(context):
     drawn = np.random.default_rng(context.stream("gradients")).random(64 * context.samples(2000, 500))
-    yield equality("change of E f in a step / eta", -context.subject(np.where(drawn < 0.25, 4.0, -1.0)) / 4.0, 0.125)
+    yield equality("change of E f in a step / gamma", -context.subject(np.where(drawn < 0.25, 4.0, -1.0)) / 4.0, 0.125)
 
 
 @claim(
@@ -436,7 +436,7 @@ def _(context):
         x = np.array(context.iterates(method, problem, steps=steps, workers=3, x0=np.full(d, x0), seed=0))
         plain: dict[str, Any] = {"step": step, "d": d, "gap": L * d * x0**2 / 2.0, "vote": aggregation != "mean"}
         law = bounds.sign_momentum_gradient(steps, **plain, lipschitz=L, workers_lipschitz=L, momentum=a)
-        found, label = L * d * float(np.abs(x[:-1]).mean()), f"T={steps}, eta={step:g}, a={a:g}, {aggregation}"
+        found, label = L * d * float(np.abs(x[:-1]).mean()), f"T={steps}, gamma={step:g}, a={a:g}, {aggregation}"
         about = f"mean ||grad f||_1, {label}"
         yield identity(about, found, law, 1e-9) if steps == 1 else upper(about, found, law)
         yield identity(f"distance to the minimum at the end, {label}", float(np.abs(x[-1]).sum()), 0.0, 1e-9)

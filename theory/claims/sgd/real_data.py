@@ -76,7 +76,7 @@ def top(context, samples):
 
 
 def level_set(context, problem, result):
-    """G^2 along the way, 2 L_max times the largest E f(x_t): a loss >= 0 has ||grad f_i||^2 <= 2 L_max f_i."""
+    """M^2 along the way, 2 L_max times the largest E f(x_t): a loss >= 0 has ||grad f_i||^2 <= 2 L_max f_i."""
     peak = result.replica_last[int(np.argmax(result.replica_last.mean(axis=1)))]
     return bounds.level_set_second_moment(max_lipschitz(problem), top(context, peak))
 
