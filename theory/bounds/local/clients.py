@@ -24,9 +24,9 @@ def local_sgd_fixed_point(
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
     round each takes H local steps of the constant size gamma, and then all average. Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
-    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - gamma A_k)^H``, and
-    the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < gamma
-    A_k < 2, the plain mean of the b_k.
+    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - gamma A_k)^H``,
+    and the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 <
+    gamma A_k < 2, the plain mean of the b_k.
     Statement (fixed-point): If each worker has its own quadratic, rounds of H local steps of size gamma converge to the
     minimiser of the sum of other quadratics, with the curvatures I - (I - gamma A_k)^H.
     Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model at the start of the round, rounds

@@ -66,8 +66,8 @@ def quantized_sgd_convex(
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
     sigma^2 and E||g||^2 <= M^2; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
     x*||; v = (sigma^2 + omega M^2)/N.
-    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega M^2)/N and gamma = 1/(L + sqrt(v T)/R),
-    the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
+    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega M^2)/N and gamma = 1/(L + sqrt(v
+    T)/R), the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
     Statement (same step): With N workers, v = (sigma^2 + omega M^2)/N and gamma = 1/(L + 1/h), h = R sqrt(2/(v T)),
     the mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) +
     L R^2/T.

@@ -1,7 +1,7 @@
 """Claims about adaptive steps, and about ZeRO.
 
-Adaptive steps: how long Adam's and LAMB's are, and what is left of Adam with a frozen variance.  ZeRO: the bytes that
-workers hold and send, with error feedback and compressed gradients.
+Adaptive steps: the length of the steps of Adam and LAMB, and the law of Adam with a frozen variance.  ZeRO: the bytes
+that workers hold and send, with error feedback and compressed gradients.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def _(context):
 
 @claim(
     "adam.scale",
-    title="Adam does not see the scale of f",
+    title="Adam does not depend on the scale of f",
     statement="With eps = 0 the iterates of Adam are the same for f and for a separable f whose parts are multiplied"
-    " by any numbers above 0; with error feedback, too, if all are multiplied by the same.",
+    " by any numbers above 0. With error feedback this holds if all parts are multiplied by the same number.",
     latex=r"x_t(cf)=x_t(f)",
     source="[kingma2015adam], section 2.1; with a memory: derived",
     kind="identity",
-    proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common one.",
+    proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common factor.",
     subject=lambda: Adam(eps=0.0),
     mutants={
         "eps = 0.001": lambda: Adam(eps=1e-3),

@@ -1,6 +1,6 @@
 """Claims about local SGD: the cost of H steps between exchanges, and outer steps.
 
-Where the cost of H steps is zero, and what outer steps do on quadratics, exactly.
+When H steps cause no error, and the exact effect of outer steps on quadratics.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _train(context, method, *path, workers, steps, **options):
 
 @claim(
     "local-sgd.quadratic",
-    title="Where local steps cost nothing",
+    title="Local steps on a common quadratic cause no error",
     statement="On a quadratic that all workers share, the mean of their iterates, and any weighted average, is the same"
     " for every H: local steps need no exchange until the end.",
     latex=r"\bar x_{t+1}=\bar x_t-\gamma_t\Big(H(\bar x_t-x^*)+\tfrac1N\sum_k\xi_t^k\Big)",

@@ -63,7 +63,7 @@ WRONG_MEMORIES = {
     "one hash for ever": lambda width, hash: held(width, FIXED),
     "half the width": lambda width, hash: held(width // 2, hash),
     "the other hash": lambda width, hash: held(width, FRESH if hash == BALANCED else BALANCED),
-    "a part of the memory stays at home": lambda width, hash: held(width, hash, beta=0.5),
+    "a part of the memory is held back": lambda width, hash: held(width, hash, beta=0.5),
     "a memory that is not compressed": lambda width, hash: held(D, BALANCED),
 }
 
@@ -113,7 +113,7 @@ def _(context):
         kind = "constant gradient" if shrink else "gradients of mean zero"
         exact = bounds.conef_memory_exact(variance(width, hash), RESIDUAL, shrink, ETA, float(D), **long)
         yield equality(f"E||e_t||^2, {kind}, {NAMES[hash]}, width {width}, t={steps}", sizes(result), exact)
-    yield f"d={D}, k={K}; t=14 is for ever"
+    yield f"d={D}, k={K}; t=14 stands for the limit of many steps"
 
 
 def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +231,7 @@ def _(context):
         e = context.run64(method, constant_gradient(20 * replicas), "worst", steps=2).memory[0]
     worst = bounds.partial_factor(1 / 3, RESIDUAL, 0.3, form="worst")
     yield equality("E e_2^2/E e_1^2, beta=0.3, Q(v) = v/2, theta=1/3", e**2 / (RESIDUAL * 4 / 3), worst)
-    yield f"d={D}, k={K}, equally full buckets; t=16 is for ever"
+    yield f"d={D}, k={K}, equally full buckets; t=16 stands for the limit of many steps"
 
 
 def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContractiveErrorFeedback:
@@ -381,7 +381,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 def _(context):
     rule, lemmas = context.subject
     yield from trained(context, held(11, BALANCED), variance(11, BALANCED), lemmas, rule)
-    yield f"a quadratic that saturates; d={D}, k={K}; 4 for 2 in its first term is the price of any gamma up to 1/(2L)"
+    yield f"a quadratic that saturates; d={D}, k={K}; its first term has 4, not 2, to allow any gamma up to 1/(2L)"
 
 
 def composed_in_parts(version, steps, *, theta, residual, **given):

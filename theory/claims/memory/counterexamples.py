@@ -97,7 +97,7 @@ def _(context):
     label = f"a step / (gamma d), d={d}, T={steps}"
     yield equality(f"change of E f(x - e) {label}", virtual, -1.0 / 16.0)
     yield upper(f"change of E f {label}", found, 0.0)
-    yield f"f itself: {np.mean(found):.4f}: the memory at T={steps}, over gamma T, is what is left"
+    yield f"f itself: {np.mean(found):.4f}: the difference is the memory at T={steps}, over gamma T"
 
 
 @claim(
@@ -135,9 +135,9 @@ def _(context):
 
 @claim(
     "ef.fixes.smooth",
-    title="With a memory, signs solve the smooth problem",
+    title="With a memory, sign descent solves the smooth problem",
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1) and gradients of one term from (1, 1),"
-    " where signs keep f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
+    " where sign descent keeps f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
     latex=r"f(x_T)\to0",
     source="[karimireddy2019error], Counterexample 3; that the limit is 0 derived",
     kind="identity",
@@ -240,7 +240,7 @@ def _(context):
 
 @claim(
     "ef.span.held-out",
-    title="Signs fit what does not generalise, a memory repairs it",
+    title="Sign descent fits what does not generalise; a memory corrects this",
     statement="On wilson_data all methods fit the training rows, but the scaled sign's mean squared error on the"
     " held-out rows is more than five times that of the scaled sign with a memory, which is within 0.05 of gradient"
     " descent's.",

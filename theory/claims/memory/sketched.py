@@ -21,7 +21,7 @@ def sketched(width: int, beta: float, hash: int = BALANCED, seed: int = 0) -> Li
 
 @claim(
     "ef.partial",
-    title="Partial feedback is SGD in disguise, too",
+    title="Partial feedback is SGD up to its memory, too",
     statement="If p = gamma g + (1 - beta) e and e = beta e + p - Q(p), then x_t minus the workers' mean memory is the"
     " iterate of SGD with the same gradients, for every beta and every compressor.",
     latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\gamma_s\tfrac1N\sum_wg_s^w",
@@ -179,4 +179,4 @@ def _(context):
         found = sizes(repeat(context, context.subject(width, beta), unchanging(eta), pure_noise(D), width, **how)) / D
         exact = bounds.linear_sketch_memory(n, beta, rate, eta**2, square)
         yield equality(f"E S^2, n={n}, beta={beta}, k={k}, t={steps}", found, exact)
-    yield f"d={D}, equally full buckets; t={steps} is for ever"
+    yield f"d={D}, equally full buckets; t={steps} stands for the limit of many steps"

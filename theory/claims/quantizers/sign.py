@@ -184,7 +184,7 @@ def sent(v, bucket: int, inner=ScaledSign, dtype=np.float32) -> int:
         "the last bucket is filled up": lambda v, m, *how: sent(np.resize(v, m * math.ceil(v.size / m)), m, *how),
     },
     measured_by="the package's run",
-    fixed={"floats": "signs and levels have one scale a bucket, or two; no compressor has more"},
+    fixed={"floats": "signs and levels have one or two scales per bucket; no compressor has more"},
 )
 def _(context):
     zeros = Input("zeros, d=64", lambda context: np.zeros(64))
@@ -316,7 +316,7 @@ def _(context):
 
 @claim(
     "sign.fails.drift",
-    title="Skewed noise makes signs climb",
+    title="Skewed noise makes sign descent climb",
     statement="For min x/4 with the stochastic gradient 4 (probability 1/4) or -1 (3/4), a step along the sign raises"
     " E f by gamma/8.",
     latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\gamma/8",
@@ -337,9 +337,9 @@ def _(context):
 
 @claim(
     "sign.fails.kink",
-    title="Signs of subgradients stay on a line",
+    title="Descent along signs of subgradients stays on a line",
     statement="For f(x) = e |x1 + x2| + |x1 - x2|, 0 < e < 1, descent along signs of subgradients (that of 0 is +1)"
-    " from (1, 1) keeps x1 + x2, so f >= 2 e for ever, for every sequence of steps.",
+    " from (1, 1) keeps x1 + x2, so f >= 2 e forever, for every sequence of steps.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 2\varepsilon",
     source="[karimireddy2019error], Counterexample 2",
     kind="lower",
@@ -367,7 +367,7 @@ def _(context):
 
 @claim(
     "sign.fails.smooth",
-    title="Signs fail on a smooth problem too",
+    title="Sign descent fails on a smooth problem, too",
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1), descent along signs of gradients of one"
     " term from (1, 1) keeps x1 + x2, so f >= 8 e^2 while min f = 0.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 8\varepsilon^2",
