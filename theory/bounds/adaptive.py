@@ -31,8 +31,8 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     r)), r = beta1^2/beta2.
     Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
     Latex:
-    |x_{t+1}-x_t|\le\gamma\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
-    r=\frac{\beta_1^2}{\beta_2}
+    |x_{t+1}-x_t|\le\gamma\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\qua
+    d r=\frac{\beta_1^2}{\beta_2}
     Attained: gradients that grow by beta2/beta1 in every step; the same gradients attain it for all t.
     Proof: Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).
     Source: derived: Cauchy-Schwarz for the sums m = (1 - beta1) sum beta1^k g_{t-k} and v = (1 - beta2) sum beta2^k
@@ -255,8 +255,8 @@ def zero_memory(
     Title (example): The example of ZeRO with the memory of error feedback.
     Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
     and 12 bytes for a parameter and its two moments in single precision.
-    Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
-    bytes b_e of the error memory are never divided.
+    Statement: A worker holds Psi (b_p + b_g + b_o + b_e) bytes, where stage 1 divides b_o by N, stage 2 also b_g, and
+    stage 3 also b_p; the bytes b_e of the error memory are never divided.
     Statement (example): 7.5 billion parameters on 64 workers take 120, 31.4, 16.6 and 1.9 GB a worker in stages 0 to 3;
     stage 3 sends 1.5 times as much as data parallelism. Error feedback in single precision adds 30 GB at every stage,
     so that stage 3 takes 17 times its memory. Gradients compressed to a twentieth of their size save 95 % of the

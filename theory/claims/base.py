@@ -26,6 +26,7 @@ import ast
 import difflib
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,8 @@ from .judgement import EXPECTED
 REFUTED = ("in print", "quoted", "reading", "question")
 CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
+SYMBOLS = "abs|alpha|beta|delta|eta|gamma|kappa|lambda|max|min|mu|nu|omega|psi|rho|sigma|sum|tau|theta|zeta"
+WORD = re.compile(rf"^(?=(?:a|[a-z]{{2,}})[ ,:])(?!(?:{SYMBOLS})\b)[a-z]")  # the first letter of a word
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
 
@@ -317,7 +320,7 @@ def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> d
     given = {"known" if name == "source_known" else name: text for name, text in own.items() if text}
     record = record._replace(**given)  # of a claim without a formula, or with a plain function
     facts = {name: getattr(record, name) for name in ("setting", *OWN[:-1])}
-    facts["statement"] = facts["statement"][:1].upper() + facts["statement"][1:]
+    facts["statement"] = WORD.sub(lambda first: first[0].upper(), facts["statement"], count=1)
     facts["source"] = facts["source"].rstrip(".")
     for name in ("title", "statement", "source"):
         if not facts[name]:

@@ -137,7 +137,8 @@ def mem_sgd_iterate(
     Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - gamma g_t with E g_t = grad f(x_t).
     Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*)
     + gamma c E||m_t||^2 with c = mu + 2L.
-    Statement (sharp): the same with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4.
+    Statement (sharp): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*)
+    + gamma c E||m_t||^2 with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), at most 3L/4.
     Kind (paper): upper.
     Kind (sharp): tight.
     Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\gamma}2)\|y_t-x^*\|^2+\gamma^2M^2-\gamma(f(x_t)-f^*)+\gamma
