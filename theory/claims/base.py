@@ -43,8 +43,7 @@ from .judgement import EXPECTED
 REFUTED = ("in print", "quoted", "reading", "question")
 CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
-SYMBOLS = "abs|alpha|beta|delta|eta|gamma|kappa|lambda|max|min|mu|nu|omega|psi|rho|sigma|sum|tau|theta|zeta"
-WORD = re.compile(rf"^(?=(?:a|[a-z]{{2,}})[ ,:])(?!(?:{SYMBOLS})\b)[a-z]")  # the first letter of a word
+WORD = re.compile("^(?!(beta|delta|eta|gamma|kappa|lambda|mu|omega|rho|sigma|sum|tau|theta) )(a|[a-z]{2,})[ ,:]")
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
 
@@ -320,8 +319,8 @@ def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> d
     given = {"known" if name == "source_known" else name: text for name, text in own.items() if text}
     record = record._replace(**given)  # of a claim without a formula, or with a plain function
     facts = {name: getattr(record, name) for name in ("setting", *OWN[:-1])}
-    facts["statement"] = WORD.sub(lambda first: first[0].upper(), facts["statement"], count=1)
-    facts["source"] = facts["source"].rstrip(".")
+    # a symbol at the beginning, such as f or mu, stays as it is
+    facts |= {"source": facts["source"].rstrip("."), "statement": WORD.sub(lambda m: m[0].title(), facts["statement"])}
     for name in ("title", "statement", "source"):
         if not facts[name]:
             raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a formula whose record has it")
