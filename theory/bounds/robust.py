@@ -99,7 +99,7 @@ def least_robustness(workers: int, bad: int) -> float:
     Proof (trimmed-mean): It increases in each number, so it is largest with all hostile numbers above: it is then the
     mean of the N - 2f largest of N - f numbers, by Cauchy and Schwarz at most sqrt(f/(N - 2f)) standard deviations
     above their mean.
-    Proof (floor): x moves by its distance from a point c, that with TM(c - b_i) = 0; the rest is the factor.
+    Proof (floor): x tends to the point c with TM(c - b_i) = 0; the factor of the trimmed mean bounds its distance.
     Source: Allouah et al., "Fixing by mixing: a recipe for optimal Byzantine ML under heterogeneity", AISTATS 2023,
     from memory; the proof is derived.
     Source (trimmed-mean): derived. Allouah et al. 2023, from memory, have 6f/(N - 2f) (1 + f/(N - 2f)).

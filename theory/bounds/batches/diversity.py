@@ -141,14 +141,14 @@ def minibatch_step(
     step for means and B step for sums, and :func:`minibatch_second_moment`. For sums with replacement and B = delta B_D
     + 1 the last term is (1 + delta) B step^2 M^2. With a projection, "<=".
     Statement (step): A step with the mean of B gradients drawn with replacement gives E||x+ - x*||^2 = ||x - x*||^2 - 2
-    eta <grad f, x - x*> + eta^2 (1 + (B-1)/B_D) M^2/B.
-    Statement (step.without-replacement): As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
+    gamma <grad f, x - x*> + gamma^2 (1 + (B-1)/B_D) M^2/B.
+    Statement (step.without-replacement): As minibatch.step with the last term gamma^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
     M^2/B.
     Kind: identity.
-    Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
-    f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
-    Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
-    f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
+    Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
+    f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
+    Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
+    f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
     Attained (step.without-replacement): everywhere; for B = n there is no noise.
     Proof (step): Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2
     = M^2/B_D; there are B (B-1) such pairs.

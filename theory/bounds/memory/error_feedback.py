@@ -1,6 +1,7 @@
 """Error feedback: the size of the memory, and the rates of SGD with it.
 
-In all formulas e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
+In all formulas e_{t+1} = p_t - C(p_t) with p_t = e_t + gamma_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta)
+||v||^2.
 
 The rates are accompanied by the inequalities of their proofs. f is bounded from below by f*; ``gap`` is f(x_0) - f*,
 ``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted as in the package, t = 0, ..., T - 1.  All workers'
@@ -31,15 +32,15 @@ def memory_error(
     Statement: E||e_t||^2 is at most sharp: step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 -
     delta); for t -> infinity this is step^2 second_moment (1 - delta) (1 + q)^2/delta^2; paper: step^2 second_moment 4
     (1 - delta)/delta^2.
-    Statement (paper): With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 -
-    delta)/delta^2 eta^2 G^2.
+    Statement (paper): With a contraction delta, a constant step and E||g||^2 <= M^2: E||e_t||^2 <= 4 (1 -
+    delta)/delta^2 gamma^2 M^2.
     Kind: tight (sharp, attained at every t by C(v) = (1 - q) v and a constant gradient), upper (paper).
     Kind (paper): upper.
-    Latex (sharp): \mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
-    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\gamma^2M^2
     Attained (sharp): by C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
     Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
-    Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean
+    Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + gamma M) in mean
     square; the geometric series gives q/(1 - q), whose square is the formula.
     Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
     Source: [karimireddy2019error], Lemma 3 (paper); the sharp form is derived: sqrt(E||e_{t+1}||^2) <= q
@@ -63,11 +64,11 @@ def memory_error(
 def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Bound on the mean squared norm of a memory with any step sizes.
 
-    Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...
-    Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) eta_j)^2 with q = sqrt(1 - delta).
+    Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes gamma_0, gamma_1, ...
+    Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) gamma_j)^2 with q = sqrt(1 - delta).
     Kind: tight (attained at every t by C(v) = (1 - q) v and a constant gradient).
     Source: derived, as the sharp form of :func:`memory_error`.
-    steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
+    steps (array_like): gamma_0, ..., gamma_{T-1}, at least 0.
 
     Returns
     -------
@@ -109,29 +110,29 @@ def ef_sgd(
     Title (nonconvex): Error feedback on a smooth function.
     Title (nonconvex.sharp): Error feedback on a smooth function, the sharp bound.
     Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
-    Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma G^2/(2 - rho), plus
-    L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 G^2/delta^2 (paper) or
+    Setting: f is L-smooth, E||g_t||^2 <= M^2, a contraction delta, constant step size gamma, 0 < rho < 2.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= f(x_0) - f* over gamma (1 - rho/2) T, plus L gamma M^2/(2 - rho), plus
+    L^2 E/(rho (2 - rho)), where E bounds the memory's mean squared norm: 4 (1 - delta) gamma^2 M^2/delta^2 (paper) or
     the sharp form of ``memory_error``. The best rho, at most 1, is (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2
-    and A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2. quoted: rho = 1 with L gamma G^2/2 as its second term, half of what
+    and A = 2 (f(x_0) - f*)/(gamma T) + L gamma M^2. quoted: rho = 1 with L gamma M^2/2 as its second term, half of what
     the proof gives; this bound is false, see the claim ``ef.nonconvex.quoted``.
     Statement (nonconvex): The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L
-    G^2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.
+    M^2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2.
     Statement (nonconvex.sharp): With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at
-    most ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
+    most ((f(x_0) - f*)/(gamma T) + gamma L M^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
     Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
-    (f(x_0) - f*)/(gamma T) + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: this has half the middle term of
+    (f(x_0) - f*)/(gamma T) + gamma L M^2/2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2: this has half the middle term of
     ef.nonconvex, and it is false.
     Kind: upper; the best rho with the sharp memory is tight (attained at delta = 1, where it is SGD's bound, by L x^2/2
     with noise in its stationary law).
     Kind (nonconvex.sharp): tight.
     Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
-    f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad
-    M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2E/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LM^2,\quad
+    E=\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
-    LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    LM^2}{2}+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Latex (nonconvex, paper): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
-    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    LM^2+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Attained (nonconvex.sharp): for delta = 1 by SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) =
     (1 + sqrt(1 - delta)) v there.
     Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
@@ -141,18 +142,18 @@ def ef_sgd(
     raises E||grad f||^2 by a multiple of q; the last term of the bound is of order q^2, and SGD alone already attains
     the middle term.
     Proof (nonconvex, paper): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
-    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L M^2/2 at most.
     Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the paper was not available); the
     form with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at
     x_t and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
-    *averaged* gradient may replace G^2 in the second term.
+    *averaged* gradient may replace M^2 in the second term.
     Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
     term that a derivation by its method gives.
     Source (nonconvex.sharp): derived, by the method of [karimireddy2019error], the theorem on non-convex smooth
     functions (Theorem II)
     Source (nonconvex.quoted): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), as
     remembered; the paper was not available.
-    second_moment: G^2 of one worker's gradient.
+    second_moment: M^2 of one worker's gradient.
     rho (float, optional): In (0, 2); by default the best.
     memory ({"paper", "sharp"}):
     reading: ``quoted`` requires rho = 1.
@@ -236,18 +237,18 @@ def ef_sgd_descent(
     r"""Bound on the change of f at x_t minus the mean memory in a step of SGD with error feedback.
 
     Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
-    so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
+    so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= M^2; 0 < rho < 2.
     Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho) + gamma^2
-    L G^2/2.
+    L M^2/2.
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
     Latex: \mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2+\frac{\gamma
-    L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2
+    L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2M^2
     Attained: by L x^2/2 with e = rho x
     Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at
     x and y.
     Source: derived; a step in the proof of [karimireddy2019error], Theorem II.
     gradient: E||grad f(x_t)||^2.
-    second_moment: G^2 of the mean gradient.
+    second_moment: M^2 of the mean gradient.
     memory: E||e_t||^2.
 
     >>> ef_sgd_descent(lipschitz=1.0, step=0.1, gradient=1.0, second_moment=2.0, memory=1.0)  # -0.05 + 0.05 + 0.01
@@ -291,7 +292,7 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
 
 
 def _detour(delta: float, memory: str) -> float:
-    """A bound on sqrt(E||e_t||^2)/(gamma G)."""
+    """A bound on sqrt(E||e_t||^2)/(gamma M)."""
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
@@ -302,7 +303,7 @@ def ef_sgd_convex_step(
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as for :func:`ef_sgd_convex`.
-    Statement: gamma = (D/G)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with m = 2 sqrt(1 - delta)/delta (paper) or
+    Statement: gamma = (D/M)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with m = 2 sqrt(1 - delta)/delta (paper) or
     q/(1 - q), q = sqrt(1 - delta) (sharp).
     Kind: identity.
     Source: derived: a/gamma + b gamma is smallest at sqrt(a/b).
@@ -327,25 +328,25 @@ def ef_sgd_convex(
     r"""Bound on f - f* at the average iterate of SGD with error feedback on a convex function, smooth or not.
 
     Title (fixes.kink): With a memory, sign descent converges at a kink.
-    Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
+    Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= M^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
-    Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
-    (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D G sqrt((1 + 2 m)/T).
+    Statement: E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = 2 sqrt(1 - delta)/delta
+    (paper) or q/(1 - q), q = sqrt(1 - delta) (sharp). With the best step size this is D M sqrt((1 + 2 m)/T).
     Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
     the scaled sign with a memory satisfies ef.convex with delta = 1/2: f(xbar) falls below 2 e.
     Kind: upper.
     Kind (paper): tight.
     Kind (fixes.kink): tight.
-    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)
-    Latex (fixes.kink): f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon
+    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma M^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Latex (fixes.kink): f(\bar x)\le DM\sqrt{(1+2m)/T}<2\varepsilon
     Attained (paper): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
     first steps
     Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
     Proof (paper): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
-    and ||e|| <= gamma G m.
+    and ||e|| <= gamma M m.
     Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source: [karimireddy2019error], the theorem for convex functions (paper); sharp by the sharp form of
-    ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= G sqrt(E||e_t||^2)``.
+    ``memory_error``. Proof: ||x_t - e_t - x*||^2 as for SGD, and ``E<g_t, e_t> <= M sqrt(E||e_t||^2)``.
     Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
     Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.
     step (float, optional): gamma, above 0; :func:`ef_sgd_convex_step` by default.

@@ -45,7 +45,7 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Title (unbiased): QSGD is unbiased
     Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without the noise of the gradient itself
     Setting (unbiased): any v in R^d, any norm as the scale.
-    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= B.
+    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= M^2.
     Statement (unbiased): Random rounding to s levels of a norm is unbiased: E Q(v) = v.
     Statement (gradient-noise.reading): Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad
     f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and tends to 0 for s to infinity (for
@@ -59,7 +59,7 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     \frac{d}{4s^2}\ (2s\ge\sqrt d)
     Latex (paper): \mathbb{E}\|Q_s(v)-v\|^2 \le \min(d/s^2, \sqrt d/s)\,\|v\|^2
     Latex (unbiased): \mathbb{E}\, Q_s(v) = v
-    Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B
+    Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,M^2
     Attained (sharp): equal magnitudes (2 s <= sqrt(d)); coordinates at odd multiples of ||v||/(2s) otherwise, which
     exist if 8 divides 4 s^2 - d and d >= 3 (see :func:`qsgd_variance_attained`).
     Attained (paper): nowhere; most closely for s = 1 and d to infinity (up to the factor 1 - 1/sqrt(d)); 4 times too

@@ -81,22 +81,22 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     r"""Bound on f - f* at the linearly weighted average of SGD.
 
     Title (slope.rcv1): The rate 1/T on RCV1.
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
     weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
-    Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
-    Statement (weighted-average): Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)),
-    where G^2 bounds the second moment of the gradient that is applied: the mean over workers.
+    Statement: E f(xbar_T) - f* <= 2 M^2/(mu (T + 1)).
+    Statement (weighted-average): Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 M^2/(mu (T + 1)),
+    where M^2 bounds the second moment of the gradient that is applied: the mean over workers.
     Statement (slope.rcv1): Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E
     f(xbar_T) - f* ~ 1/T on logistic regression.
     Kind: upper.
     Kind (slope.rcv1): rate.
-    Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
+    Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2M^2}{\mu(T+1)}
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
-    Attained (weighted-average): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and
+    Attained (weighted-average): (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and
     the term of x_T.
     Proof (weighted-average): sgd.average, with sums in closed form.
     Source: [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9. With N workers, mini-batches and unbiased compression
-    G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
+    M^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
     Source (weighted-average): [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9.
     Source (slope.rcv1): [lacoste2012simpler] (weights t); [rakhlin2012making].
 
@@ -110,10 +110,10 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
 def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float:
     """Bound on f - f* at the uniform average of SGD with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed.
-    Statement: E f(xbar_T) - f* <= G^2 (1 + log T)/(2 mu T).
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed.
+    Statement: E f(xbar_T) - f* <= M^2 (1 + log T)/(2 mu T).
     Kind: upper; the logarithm cannot be removed (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
-    Attained: (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of x_T.
+    Attained: (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and the term of x_T.
     Proof: sgd.average, with sums in closed form.
     Source: derived by telescoping; classical.
 
@@ -138,30 +138,31 @@ def sgd_average(
 
     Title (averages): Averages on logistic regression.
     Title (sgd.rcv1): SGD on ridge regression, RCV1.
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
-    Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and c_t =
-    (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (without the last term at t = 0), E f(xbar_T) - f* <= (sum
-    max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2; step sizes gamma_t, weights w_t of x_t, t = 0, ..., T - 1.
+    Statement: with A_0 = min(||x_0 - x*||^2, M^2/mu^2), A_{t+1} = max(0, 1 - 2 mu gamma_t) A_t + gamma_t^2 M^2 and c_t
+    = (w_t/(2 gamma_t)) (1 - mu gamma_t) - w_{t-1}/(2 gamma_{t-1}) (without the last term at t = 0), E f(xbar_T) - f* <=
+    (sum max(0, c_t) A_t + (M^2/2) sum w_t gamma_t)/sum w_t.
     Statement (average): Without Jensen's inequality, and with the term that the proof drops at its end, the bound on E
-    f(xbar_T) - f* for any weights and steps is an equality on (mu/2) x^2 with noise such that E g^2 = G^2.
+    f(xbar_T) - f* for any weights and steps is an equality on (mu/2) x^2 with noise such that E g^2 = M^2.
     Statement (averages): For weights t + 1 with steps 2/(mu (t + 2)), and for equal weights and the last half with
-    steps 1/(mu t), also on logistic regression E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T)
+    steps 1/(mu t), also on logistic regression E f(xbar_T) - f* is below 2 M^2/(mu (T + 1)), M^2 (1 + log T)/(2 mu T)
     and the suffix's bound.
     Statement (sgd.rcv1): With steps 8/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2, E f(xbar_T) - f* on ridge
     regression is below the bound for averaged SGD with the constants of the level set of the start.
     Kind: upper. It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
     Kind (average): tight.
-    Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
+    Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{M^2}2\sum_tw_t\gamma_t}{\sum_tw_t}
     Attained (averages): almost, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 of the
     run.
     Attained (sgd.rcv1): not here: the constants are those at the start, and the data are benign (sgd.average)
     Attained (average): as stated; Jensen's inequality is strict there.
-    Proof (average): 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
-    Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
-    times w_t/(2 eta_t), summed; then Jensen's inequality. G^2 as in sgd_weighted_average.
+    Proof (average): 2 gamma_t (f(x_t) - f*) <= (1 - mu gamma_t) a_t - a_{t+1} + gamma_t^2 M^2, times w_t/(2 gamma_t),
+    summed.
+    Source: derived: 2 gamma_t (f(x_t) - f*) <= (1 - mu gamma_t) a_t - a_{t+1} + gamma_t^2 M^2, a_t = E||x_t - x*||^2 <=
+    A_t, times w_t/(2 gamma_t), summed; then Jensen's inequality. M^2 as in sgd_weighted_average.
     Source (averages): [lacoste2012simpler]; [rakhlin2012making], Theorems 2 and 5.
     Source (sgd.rcv1): [lacoste2012simpler] (weights t); derived for these weights (bounds.sgd_average)
-    step_sizes (array_like): eta_t, above 0.
+    step_sizes (array_like): gamma_t, above 0.
     weights (array_like): w_t, at least 0 and not all 0, as many as step sizes.
     distance: At least 0; may be infinite.
 
@@ -171,7 +172,7 @@ def sgd_average(
     True
     """
     eta, w = np.asarray(step_sizes, float).ravel(), np.asarray(weights, float).ravel()
-    bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= G^2 and mu ||x - x*|| <= ||grad f||
+    bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= M^2 and mu ||x - x*|| <= ||grad f||
     bounds = []
     for shrink, added in zip(np.maximum(0.0, 1.0 - 2.0 * mu * eta).tolist(), (eta**2).tolist(), strict=True):
         bounds.append(bound)
@@ -191,18 +192,18 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
     r"""Bound on f - f* at the last iterate of SGD on a smooth function with the step size 1/(mu (t + 1)).
 
     Title (sharp): The last iterate on smooth functions: constant 1/2.
-    Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
-    Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = G^2/mu^2 that is at most sharp: (L/2) Q
+    Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= M^2, any start, projection allowed.
+    Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`; with Q = M^2/mu^2 that is at most sharp: (L/2) Q
     (T - H_T)/(T (T - 1)); simple: L Q/(2 (T + 1)); paper: 2 L Q/(T + 1).
-    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at
-    most L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
+    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (M^2/mu^2) (T - H_T)/(T (T - 1)), at
+    most L M^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
     Kind: rate and upper; the constant 1/2 of the simple form cannot be improved.
     Latex (sharp):
-    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
+    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{M^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LM^2}{2\mu^2(T+1)}
     Kind (sharp): tight.
     Latex (sharp):
-    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
-    Attained (sharp): (mu/2) x^2 at every T, with noise such that E g^2 = G^2
+    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{M^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LM^2}{2\mu^2(T+1)}
+    Attained (sharp): (mu/2) x^2 at every T, with noise such that E g^2 = M^2
     Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
     Source: [rakhlin2012making], Theorem 1 (paper, whose T counts the start); sharp is derived.
     Source (sharp): derived; [rakhlin2012making], Theorem 1, has 2 instead of 1/2.
@@ -220,19 +221,19 @@ def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: fl
     r"""Bound on f - f* at the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
     Title (sharp): The mean of the last iterates.
-    Setting: f is mu-strongly convex and may have kinks, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
+    Setting: f is mu-strongly convex and may have kinks, E||g_t||^2 <= M^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
-    Statement: E f(mean) - f* is at most G^2/(mu T) times sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5
+    Statement: E f(mean) - f* is at most M^2/(mu T) times sharp: (1 + log(1/(1 - alpha)))/(2 alpha); paper: (2 + 2.5
     log(1/(1 - alpha)))/alpha.
     Statement (sharp): Steps 1/(mu t): the mean of the last alpha T iterates has E f - f* <= (1 + log(1/(1 - alpha)))
-    G^2/(2 alpha mu T).
+    M^2/(2 alpha mu T).
     Kind: upper. :func:`sgd_average` is smaller for the same steps and weights.
-    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{G^2}{\mu T}
-    Attained (sharp): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of
+    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{M^2}{\mu T}
+    Attained (sharp): (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and the term of
     x_T.
     Proof (sharp): sgd.average, with sums in closed form.
     Source: [rakhlin2012making], Theorem 5 (paper); sharp is derived: with t_0 = (1 - alpha) T and a_t <= Q/t, the sum
-    of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (G^2/(2 mu)) (1/(t_0 + 1) + ... + 1/T).
+    of E f(x_t) - f* from t_0 on is at most (mu/2) t_0 a_{t_0} + (M^2/(2 mu)) (1/(t_0 + 1) + ... + 1/T).
     Source (sharp): derived; sharpens [rakhlin2012making], Theorem 5, by a factor between 4 and 5.
 
     >>> [round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0, form=form), 4)
