@@ -1,10 +1,11 @@
 """Closed forms: their checked arguments, calls that can be observed, and the record of the theorem behind each.
 
-The record of a theorem is parsed from the fields of its formula's docstring, which is then completed for the reader.  A
-docstring has, after its first line, the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
-``Proof``, ``Source`` and ``Known``, each a paragraph.  A formula with several forms says in parentheses which one a
-field is about: ``Statement (paper): ...``; a field without parentheses is about all that have none of their own.  A
-source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
+The record of a theorem is parsed from the fields of its formula's docstring.  The docstring is then completed for the
+reader.  After its first line, it has the fields ``Setting``, ``Statement``, ``Kind``, ``Latex``, ``Attained``,
+``Proof``, ``Source`` and ``Known``.  A formula may have variants: forms that an argument selects, or further
+statements.  The fields of a variant stand together, and each has its name in parentheses: ``Statement (paper): ...``.
+A field without parentheses applies to all variants that have none of their own.  The reader sees one table of the
+variants.  A source is named by its key in the bibliography, ``[alistarh2017qsgd], Lemma 3.1``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,19 @@ PART = re.compile(rf"^(?P<field>{'|'.join(FIELDS)})(?: \((?P<parts>[^():]*)\))?:
 ENTRY = re.compile(
     r"^(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$", re.MULTILINE
 )
+
+COLUMNS = {  # of the table of variants
+    "statement": ("Statement", "Setting"),
+    "formula": ("Latex",),
+    "kind": ("Kind", "Attained"),
+    "source": ("Source", "Known"),
+}
+
+MAIN = [group[0] for group in COLUMNS.values()]  # of which a cell does not give the name
+
+CODE = re.compile(r"``.+?``|`[^`]+`")
+
+LINE = re.compile(r"(\S.{0,109}|\S+)(?: +|$)")
 
 SECTION = re.compile(r"\n(?=[A-Z]\w+\n-{4,}\n)")
 
@@ -87,11 +101,19 @@ def _head(function: Callable[..., Any]) -> str:
 def _fields(function: Callable[..., Any]) -> dict[str, dict[str, str]]:
     """The fields of a docstring, by part; the title has the part ""."""
     head = _head(function)
-    found: dict[str, dict[str, str]] = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
+    found = {"": {"Title": head.split("\n", 1)[0].rstrip(".")}}
+    for part, said in _read(head).items():
+        plain = {field: re.sub(r":\w+:`([^`]+)`", r"\1", text) for field, text in said.items()}
+        found[part] = found.get(part, {}) | plain
+    return found
+
+
+def _read(head: str) -> dict[str, dict[str, str]]:
+    """The fields in a text, by part, as they are written."""
+    found: dict[str, dict[str, str]] = {}
     marks = list(PART.finditer(head))
     for mark, following in zip(marks, [*marks[1:], None], strict=False):
         text = " ".join(head[mark.end() : following.start() if following else len(head)].split())
-        text = re.sub(r":\w+:`([^`]+)`", r"\1", text)
         for part in (mark["parts"] or "").split(", "):
             found.setdefault(part, {})[mark["field"]] = text
     return found
@@ -147,15 +169,18 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
 def _forms(of: Callable[..., Any]) -> set[str]:
     """The words that an argument of the formula may be: its forms."""
     domain: Domain | None = getattr(getattr(of, "func", of), "domain", None)
-    conditions = [one for argument in domain.arguments for one in argument.conditions] if domain else []
-    return {word for one in conditions for word in one.words}
+    return _words(domain) if domain else set()
+
+
+def _words(domain: Domain) -> set[str]:
+    return {word for argument in domain.arguments for one in argument.conditions for word in one.words}
 
 
 # --- the docstring that a reader sees ---------------------------------------------------------------------------------
 
 
 def completed(function: Callable[..., Any], domain: Domain) -> str:
-    """The docstring in numpydoc's form: fields as paragraphs, and all arguments with their domains."""
+    """The docstring in numpydoc's form: fields as paragraphs, a table of variants, all arguments with their domains."""
     text = re.sub(r"\n\n(?=>>>)", "\n\nExamples\n--------\n", inspect.cleandoc(function.__doc__ or ""), count=1)
     head, *rest = SECTION.split(text)
     sections = {s.split("\n", 1)[0]: s.strip() for s in rest}
@@ -167,7 +192,15 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
             kept.append(head[last : found.start()])
             last = found.end() + 1
     head = "".join([*kept, head[last:]]).strip()
-    head = re.sub(r"^(Latex[^:]*): (.*(?:\n(?![A-Z][a-z]+[ (:]|\n).*)*)", _math, head, flags=re.MULTILINE)
+    start = PART.search(head)
+    if start:
+        said = _read(head)
+        for fields in said.values():
+            if "Latex" in fields:
+                fields["Latex"] = f":math:`{fields['Latex']}`"
+        shared = {field: text for field, text in said.pop("", {}).items() if field != "Title"}
+        told = [_wrapped(f"{'Formula' if field == 'Latex' else field}: {text}") for field, text in shared.items()]
+        head = "\n\n".join([head[: start.start()].strip(), *told, *_variants(said, _words(domain))])
     some = bool(domain.arguments)
     listed = "\n".join(_parameters(domain, entries)) if some else "None\n    It has no arguments."
     kind = function.__annotations__.get("return", "float")
@@ -175,7 +208,7 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
     return (
         "\n\n".join(
             [
-                re.sub(r"\n{3,}", "\n\n", PART.sub(lambda mark: f"\n\n{mark[0]}", head)),
+                head,
                 sections.pop("Parameters", f"Parameters\n----------\n{listed}"),
                 sections.pop("Returns", f"Returns\n-------\n{kind}"),
                 sections.pop("Raises", RAISED if some else "Raises\n------\nTypeError\n    If an argument is given."),
@@ -186,8 +219,26 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
     )
 
 
-def _math(found: re.Match) -> str:
-    return f"{found[1]}: :math:`{' '.join(found[2].split())}`"
+def _wrapped(text: str, indent: str = "") -> str:
+    """The text in lines, none of which breaks code or a formula."""
+    whole = CODE.sub(lambda found: found[0].replace(" ", "\0"), text)
+    return ("\n" + indent).join(LINE.findall(whole)).replace("\0", " ")
+
+
+def _variants(said: dict[str, dict[str, str]], forms: set[str]) -> list[str]:
+    """One table of the variants, and the proofs below it."""
+    names = {part: f"``{part}``" if part in forms else said[part].get("Title", part).rstrip(".") for part in said}
+    rows = [["variant", *COLUMNS]]
+    for part, fields in said.items():
+        told = [[(name, fields[name]) for name in group if name in fields] for group in COLUMNS.values()]
+        cells = [" ".join(text if name in MAIN else f"{name}: {text}" for name, text in cell) for cell in told]
+        rows.append([names[part], *cells])
+    kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in zip(*kept, strict=True):
+        lines += [f"   {'  ' if i else '* '}- {_wrapped(cell, ' ' * 7)}".rstrip() for i, cell in enumerate(row)]
+    proofs = [_wrapped(f"Proof ({names[part]}): {said[part]['Proof']}") for part in said if "Proof" in said[part]]
+    return ["\n".join(lines), *proofs] if said else []
 
 
 def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]]) -> list[str]:
