@@ -27,11 +27,11 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
 
     Title: The longest step of Adam.
     Setting: Adam with bias correction and eps = 0, any gradients g_1, ..., g_t that are not all 0.
-    Statement: |x_{t+1} - x_t| <= eta (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2)) sqrt((1 - r^t)/(1 - r)),
-    r = beta1^2/beta2.
+    Statement: |x_{t+1} - x_t| <= gamma (1 - beta1)/(1 - beta1^t) sqrt((1 - beta2^t)/(1 - beta2)) sqrt((1 - r^t)/(1 -
+    r)), r = beta1^2/beta2.
     Kind: tight (g_s proportional to (beta1/beta2)^(t - s): gradients that grow by beta2/beta1 in every step).
     Latex:
-    |x_{t+1}-x_t|\le\eta\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
+    |x_{t+1}-x_t|\le\gamma\,\frac{1-\beta_1}{1-\beta_1^t}\sqrt{\frac{1-\beta_2^t}{1-\beta_2}\cdot\frac{1-r^t}{1-r}},\quad
     r=\frac{\beta_1^2}{\beta_2}
     Attained: gradients that grow by beta2/beta1 in every step; the same gradients attain it for all t.
     Proof: Cauchy-Schwarz: sum beta1^k g_{t-k} = sum (beta1/sqrt(beta2))^k (sqrt(beta2)^k g_{t-k}).
@@ -40,7 +40,7 @@ def adam_step(beta1: float, beta2: float, steps: int, eta: float = 1.0) -> float
     beta1: In [0, 1).
     beta2: In (0, 1).
     steps: t.
-    eta: Step size.
+    eta: Step size gamma.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
 
     Title: The longest step of Adam, as printed.
     Setting: Adam with bias correction and eps = 0.
-    Statement: A step of Adam with eps = 0 is at most eta (1 - beta1)/sqrt(1 - beta2) where this is above eta, and at
-    most eta otherwise.
+    Statement: A step of Adam with eps = 0 is at most gamma (1 - beta1)/sqrt(1 - beta2) where this is above gamma, and
+    at most gamma otherwise.
     Kind: upper (refuted: `adam_step` is attained).
     Latex: |\Delta_t|\le\alpha\max\Big(1,\frac{1-\beta_1}{\sqrt{1-\beta_2}}\Big)
     Proof: The printed bound is the step after a single gradient that follows zeros. Longer steps exist: gradients that
@@ -75,7 +75,7 @@ def adam_step_in_print(beta1: float, beta2: float, eta: float = 1.0) -> float:
     Source: [kingma2015adam], section 2.1.
     beta1: In [0, 1).
     beta2: In (0, 1).
-    eta: Step size.
+    eta: Step size gamma.
 
     >>> round(adam_step_in_print(0.9, 0.999), 4)
     3.1623
@@ -88,13 +88,13 @@ def frozen_adam_rate(mu: float, lipschitz: float, eta: float, beta1: float) -> f
     r"""The rate of Adam with a frozen variance on quadratics.
 
     Title: Adam with a frozen variance is preconditioned momentum.
-    Setting: x+ = x - eta P m, m = beta1 m + (1 - beta1) g, exact gradients; the preconditioned curvatures, the
+    Setting: x+ = x - gamma P m, m = beta1 m + (1 - beta1) g, exact gradients; the preconditioned curvatures, the
     eigenvalues of P^{1/2} A P^{1/2}, lie in [mu, L].
     Statement: After the warm-up of 1-bit Adam with a lossless compressor, the iterates are those of heavy ball in the
-    coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step eta (1 - beta1).
+    coordinates P^(-1/2) x with P = 1/(sqrt(v) + eps), the momentum beta1 and the step gamma (1 - beta1).
     Kind: identity (in the limit of many steps, for every start with a component in the slowest direction).
-    Latex: x_{t+1}=x_t-\eta P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)
-    Proof: With x = P^(1/2) y and n = P^(1/2) m: y+ = y - eta n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).
+    Latex: x_{t+1}=x_t-\gamma P m_{t+1},\quad m_{t+1}=\beta_1m_t+(1-\beta_1)\nabla f(x_t)
+    Proof: With x = P^(1/2) y and n = P^(1/2) m: y+ = y - gamma n, n = beta1 n + (1 - beta1) grad of f(P^(1/2) y).
     Source: derived: with x = P^{1/2} y the recursion is heavy ball on f(P^{1/2} y); Polyak 1964.
     mu, lipschitz: Above 0, mu <= L.
 
@@ -116,13 +116,13 @@ def lamb_step(eta: float, size: float, low: float = 0.0, high: float = math.inf)
 
     Title: LAMB's step is proportional to the norm of the layer.
     Setting: a layer of x with norm ``size``, above 0, and a direction u that is not 0.
-    Statement: LAMB moves every layer that is not 0 by eta min(max(||x||, low), high), whatever the gradients are, as
+    Statement: LAMB moves every layer that is not 0 by gamma min(max(||x||, low), high), whatever the gradients are, as
     long as its direction is not 0.
     Kind: identity.
-    Latex: \|x^{(l)}_{t+1}-x^{(l)}_t\|=\eta\,\phi(\|x^{(l)}_t\|)
+    Latex: \|x^{(l)}_{t+1}-x^{(l)}_t\|=\gamma\,\phi(\|x^{(l)}_t\|)
     Proof: The direction is divided by its norm, whatever the gradients, the moments and the compressor are.
     Source: [you2020large], Algorithm 2.
-    eta: Step size.
+    eta: Step size gamma.
     size: Norm of the layer.
     low, high: Bounds of phi.
 
@@ -145,7 +145,7 @@ def momentum_memory(error: float, beta: float) -> float:
     Kind: tight (a memory that no longer changes).
     Latex: x_t-z_t=\tilde x_t,\quad z_t=\beta z_{t-1}+\bar e_t,\quad\|z_t\|\le\max_s\|\bar e_s\|/(1-\beta)
     Attained: a constant gradient and a compressor C(v) = c v with a constant c.
-    Proof: What is sent is eta g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the
+    Proof: What is sent is gamma g_t + e_t - e_{t+1}. The velocity is linear in it; summation by parts turns the
     differences of the memories into z_t.
     Source: derived.
     error: Largest norm of the mean memory.
@@ -176,24 +176,25 @@ def sign_momentum_gradient(
     r"""Bound on the mean gradient norm of Signum, which descends along the signs of the workers' momenta.
 
     Title: Signs of momenta descend under any noise of finite variance.
-    Setting: m_i <- (1 - a) m_i + a g_i, m_i = g_i in the first step; x <- x - eta mean sign(m_i), or a majority vote of
-    the signs; g_i an unbiased gradient of f_i with the variance sigma^2, given the past; f_i L_i-smooth in R^d, their
-    mean f L-smooth; a constant eta.
-    Statement: (1/T) sum_t E||grad f(x_t)||_1 <= (f(x_0) - f*)/(eta T) + eta L d/2 + c (sqrt(d) mean_t e_t + zeta/2), c
-    is 2, or 4 with a vote, e_t = eta sqrt(d) L~ (1 - a) (1 - (1 - a)^t)/a + sigma sqrt((1 - a)^(2t) + a^2 (1 - (1 -
-    a)^(2t))/(1 - (1 - a)^2)). After many steps, a T >> 1, noise costs c sigma sqrt(d a/(2 - a)), whatever its law.
+    Setting: m_i <- (1 - a) m_i + a g_i, m_i = g_i in the first step; x <- x - gamma mean sign(m_i), or a majority vote
+    of the signs; g_i an unbiased gradient of f_i with the variance sigma^2, given the past; f_i L_i-smooth in R^d,
+    their mean f L-smooth; a constant gamma.
+    Statement: (1/T) sum_t E||grad f(x_t)||_1 <= (f(x_0) - f*)/(gamma T) + gamma L d/2 + c (sqrt(d) mean_t e_t +
+    zeta/2), c is 2, or 4 with a vote, e_t = gamma sqrt(d) L~ (1 - a) (1 - (1 - a)^t)/a + sigma sqrt((1 - a)^(2t) + a^2
+    (1 - (1 - a)^(2t))/(1 - (1 - a)^2)). After many steps, a T >> 1, noise costs c sigma sqrt(d a/(2 - a)), whatever its
+    law.
     Kind: tight (without noise).
-    Latex: \frac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|_1\le\frac{f(x_0)-f^*}{\eta T}+\frac{\eta Ld}2
+    Latex: \frac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|_1\le\frac{f(x_0)-f^*}{\gamma T}+\frac{\gamma Ld}2
     +c\Big(\sqrt d\,\overline{e_t}+\frac\zeta2\Big)
-    Attained: by L||x||^2/2 in one step from (eta, ..., eta); for eta to 0 and eta T to infinity by two workers with the
-    gradients x - b and x + b from where one of them vanishes, and with a vote by (x - y)^2/2 + G y and (x - y)^2/2 - G
-    y from (G, 0).
-    Proof: f(x+) <= f - eta ||grad f||_1 + 2 eta sum_j |grad_j f| w_j + eta^2 L d/2, w_j the share of wrong signs, or
-    with a vote 1 where half of the signs or more are wrong, at most 2 w_j. Where a sign is wrong, m_i differs from
+    Attained: by L||x||^2/2 in one step from (gamma, ..., gamma); for gamma to 0 and gamma T to infinity by two workers
+    with the gradients x - b and x + b from where one of them vanishes, and with a vote by (x - y)^2/2 + G y and (x -
+    y)^2/2 - G y from (G, 0).
+    Proof: f(x+) <= f - gamma ||grad f||_1 + 2 gamma sum_j |grad_j f| w_j + gamma^2 L d/2, w_j the share of wrong signs,
+    or with a vote 1 where half of the signs or more are wrong, at most 2 w_j. Where a sign is wrong, m_i differs from
     grad_j f by |grad_j f| or more, in the opposite direction; in each coordinate the deviations of the grad f_i from
     their mean cancel, so half of their sum has the opposite sign. E||m_i - grad f_i|| <= e_t: the error of m_i sums the
-    changes of the gradient, at most L_i eta sqrt(d) in a step, and uncorrelated noise. At a = 1 half of the noise term
-    suffices.
+    changes of the gradient, at most L_i gamma sqrt(d) in a step, and uncorrelated noise. At a = 1 half of the noise
+    term suffices.
     Source: derived. The method is [bernstein2018signsgd], Signum, from memory. That momentum makes signs converge, as
     T^(-1/4) for smooth functions and noise of bounded variance, is [jiang2025improved], and earlier of Sun, Wang, Li,
     Wang, "Momentum ensures convergence of SIGNSGD under weaker assumptions" (ICML 2023). Only the abstracts of both

@@ -377,7 +377,7 @@ SYMBOLS = {
     "p": Symbol("", "0 < p <= 1"),
     "residual": Symbol("1 - delta of the gradient compressor", "0 <= residual < 1"),
     "s": Symbol("Number of levels above zero", "s >= 1"),
-    "second_moment": Symbol("G^2", "second_moment >= 0"),
+    "second_moment": Symbol("M^2", "second_moment >= 0"),
     "step": Symbol("gamma", "step > 0"),
     "steps": Symbol("T", "steps >= 1"),
     "theta": Symbol("omega of the error compressor", "theta >= 0"),

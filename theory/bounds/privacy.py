@@ -47,12 +47,12 @@ def private_floor(step: float, curvature: float, clip: float, noise: float, d: i
 
     Title: The error that noise for privacy causes.
     Setting: The mean of N messages as for `gaussian_privacy`, none of which is clipped; f = lambda |x|^2/2.
-    Statement: E|x|^2 tends to eta sigma^2 C^2 d/(N lambda (2 - eta lambda)).
+    Statement: E|x|^2 tends to gamma sigma^2 C^2 d/(N lambda (2 - gamma lambda)).
     Kind: identity.
-    Latex: \mathbb{E}\lVert x\rVert^2\to\frac{\eta\,\sigma^2C^2d}{N\lambda(2-\eta\lambda)}
-    Proof: Each step multiplies it by (1 - eta lambda)^2 and adds eta^2 sigma^2 C^2 d/N.
+    Latex: \mathbb{E}\lVert x\rVert^2\to\frac{\gamma\,\sigma^2C^2d}{N\lambda(2-\gamma\lambda)}
+    Proof: Each step multiplies it by (1 - gamma lambda)^2 and adds gamma^2 sigma^2 C^2 d/N.
     Source: derived.
-    step: eta, below 2/lambda.
+    step: gamma, below 2/lambda.
     curvature: lambda.
     clip: C.
     noise: sigma, in units of C.

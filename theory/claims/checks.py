@@ -259,7 +259,7 @@ def assumption(label: str, measured: Any, bound: float) -> Check:
     measured : float, array_like, Interval or callable
         Such as the largest E||g||^2 during the run.
     bound : float
-        The value that the theorem assumes, such as G^2.
+        The value that the theorem assumes, such as M^2.
 
     Returns
     -------

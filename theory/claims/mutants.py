@@ -162,7 +162,7 @@ class LeakyFeedback(NamedTuple):
 
 @setting
 class WrongFeedback(NamedTuple):
-    """Error feedback with the factor eta**inside of the gradient and ``outside`` of what was received.
+    """Error feedback with the factor gamma**inside of the gradient and ``outside`` of what was received.
 
     The true rule is inside = 1, outside = 1.
     """

@@ -2,10 +2,10 @@
 
 A *server rule* is a setting with one function, ``update(run, received)``; every worker executes it, and all have
 bit-identical models. With a memory the step size is applied before compression and ``run.eta_received`` is 1; without a
-memory it is eta.
+memory it is gamma.
 
 These attributes are optional.  ``takes_step = True``: the rule applies the step size itself, and ``run.eta_received``
-is eta also with a memory. ``state``: the names of the vectors that it stores from step to step in addition to the
+is gamma also with a memory. ``state``: the names of the vectors that it stores from step to step in addition to the
 model. ``sparse_rows = True``: ``update`` calls only ``run.add`` and ``run.scale``, of ``run.x``, ``received``, and at
 most one vector in its state, so that it also works on sparse rows.
 ``by_coordinate = True``: each coordinate moves by itself, so that :class:`Sharded` may divide the rule.
@@ -25,7 +25,7 @@ from .types import Messages, Run
 @traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Mean(NamedTuple):
-    """x moves along the negative mean of the received messages: x = x - eta mean Q.
+    """x moves along the negative mean of the received messages: x = x - gamma mean Q.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Mean(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - eta mean Q; the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
+        """Move x to x - gamma mean Q; the l2 term, if it is not in Q, multiplies x by 1 - gamma l2 first."""
         run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.add(run.x, received, scale=-run.eta_received)  # x = x - eta mean Q
 
@@ -42,14 +42,14 @@ class Mean(NamedTuple):
 @traits(sparse_rows=True, by_coordinate=True)
 @setting
 class Momentum(NamedTuple):
-    """Heavy ball, after decompression: u = beta u + mean Q, x = x - eta u.
+    """Heavy ball, after decompression: u = beta u + mean Q, x = x - gamma u.
 
     Parameters
     ----------
     beta : float
         The factor of the velocity in each step, above 0 and below 1.
     nesterov : bool
-        Look-ahead: x = x - eta (mean Q + beta u).
+        Look-ahead: x = x - gamma (mean Q + beta u).
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Momentum(NamedTuple):
         require(0.0 < self.beta < 1.0, "beta", self.beta, "a number above 0 and below 1")
 
     def update(self, run: Run, received: Messages, rate: float = 1.0) -> None:
-        """Set u = beta u + mean Q, and move x to x - eta u, or with look-ahead to x - eta (mean Q + beta u)."""
+        """Set u = beta u + mean Q, and move x to x - gamma u, or with look-ahead to x - gamma (mean Q + beta u)."""
         u, eta = run.vector("velocity"), rate * run.eta_received
         l2 = run.eta_sent * run.local_l2  # 0, unless the l2 term is not in Q
         run.add(u, received, keep=self.beta)  # u = beta u + mean Q
@@ -91,7 +91,7 @@ class OuterStep(NamedTuple):
     Parameters
     ----------
     rate : float
-        The outer step size gamma, above 0; 1 is plain averaging.  In `ParallelSGD`, a factor of the step size.
+        The outer step size gamma_s, above 0; 1 is plain averaging.  In `ParallelSGD`, a factor of the step size.
     momentum : float
         The factor of the velocity in each round, from 0 (none) to below 1: u = momentum u + mean Q.
     nesterov : bool
@@ -147,7 +147,7 @@ class Majority(NamedTuple):
     """
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - eta sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - eta l2 first."""
+        """Move x to x - gamma sign(mean Q); the l2 term, if it is not in Q, multiplies x by 1 - gamma l2 first."""
         v = run.vector("vote")
         run.scale(run.x, 1.0 - run.eta * run.local_l2)  # x = (1 - eta l2) x
         run.set(v, received, scale=-1.0)  # v = -mean Q

@@ -61,10 +61,10 @@ class ParallelSGD(NamedTuple):
         With "gather" every worker receives the messages of all others, with "reduce" only their sum; "auto" reduces if
         messages can be added before they are decoded (full precision, rand-k with a shared seed, sketches, PowerSGD).
     momentum : float
-        The factor of the velocity in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - eta u, after
-        decompression. It is short for ``server=Momentum(momentum)``.
+        The factor of the velocity in each step, from 0 (none) to below 1: u = momentum u + mean Q, x = x - gamma u,
+        after decompression. It is short for ``server=Momentum(momentum)``.
     nesterov : bool
-        Look-ahead: x = x - eta (mean Q + momentum u).
+        Look-ahead: x = x - gamma (mean Q + momentum u).
     aggregation : {"mean", "majority"}
         The weighted mean of the messages, or its sign in every coordinate (+1 for zero), which is a majority vote if
         the messages are signs. It is short for ``server=Majority()``.
@@ -113,8 +113,8 @@ class ParallelSGD(NamedTuple):
     def round(self, run: Run) -> None:
         """One step; each line is for all workers at once.
 
-        With a memory e the step size is applied before compression: ``eta_sent`` is eta, ``eta_received`` 1.  Without
-        one e = 0, and it is applied to the mean: ``eta_sent`` is 1, ``eta_received`` eta.
+        With a memory e the step size is applied before compression: ``eta_sent`` is gamma, ``eta_received`` 1.  Without
+        one e = 0, and it is applied to the mean: ``eta_sent`` is 1, ``eta_received`` gamma.
         """
         p = self.feedback.load(run)  # p = e
         run.add_gradient(p, at=run.x, scale=run.eta_sent)  # p = e + eta g

@@ -96,8 +96,8 @@ def warn_of_long_steps(method: Any, problem: Any, steps: int, workers: int, batc
     If a method has its own theorem, ``longest_step(problem, workers)``, the warning is about that.
 
     S is :func:`theory.bounds.expected_smoothness`; on quadratics E||x - x*||^2 grows in a step by at most
-    1 + eta L (eta S - 2).  With momentum beta, 2 is replaced by 2 (1 + beta). L takes many passes over the data, so it
-    is computed only if the step is above 2/L_max, which takes one pass.  There is no warning if the problem does not
+    1 + gamma L (gamma S - 2).  With momentum beta, 2 is replaced by 2 (1 + beta). L takes many passes over the data, so
+    it is computed only if the step is above 2/L_max, which takes one pass.  There is no warning if the problem does not
     know its constants.
     """
     unrelated = takes_the_step(method.server) or not getattr(method, "descends", True)

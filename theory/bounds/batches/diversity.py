@@ -140,18 +140,18 @@ def minibatch_step(
 
     Title (step): One mini-batch step.
     Statement (step): A step with the mean of B gradients drawn with replacement gives E||x+ - x*||^2 = ||x - x*||^2 - 2
-    eta <grad f, x - x*> + eta^2 (1 + (B-1)/B_D) M^2/B.
-    Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
-    f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
+    gamma <grad f, x - x*> + gamma^2 (1 + (B-1)/B_D) M^2/B.
+    Latex (step): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
+    f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{B_D}\Big)M^2
     Proof (step): Two different draws of a batch are independent, so their gradients have the mean product ||grad f||^2
     = M^2/B_D; there are B (B-1) such pairs.
     Source (step): [yin2018gradient], Lemma 1 (which sums the gradients: its step times B)
 
     Title (step.without-replacement): One mini-batch step, rows without replacement.
-    Statement (step.without-replacement): As minibatch.step with the last term eta^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
+    Statement (step.without-replacement): As minibatch.step with the last term gamma^2 (1 + ((B-1)/(n-1)) (n/B_D - 1))
     M^2/B.
-    Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\eta\langle\nabla
-    f,x-x^*\rangle+\tfrac{\eta^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
+    Latex (step.without-replacement): \mathbb{E}\|x_+-x^*\|^2=\|x-x^*\|^2-2\gamma\langle\nabla
+    f,x-x^*\rangle+\tfrac{\gamma^2}{B}\Big(1+\tfrac{B-1}{n-1}(\tfrac n{B_D}-1)\Big)M^2
     Attained (step.without-replacement): everywhere; for B = n there is no noise.
     Proof (step.without-replacement): Two different rows have the mean product (n ||grad f||^2 - M^2)/(n - 1).
     Source (step.without-replacement): derived; the variant of [yin2018gradient], Lemma 1.

@@ -1,6 +1,6 @@
 """Exact results for descent along delayed gradients on quadratics: the longest stable steps, and the gain of overlap.
 
-In a mode of curvature lambda, x_{t+1} = x_t - s x_{t - tau} with s = eta lambda, whose solutions are sums of z^t with
+In a mode of curvature lambda, x_{t+1} = x_t - s x_{t - tau} with s = gamma lambda, whose solutions are sums of z^t with
 z^{tau + 1} = z^tau - s.
 """
 
@@ -30,11 +30,11 @@ def delay_limit(delay: int) -> float:
     r"""Longest stable step of descent along gradients that are tau steps old.
 
     Title: A delayed gradient needs shorter steps.
-    Setting: x_{t+1} = x_t - eta grad f(x_{t - tau}), f a quadratic with curvatures up to L.
-    Statement: stable if and only if 0 < eta L < 2 sin(pi/(2 (2 tau + 1))): 2, 1, 0.618 for tau = 0, 1, 2, and
+    Setting: x_{t+1} = x_t - gamma grad f(x_{t - tau}), f a quadratic with curvatures up to L.
+    Statement: stable if and only if 0 < gamma L < 2 sin(pi/(2 (2 tau + 1))): 2, 1, 0.618 for tau = 0, 1, 2, and
     approximately pi/(2 tau) for long delays.
     Kind: identity.
-    Latex: 0<\eta L<2\sin\frac{\pi}{2(2\tau+1)}
+    Latex: 0<\gamma L<2\sin\frac{\pi}{2(2\tau+1)}
     Proof: At the limit a root z = e^{i theta} of z^{tau + 1} = z^tau - s has |z - 1| = s and the angle of z - 1 is
     theta/2 + pi/2, so tau theta = theta/2 + pi/2 - pi up to full turns; the smallest solution is theta = pi/(2 tau +
     1).
@@ -57,7 +57,7 @@ def delay_best_step(delay: int) -> float:
     r"""The step with which descent along delayed gradients is fastest in one mode.
 
     Setting: as for `delay_limit`, with one curvature lambda.
-    Statement: s* = eta lambda = tau^tau/(tau + 1)^(tau + 1), with the factor tau/(tau + 1) in a step: 1/4 and 1/2 for
+    Statement: s* = gamma lambda = tau^tau/(tau + 1)^(tau + 1), with the factor tau/(tau + 1) in a step: 1/4 and 1/2 for
     tau = 1. For s up to s*, x does not oscillate.
     Kind: identity.
     Latex: s^*=\frac{\tau^\tau}{(\tau+1)^{\tau+1}},\quad\rho(s^*)=\frac{\tau}{\tau+1}
@@ -77,7 +77,7 @@ def delay_factor(share: float, delay: int) -> float:
     r"""Factor by which the distance shrinks in a step along delayed gradients.
 
     Title: Rate of descent along delayed gradients.
-    Setting: as for `delay_limit`, in a mode with s = eta lambda.
+    Setting: as for `delay_limit`, in a mode with s = gamma lambda.
     Statement: the largest modulus of the roots of z^(tau + 1) = z^tau - s; for tau = 1 it is (1 + sqrt(1 - 4 s))/2 up
     to s = 1/4, and sqrt(s) beyond.
     Kind: identity.
@@ -106,7 +106,7 @@ def delay_variance(share: float, delay: int, deviation: float = 1.0) -> float:
     Source: derived: the discrete Lyapunov equation.
     share: s, below `delay_limit`.
     delay (int): tau.
-    deviation: eta sigma.
+    deviation: gamma sigma.
 
     >>> round(float(delay_variance(0.5, 0)), 9), round(float(delay_variance(0.5, 1)), 9)
     (1.333333333, 2.4)
@@ -124,12 +124,12 @@ def overlap_step(mu: float, lipschitz: float) -> float:
     r"""The best step of gradient descent whose gradients are one step old.
 
     Setting: as for `delay_limit` with tau = 1, curvatures from mu to L.
-    Statement: eta* = L/(L + mu)^2, with the factor kappa/(kappa + 1), kappa = L/mu; without delay it is (kappa -
+    Statement: gamma* = L/(L + mu)^2, with the factor kappa/(kappa + 1), kappa = L/mu; without delay it is (kappa -
     1)/(kappa + 1).
     Kind: identity.
-    Latex: \eta^*=\frac{L}{(L+\mu)^2},\quad\rho^*=\frac{\kappa}{\kappa+1}
-    Proof: The factor is (1 + sqrt(1 - 4 eta mu))/2 at mu, which decreases in eta, and sqrt(eta L) at L, which
-    increases; both are equal at eta*.
+    Latex: \gamma^*=\frac{L}{(L+\mu)^2},\quad\rho^*=\frac{\kappa}{\kappa+1}
+    Proof: The factor is (1 + sqrt(1 - 4 gamma mu))/2 at mu, which decreases in gamma, and sqrt(gamma L) at L, which
+    increases; both are equal at gamma*.
     Source: derived.
     mu, lipschitz: Above 0, mu < L.
 
@@ -167,13 +167,13 @@ def async_limit(workers: int) -> float:
     r"""Longest stable step of asynchronous SGD whose workers arrive in random order.
 
     Title: With two or more workers, random delays allow longer steps than equal delays.
-    Setting: x = x - eta grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly, as for independent
-    exponential times of the same mean; f a quadratic with curvatures up to L.
-    Statement: E x^2 tends to 0 (with noise: stays bounded) if and only if s = eta L has N s^2 < s + 2: s < (1 + sqrt(1
-    + 8 N))/(2 N), about sqrt(2/N). If the workers take turns, gradients are always N - 1 steps old, and `delay_limit`
-    is about pi/(2 N).
+    Setting: x = x - gamma grad f(r_w), then r_w = x, for one of N workers, each time drawn uniformly, as for
+    independent exponential times of the same mean; f a quadratic with curvatures up to L.
+    Statement: E x^2 tends to 0 (with noise: stays bounded) if and only if s = gamma L has N s^2 < s + 2: s < (1 +
+    sqrt(1 + 8 N))/(2 N), about sqrt(2/N). If the workers take turns, gradients are always N - 1 steps old, and
+    `delay_limit` is about pi/(2 N).
     Kind: identity.
-    Latex: \eta L<\frac{1+\sqrt{1+8N}}{2N}
+    Latex: \gamma L<\frac{1+\sqrt{1+8N}}{2N}
     Proof: For N = 1 it is |1 - s| < 1. For N > 1 let M be the matrix of `async_moment`. An arrival maps positive
     semidefinite second moments to positive semidefinite ones, so the spectral radius of M is one of its eigenvalues.
     For small s it is 1 - 2 s + O(s^2). Since det(I - M) = 2 s (2 + s - N s^2)/N^3, it is 1 only at the stated s, and
@@ -211,7 +211,7 @@ def async_mean(share: float, workers: int, rounds: int) -> float:
     r"""Mean of x after a number of arrivals of asynchronous SGD that starts at 1.
 
     Title: The mean of asynchronous SGD.
-    Setting: as for `async_limit`, in a mode with s = eta lambda, from x = r_w = 1.
+    Setting: as for `async_limit`, in a mode with s = gamma lambda, from x = r_w = 1.
     Statement: An arrival adds -s E r to E x, and then (E x - E r)/N to E r, with the new E x.
     Kind: identity.
     Latex: \mathbb{E}x\leftarrow\mathbb{E}x-s\,\mathbb{E}r,\quad
@@ -255,7 +255,7 @@ def async_moment(share: float, workers: int, rounds: int, deviation: float = 0.0
     share: s.
     workers (int): N.
     rounds (int): Arrivals.
-    deviation: eta sigma.
+    deviation: gamma sigma.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def async_variance(share: float, workers: int, deviation: float = 1.0) -> float:
     Source: derived.
     share: s, below `async_limit`.
     workers (int): N.
-    deviation: eta sigma.
+    deviation: gamma sigma.
 
     >>> async_variance(0.5, 1), round(float(async_variance(0.5, 4)), 12)
     (1.3333333333333333, 4.0)

@@ -23,7 +23,7 @@ def dcgd_step(lipschitz: float, *, omega: float, workers: float, largest: float)
     r"""Longest step of DCGD's theorem.
 
     Setting: unbiased compressed gradients, f_i convex and L_i-smooth; see :func:`dcgd_rate`.
-    Statement: eta <= 1/(L + 2 omega L_max/N).
+    Statement: gamma <= 1/(L + 2 omega L_max/N).
     Kind: identity.
     Source: derived, see :func:`dcgd_rate`; [khirirat2018distributed].
     workers: N; for correlated messages omega divided by the variance factor of their mean.
@@ -52,15 +52,15 @@ def dcgd_rate(
 ) -> float:
     r"""Bound on the squared distance after T steps of DCGD, gradient descent with unbiased compressed gradients.
 
-    Setting: x <- x - eta mean Q(g_i), g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and
-    L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; any s > 0 with eta (L + (1 + 1/s) omega L_max/N) < 2.
-    Statement: E||x_T - x*||^2 <= (1 - r)^T ||x_0 - x*||^2 + (1 - (1 - r)^T) eta^2 ((1 + s) omega G* + (1 + omega)
-    sigma^2)/(N r), r = eta mu (2 - eta (L + (1 + 1/s) omega L_max/N)), G* = mean ||grad f_i(x*)||^2. With s = 1 and eta
-    at most :func:`dcgd_step`, r >= eta mu.
+    Setting: x <- x - gamma mean Q(g_i), g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and
+    L_i-smooth, f = mean f_i L-smooth and mu-strongly convex; any s > 0 with gamma (L + (1 + 1/s) omega L_max/N) < 2.
+    Statement: E||x_T - x*||^2 <= (1 - r)^T ||x_0 - x*||^2 + (1 - (1 - r)^T) gamma^2 ((1 + s) omega G* + (1 + omega)
+    sigma^2)/(N r), r = gamma mu (2 - gamma (L + (1 + 1/s) omega L_max/N)), G* = mean ||grad f_i(x*)||^2. With s = 1 and
+    gamma at most :func:`dcgd_step`, r >= gamma mu.
     Kind: tight.
     Latex: \mathbb{E}\|x_T-x^*\|^2\le(1-r)^T\|x_0-x^*\|^2+\frac{1-(1-r)^T}r\,
-    \frac{\eta^2((1+s)\omega G^*+(1+\omega)\sigma^2)}N,\quad
-    r=\eta\mu\big(2-\eta(L+(1+\tfrac1s)\tfrac{\omega L_{\max}}N)\big)
+    \frac{\gamma^2((1+s)\omega G^*+(1+\omega)\sigma^2)}N,\quad
+    r=\gamma\mu\big(2-\gamma(L+(1+\tfrac1s)\tfrac{\omega L_{\max}}N)\big)
     Attained: by mu ||x||^2/2 for all workers with random sparsification, s to infinity; and in the first step from x*,
     s to 0.
     Proof: E||g||^2 <= ||grad f||^2 + (omega/N) mean ||grad f_i||^2 + (1 + omega) sigma^2/N; mean ||grad f_i||^2 <= (1 +
@@ -68,7 +68,7 @@ def dcgd_rate(
     L <grad f, x - x*>, and <grad f, x - x*> >= mu ||x - x*||^2.
     Source: derived. For exact gradients: [khirirat2018distributed].
     at_minimum: G*, the mean of ||grad f_i(x*)||^2.
-    lipschitz: L; if it is omitted, r = eta mu, for s = 1 and steps up to :func:`dcgd_step`.
+    lipschitz: L; if it is omitted, r = gamma mu, for s = 1 and steps up to :func:`dcgd_step`.
     largest: L_max, the largest L_i.
     split: s.
 
@@ -81,7 +81,7 @@ def dcgd_rate(
     require(lipschitz is not None or split == 1, "split", split, "1 without lipschitz")
     if lipschitz is not None:
         r *= 2.0 - step * (lipschitz + (1.0 + 1.0 / split) * omega * largest / workers)
-    require(r > 0.0, "step", step, "eta (L + (1 + 1/s) omega L_max/N) below 2")
+    require(r > 0.0, "step", step, "gamma (L + (1 + 1/s) omega L_max/N) below 2")
     left = (1.0 - r) ** steps
     return left * distance + (1.0 - left) * step**2 * noise / (workers * r)
 
@@ -91,7 +91,7 @@ def diana_step(lipschitz: float, *, omega: float, workers: float, largest: float
     r"""Longest step of DIANA's theorem.
 
     Setting: f_i convex and L_i-smooth, alpha <= 1/(1 + omega); see :func:`diana_rate`.
-    Statement: eta <= 1/(L + 6 omega L_max/N).
+    Statement: gamma <= 1/(L + 6 omega L_max/N).
     Kind: identity.
     Source: [gorbunov2020unified], the corollary about DIANA, from memory, with L_max in place of L; derived again, see
     :func:`diana_rate`. The method is [mishchenko2019distributed], whose step has other constants.
@@ -118,17 +118,17 @@ def diana_rate(
 ) -> float:
     r"""Bound on DIANA's Lyapunov function after T steps.
 
-    Setting: m_i = Q(g_i - h_i), x <- x - eta mean (h_i + m_i), h_i <- h_i + alpha m_i with alpha <= 1/(1 + omega), g_i
-    an unbiased gradient of f_i with the variance sigma^2; f_i convex and L_i-smooth, f = mean f_i L-smooth and
-    mu-strongly convex; eta at most :func:`diana_step`.
-    Statement: E V_T <= (1 - r)^T V_0 + eta^2 (1 + 5 omega) sigma^2/(N r), r = min(eta mu, alpha/2), V = ||x - x*||^2 +
-    4 omega eta^2/(N alpha) mean ||h_i - grad f_i(x*)||^2.
+    Setting: m_i = Q(g_i - h_i), x <- x - gamma mean (h_i + m_i), h_i <- h_i + alpha m_i with alpha <= 1/(1 + omega),
+    g_i an unbiased gradient of f_i with the variance sigma^2; f_i convex and L_i-smooth, f = mean f_i L-smooth and
+    mu-strongly convex; gamma at most :func:`diana_step`.
+    Statement: E V_T <= (1 - r)^T V_0 + gamma^2 (1 + 5 omega) sigma^2/(N r), r = min(gamma mu, alpha/2), V = ||x -
+    x*||^2 + 4 omega gamma^2/(N alpha) mean ||h_i - grad f_i(x*)||^2.
     Kind: upper.
-    Latex: \mathbb{E}V_T\le(1-r)^TV_0+\frac{\eta^2(1+5\omega)\sigma^2}{Nr},\quad r=\min(\eta\mu,\tfrac\alpha2)
+    Latex: \mathbb{E}V_T\le(1-r)^TV_0+\frac{\gamma^2(1+5\omega)\sigma^2}{Nr},\quad r=\min(\gamma\mu,\tfrac\alpha2)
     Proof: E||h_i+ - h_i*||^2 <= (1 - alpha) ||h_i - h_i*||^2 + alpha ||grad f_i - h_i*||^2 + alpha sigma^2; the squared
     error of the mean message is at most (omega/N) mean ||grad f_i - h_i||^2 <= (2 omega/N) (mean ||grad f_i - h_i*||^2
     + mean ||h_i - h_i*||^2), h_i* = grad f_i(x*), mean ||grad f_i - h_i*||^2 <= 2 L_max (f - f*); the factor of f - f*
-    is 2 eta - eta^2 (2 L + 12 omega L_max/N) >= 0.
+    is 2 gamma - gamma^2 (2 L + 12 omega L_max/N) >= 0.
     Source: derived; the method is [mishchenko2019distributed], and V is that of [gorbunov2020unified], from memory.
     start: V_0.
 
@@ -153,7 +153,7 @@ def marina_step(
     r"""Longest step in the theorems of MARINA and of VR-MARINA.
 
     Setting: f L-smooth, f_i L_i-smooth, exact gradients or B rows drawn independently; see :func:`marina_rate`.
-    Statement: eta <= 1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), l^2 the mean of the rows' squared
+    Statement: gamma <= 1/(L + sqrt((1 - p)/(p N) (omega L~^2 + (1 + omega) l^2/B))), l^2 the mean of the rows' squared
     smoothness constants, 0 for exact gradients.
     Kind: identity.
     Source: [gorbunov2021marina], Theorems 2.1 and 3.1, with L~ in place of L; derived again.
@@ -172,15 +172,15 @@ def marina_step(
 def marina_rate(steps: int, *, step: float, gap: float) -> float:
     r"""Bound on the mean squared gradient of MARINA and of VR-MARINA.
 
-    Setting: x+ = x - eta g, g_0 = grad f(x_0); with probability p g+ = grad f(x+), else g+ = g + mean Q(d_i), d_i =
+    Setting: x+ = x - gamma g, g_0 = grad f(x_0); with probability p g+ = grad f(x+), else g+ = g + mean Q(d_i), d_i =
     grad f_i(x+) - grad f_i(x), or the mean of the same difference over B rows drawn independently; f is L-smooth, f_i
-    L_i-smooth; eta at most :func:`marina_step`.
-    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T).
+    L_i-smooth; gamma at most :func:`marina_step`.
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(gamma T).
     Kind: upper.
-    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}
     Proof: E||g+ - grad f(x+)||^2 <= (1 - p) ||g - grad f(x)||^2 + (1 - p) A ||x+ - x||^2, A = (omega L~^2 + (1 + omega)
-    l^2/B)/N; f(x+) <= f - eta/2 ||grad f||^2 - (1/(2 eta) - L/2) ||x+ - x||^2 + eta/2 ||g - grad f||^2; add eta/(2 p)
-    times the first.
+    l^2/B)/N; f(x+) <= f - gamma/2 ||grad f||^2 - (1/(2 gamma) - L/2) ||x+ - x||^2 + gamma/2 ||g - grad f||^2; add
+    gamma/(2 p) times the first.
     Source: [gorbunov2021marina], Theorems 2.1 and 3.1; derived again.
 
     >>> marina_rate(100, step=0.5, gap=1.0)
@@ -194,13 +194,13 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
     r"""Longest step of DASHA's theorem, with exact gradients and a = 1/(1 + 2 omega).
 
     Setting: f L-smooth, f_i L_i-smooth, exact gradients; see :func:`dasha_rate`.
-    Statement: eta <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)) with the constant c of the table.
+    Statement: gamma <= 1/(L + L~ sqrt(c omega (2 omega + 1)/N)) with the constant c of the table.
     Kind: identity.
 
-    Statement (smooth): eta <= 1/(L + L~ sqrt(2 omega (2 omega + 1)/N)), also without convexity.
+    Statement (smooth): gamma <= 1/(L + L~ sqrt(2 omega (2 omega + 1)/N)), also without convexity.
     Source (smooth): derived, see dasha_rate.
 
-    Statement (paper): eta <= 1/(L + L~ sqrt(16 omega (2 omega + 1)/N)).
+    Statement (paper): gamma <= 1/(L + L~ sqrt(16 omega (2 omega + 1)/N)).
     Source (paper): [tyurin2023dasha], Theorem 6.1.
 
     workers: N; for correlated messages omega divided by the variance factor of their mean.
@@ -217,14 +217,15 @@ def dasha_step(lipschitz: float, *, omega: float, workers: float, quadratic: flo
 def dasha_rate(steps: int, *, step: float, gap: float, omega: float, workers: float, first: float) -> float:
     r"""Bound on the mean squared gradient of DASHA, which starts with g_i = h_i = 0.
 
-    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - eta mean g_i
-    with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; eta at most :func:`dasha_step`.
-    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(eta T) + omega (1 + 2 omega) G_0/(N
-    T), G_0 = mean ||grad f_i(x_0)||^2.
+    Setting: m_i = Q(grad f_i(x) - h_i - a (g_i - h_i)), h_i <- grad f_i(x), g_i <- g_i + m_i, x <- x - gamma mean g_i
+    with a = 1/(1 + 2 omega); f is L-smooth, f_i L_i-smooth; gamma at most :func:`dasha_step`.
+    Statement: the mean of E||grad f(x_t)||^2 over t < T is at most 2 (f(x_0) - f*)/(gamma T) + omega (1 + 2 omega)
+    G_0/(N T), G_0 = mean ||grad f_i(x_0)||^2.
     Kind: upper.
-    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\omega(1+2\omega)G_0}{NT}
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma
+    T}+\frac{\omega(1+2\omega)G_0}{NT}
     Proof: e_i+ = (1 - a) e_i + an error with E||.||^2 <= omega ||d_i - a e_i||^2, d_i the change of the gradient; (1 -
-    a)^2 + 2 omega a^2 = 1 - a; add eta/(2 a (2 - a)) (||mean e_i||^2 + 2 omega a/N mean ||e_i||^2) to f.
+    a)^2 + 2 omega a^2 = 1 - a; add gamma/(2 a (2 - a)) (||mean e_i||^2 + 2 omega a/N mean ||e_i||^2) to f.
     Source: derived; the method is that of [tyurin2023dasha].
     first: G_0.
 
@@ -239,7 +240,7 @@ def prox_skip_step(largest: float) -> float:
     """Longest step of ProxSkip's theorem.
 
     Setting: f_i L_max-smooth and mu-strongly convex, exact gradients; see :func:`prox_skip_rate`.
-    Statement: eta <= 1/L_max.
+    Statement: gamma <= 1/L_max.
     Kind: identity.
     Source: [mishchenko2022proxskip], Theorem 3.6.
     largest: L_max, the largest L_i.
@@ -254,24 +255,24 @@ def prox_skip_step(largest: float) -> float:
 def prox_skip_rate(step: float, *, mu: float, p: float, form: str = "sharp") -> float:
     r"""Contraction factor of a step of ProxSkip for workers that average (Scaffnew).
 
-    Setting: x^_i = x_i - eta (grad f_i(x_i) - h_i); with probability p, jointly for all workers, x_i <- mean x^_j, h_i
-    <- h_i + p/eta (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and mu-strongly
-    convex; eta at most :func:`prox_skip_step`.
-    Proof: With w_i = x_i - eta grad f_i(x_i), x^_i = w_i + eta h_i: averaging projects x^ - (eta/p) h, so that E Psi+
-    <= mean ||w_i - w_i*||^2 + (1 - p^2) (eta/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - eta mu) ||x_i -
-    x*||.
+    Setting: x^_i = x_i - gamma (grad f_i(x_i) - h_i); with probability p, jointly for all workers, x_i <- mean x^_j,
+    h_i <- h_i + p/gamma (x_i - x^_i), else x_i <- x^_i; sum h_i = 0 at the start; every f_i is L_max-smooth and
+    mu-strongly convex; gamma at most :func:`prox_skip_step`.
+    Proof: With w_i = x_i - gamma grad f_i(x_i), x^_i = w_i + gamma h_i: averaging projects x^ - (gamma/p) h, so that E
+    Psi+ <= mean ||w_i - w_i*||^2 + (1 - p^2) (gamma/p)^2 mean ||h_i - h_i*||^2, and ||w_i - w_i*|| <= (1 - gamma mu)
+    ||x_i - x*||.
 
-    Statement (sharp): E Psi+ <= max((1 - eta mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (eta/p)^2 mean ||h_i -
-    grad f_i(x*)||^2.
+    Statement (sharp): E Psi+ <= max((1 - gamma mu)^2, 1 - p^2) Psi, Psi = mean ||x_i - x*||^2 + (gamma/p)^2 mean ||h_i
+    - grad f_i(x*)||^2.
     Kind (sharp): tight.
-    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\eta\mu)^2,1-p^2\big)\Psi
-    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 eta) where they differ in
+    Latex (sharp): \mathbb{E}\Psi_+\le\max\big((1-\gamma\mu)^2,1-p^2\big)\Psi
+    Attained (sharp): by mu x^2/2 for all workers where all have the same x, and by x^2/(2 gamma) where they differ in
     h_i.
-    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(eta mu, p^2).
+    Source (sharp): derived; [mishchenko2022proxskip], Theorem 3.6, has 1 - min(gamma mu, p^2).
 
-    Statement (paper): E Psi+ <= (1 - min(eta mu, p^2)) Psi with the same Psi.
+    Statement (paper): E Psi+ <= (1 - min(gamma mu, p^2)) Psi with the same Psi.
     Kind (paper): upper.
-    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\eta\mu,p^2))\Psi
+    Latex (paper): \mathbb{E}\Psi_+\le(1-\min(\gamma\mu,p^2))\Psi
     Source (paper): [mishchenko2022proxskip], Theorem 3.6; derived again.
 
     >>> prox_skip_rate(0.25, mu=1.0, p=0.5), prox_skip_rate(0.25, mu=1.0, p=0.75)
@@ -350,22 +351,22 @@ def qsvrg_factor(
     r"""Factor by which an epoch of QSVRG reduces the gap.
 
     Setting: as in this module's docstring; E Q(v) = v, E||Q(v) - v||^2 <= omega ||v||^2; N workers draw and quantize
-    independently; a constant step size with eta A < 2.
-    Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu eta T) + eta C)/(2 - eta A), A = 2 L (1 - 1/N) + C and
-    C = 4 L (1 + omega)/N.
+    independently; a constant step size with gamma A < 2.
+    Statement: E f(y+) - f* <= rho (f(y) - f*) with rho = (2/(mu gamma T) + gamma C)/(2 - gamma A), A = 2 L (1 - 1/N) +
+    C and C = 4 L (1 + omega)/N.
     Kind: upper.
-    Latex: \rho=\frac{2/(\mu\eta T)+\eta C}{2-\eta A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
+    Latex: \rho=\frac{2/(\mu\gamma T)+\gamma C}{2-\gamma A},\quad A=2L\big(1-\tfrac1N\big)+C,\ C=\tfrac{4L(1+\omega)}N
     Attained: no instance is known; its lemmas are attained
     Source: derived, after Johnson, Zhang, NIPS 2013, Theorem 1 (N = 1, omega = 0). In expectation ||x+ - x*||^2 <= ||x
-    - x*||^2 - 2 eta (f(x) - f*) + eta^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times ||grad
-    f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
+    - x*||^2 - 2 gamma (f(x) - f*) + gamma^2 ||mean Q||^2; the second moment of the mean is at most (1 - 1/N) times
+    ||grad f||^2 <= 2 L (f - f*) and (1 + omega)/N times that of svrg_second_moment; sum over the epoch.
 
     Title (rate): QSVRG reduces the gap by the factor 0.9 in an epoch.
-    Statement (rate): With QSGD at s = sqrt(d), eta = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p) -
-    f* <= 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.
+    Statement (rate): With QSGD at s = sqrt(d), gamma = 1/(10 (1 + omega) L) and T = ceil(20 (1 + omega) L/mu), E f(y_p)
+    - f* <= 0.9^p (f(y_0) - f*): an epoch's factor is at most 7/8.
     Latex (rate): \mathbb{E}f(y_p)-f^*\le 0.9^p\,(f(y_0)-f^*)
-    Proof (rate): qsvrg.factor at these eta and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
-    Source (rate): [alistarh2017qsgd], Theorem 3.6, which has eta = O(1/L) and T = O(L/mu); the constants are derived.
+    Proof (rate): qsvrg.factor at these gamma and T: (1 + 0.4)/(2 - 0.4) for N = 1, and less for more workers.
+    Source (rate): [alistarh2017qsgd], Theorem 3.6, which has gamma = O(1/L) and T = O(L/mu); the constants are derived.
 
     inner (int): T.
 
@@ -382,9 +383,9 @@ def qsvrg_step(lipschitz: float, omega: float = 0.0) -> float:
     """The step of QSVRG.
 
     Setting: as for :func:`qsvrg_factor`.
-    Statement: eta = 1/(10 (1 + omega) L); with T = :func:`qsvrg_inner` an epoch's factor is at most 7/8 for every N.
+    Statement: gamma = 1/(10 (1 + omega) L); with T = :func:`qsvrg_inner` an epoch's factor is at most 7/8 for every N.
     Kind: identity.
-    Source: [alistarh2017qsgd], Theorem 3.6, requires eta = O(1/L) and T = O(L/mu) and states the factor 0.9; the
+    Source: [alistarh2017qsgd], Theorem 3.6, requires gamma = O(1/L) and T = O(L/mu) and states the factor 0.9; the
     constants are those of [bubeck2015convex], Theorem 6.5, for L (1 + omega).
 
     >>> qsvrg_step(lipschitz=2.0, omega=0.25)

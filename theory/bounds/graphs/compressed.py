@@ -25,7 +25,7 @@ def choco_gamma(rho: float, beta: float, delta: float, form: str = "derived") ->
     """Consensus step of CHOCO-Gossip and CHOCO-SGD in their theorems.
 
     Setting: a mixing matrix with the spectral gap rho and ||I - W|| = beta; a compressor with contraction delta.
-    Statement: gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
+    Statement: gamma_c = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta).
     Kind: identity.
     Source: derived from the lemma of :func:`choco_lemma_factor`. The theorem ([koloskova2019decentralized], Theorem 2)
     is quoted in [koloskova2020decentralized], Theorem 4.1, with rho^2 in place of rho in the numerator; then the stated
@@ -56,14 +56,14 @@ def choco_rate(rho: float, delta: float, form: str = "theorem") -> float:
     Source (theorem): [koloskova2019decentralized], Theorem 2.
 
     Title (gossip): CHOCO-Gossip, from its lemmas.
-    Statement (gossip): With gamma = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two lemmas
-    on the terms of a round give a factor of at most 1 - rho^2 delta/17; the theorem has 82 in place of 17.
+    Statement (gossip): With gamma_c = rho delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), the two
+    lemmas on the terms of a round give a factor of at most 1 - rho^2 delta/17; the theorem has 82 in place of 17.
     Kind (gossip): lower.
-    Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma.
+    Source (gossip): [koloskova2019decentralized], Theorem 2, with rho and not rho^2 in the numerator of gamma_c.
     Known (gossip): derived
 
     Latex (derived, gossip): \mathcal E_{t+1}\le\Big(1-\tfrac{\rho^2\delta}{17}\Big)\,\mathcal
-    E_t,\quad\gamma=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
+    E_t,\quad\gamma_c=\frac{\rho\,\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}
     Proof (derived, gossip): Young's inequality for x - mean and for x - xhat, the contraction for the latter; the
     larger of the two sums of coefficients is below 1 - rho^2 delta/17, where beta <= 2 - rho is used.
 
@@ -89,12 +89,13 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
     Known: quoted
 
     Title (gossip.quoted): The consensus step of CHOCO-Gossip, as printed.
-    Statement (gossip.quoted): With gamma = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T <=
-    (1 - rho^2 delta/82)^T E_0.
-    Latex (gossip.quoted): \gamma=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\
+    Statement (gossip.quoted): With gamma_c = rho^2 delta/(16 rho + rho^2 + 4 beta^2 + 2 rho beta^2 - 8 rho delta), E_T
+    <= (1 - rho^2 delta/82)^T E_0.
+    Latex (gossip.quoted): \gamma_c=\frac{\rho^2\delta}{16\rho+\rho^2+4\beta^2+2\rho\beta^2-8\rho\delta}\ \Rightarrow\
     \mathcal E_T\le\Big(1-\tfrac{\rho^2\delta}{82}\Big)^T\mathcal E_0
-    Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma (W - I)) x, and the slowest mode
-    has the factor 1 - gamma rho. With rho^2 in gamma that is 1 - O(rho^3), and the stated rate is 1 - O(rho^2).
+    Proof (gossip.quoted): In full precision, delta = 1, CHOCO-Gossip is x = (I + gamma_c (W - I)) x, and the slowest
+    mode has the factor 1 - gamma_c rho. With rho^2 in gamma_c that is 1 - O(rho^3), and the stated rate is 1 -
+    O(rho^2).
     Source (gossip.quoted): [koloskova2020decentralized], Theorem 4.1, as the step of [koloskova2019decentralized],
     Theorem 2.
     Known (gossip.quoted): read
@@ -113,13 +114,13 @@ def choco_gossip(rho: float, delta: float, rounds: int, start: float) -> float:
 def choco_lemma_factor(rho: float, beta: float, delta: float, gamma: float) -> float:
     r"""Factor of E_t in a round of CHOCO-Gossip, from its two lemmas.
 
-    Setting: as for :func:`choco_rate`, with any consensus step gamma.
-    Statement: with a = gamma rho/2, b = delta/2, E_{t+1} <= max(p, q) E_t, where p = (1 + a)(1 - rho gamma)^2 +
-    (1 - delta)(1 + 1/b) gamma^2 beta^2 and q = (1 + 1/a) gamma^2 beta^2 + (1 - delta)(1 + b)(1 + gamma beta)^2.
+    Setting: as for :func:`choco_rate`, with any consensus step gamma_c.
+    Statement: with a = gamma_c rho/2, b = delta/2, E_{t+1} <= max(p, q) E_t, where p = (1 + a)(1 - rho gamma_c)^2 +
+    (1 - delta)(1 + 1/b) gamma_c^2 beta^2 and q = (1 + 1/a) gamma_c^2 beta^2 + (1 - delta)(1 + b)(1 + gamma_c beta)^2.
     Kind: upper.
     Latex: \mathcal E_{t+1}\le\max(p,q)\,\mathcal E_t
-    Proof: x_{t+1} - mean = (I + gamma (W - I))(x_t - mean) + gamma (W - I)(xhat - x_t), and x_{t+1} - xhat likewise;
-    then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
+    Proof: x_{t+1} - mean = (I + gamma_c (W - I))(x_t - mean) + gamma_c (W - I)(xhat - x_t), and x_{t+1} - xhat
+    likewise; then ||u + v||^2 <= (1 + a)||u||^2 + (1 + 1/a)||v||^2, and the contraction.
     Source: derived, following the proof of [koloskova2019decentralized], Theorem 2, from memory.
     rho: The spectral gap.
 
@@ -137,17 +138,17 @@ def choco_consensus(rho: float, delta: float, step: float, second_moment: float,
     r"""Bound on the distances of CHOCO-SGD's models from their mean, with constant steps of the theorem.
 
     Title: Distances between the models of CHOCO-SGD.
-    Setting: E||g_i||^2 <= G^2, all models start at 0; c as in :func:`choco_rate`.
-    Statement: E sum_i ||x_i - mean||^2 <= 12 N eta^2 G^2/c^2 at all times.
+    Setting: E||g_i||^2 <= M^2, all models start at 0; c as in :func:`choco_rate`.
+    Statement: E sum_i ||x_i - mean||^2 <= 12 N gamma^2 M^2/c^2 at all times.
     Kind: upper.
-    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\eta^2G^2}{c^2}
-    Proof: A round of gossip multiplies E_t by at most 1 - c, and a gradient step then adds at most eta^2 G^2 to each of
-    its two parts for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G^2 is at most 8 N
-    eta^2 G^2/c^2.
+    Latex: \mathbb E\sum_i\|x_i-\bar x\|^2\le\frac{12N\gamma^2M^2}{c^2}
+    Proof: A round of gossip multiplies E_t by at most 1 - c, and a gradient step then adds at most gamma^2 M^2 to each
+    of its two parts for each worker: the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N gamma^2 M^2 is at most
+    8 N gamma^2 M^2/c^2.
     Source: [koloskova2019decentralized], in the proof of Theorem 4, as remembered; derived again.
     Known: remembered
     rho: The spectral gap, in (0, 1].
-    step: eta.
+    step: gamma.
 
     >>> round(choco_consensus(1.0, 0.82, 0.01, 1.0, 1), 4)
     12.0
@@ -159,8 +160,8 @@ def _growth(values: np.ndarray, kept: float, gamma: float) -> np.ndarray:
     """Matrix of what one round adds to the second moments of all modes: x x, x (x - xhat) and (x - xhat)^2, in turn.
 
     With p = x - xhat before sending: xhat gains kept p and an error e, E e^2 = kept (1 - kept) (mean of p^2 over the
-    workers); then x' = (1 + gamma l) x - gamma l ((1 - kept) p - e), p' = x' - xhat', l = lambda - 1.  The identity is
-    subtracted by hand, as a small ``kept`` leaves little else.
+    workers); then x' = (1 + gamma_c l) x - gamma_c l ((1 - kept) p - e), p' = x' - xhat', l = lambda - 1.  The identity
+    is subtracted by hand, as a small ``kept`` leaves little else.
     """
     n, lam = values.size, values - 1.0
     M = np.zeros((3 * n, 3 * n))
@@ -200,7 +201,7 @@ def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
     independently of the other workers; a vertex-transitive graph (a ring, a torus, a hypercube).
     Statement: E sum_i ||x_i - mean||^2 falls like the t-th power of the spectral radius of the second moments' matrix.
     Kind: identity.
-    Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_\gamma)
+    Latex: \lim_t\big(\mathbb E\|X_t-\bar X\|^2\big)^{1/t}=\varrho(M_{\gamma_c})
     Proof: The covariance of (x, xhat) has an exact recursion; on a vertex-transitive graph it separates into one
     recursion of three numbers for each eigenvector, coupled by the mean error.
     Source: derived; in the basis of eigenvectors only the errors couple the modes, by the mean over all workers.
@@ -209,7 +210,7 @@ def choco_factor(eigenvalues: ArrayLike, kept: float, gamma: float) -> float:
     Statement (best-gamma): With the step found by search, CHOCO-Gossip with rand-k on a ring contracts by the exact
     factor, and no other step has a smaller one.
     Kind (best-gamma): lower.
-    Latex (best-gamma): \gamma^*=\arg\min_\gamma\varrho(M_\gamma)
+    Latex (best-gamma): \gamma_c^*=\arg\min_{\gamma_c}\varrho(M_{\gamma_c})
     Proof (best-gamma): By computing the factor on a fine grid.
     Source (best-gamma): derived.
 
@@ -228,9 +229,9 @@ def choco_best_gamma(eigenvalues: ArrayLike, kept: float) -> float:
     """Best consensus step of CHOCO-Gossip with random sparsification.
 
     Setting: as for :func:`choco_factor`.
-    Statement: the gamma in (0, 1] with the smallest factor, found by search.
+    Statement: the gamma_c in (0, 1] with the smallest factor, found by search.
     Kind: identity.
-    Source: derived; a grid in log gamma, from a hundredth of ``kept`` on, then Brent's search around its best point.
+    Source: derived; a grid in log gamma_c, from a hundredth of ``kept`` on, then Brent's search around its best point.
     eigenvalues (array_like, shape (N,)): Of W.
     kept: The fraction of coordinates that are sent, in (0, 1].
 
@@ -424,20 +425,20 @@ def ecd_threshold(eigenvalues: ArrayLike, descent: float) -> float:
     r"""Largest relative compression error with which ECD-PSGD converges on a quadratic.
 
     Title: The relative compression error that ECD-PSGD tolerates.
-    Setting: ECD-PSGD on f_i(x) = (mu/2) ||x||^2 with the constant step eta, descent = eta mu; E C(z) = z, errors
+    Setting: ECD-PSGD on f_i(x) = (mu/2) ||x||^2 with the constant step gamma, descent = gamma mu; E C(z) = z, errors
     independent, E||C(z) - z||^2 = omega ||z||^2, on a vertex-transitive graph, |lambda_i - descent| < 1.
     Statement: the second moments of the models tend to 0 if omega < N/sum_i lambda_i^2/(1 - (lambda_i - descent)^2),
     over all modes including the mean's, and grow without bound if it is larger. So without descent no omega > 0 is
     tolerated, and with small descent the limit is about 2 N descent.
     Kind: identity.
-    Latex: \omega<\frac N{\sum_i\frac{\lambda_i^2}{1-(\lambda_i-\eta\mu)^2}}
+    Latex: \omega<\frac N{\sum_i\frac{\lambda_i^2}{1-(\lambda_i-\gamma\mu)^2}}
     Proof: In late rounds z/t is half the last step of x, so that the estimates move by xi with E||xi||^2 = omega
     ||x_{t+1} - x_t||^2, a random walk that the factor 1 - 2/t changes only polynomially. In mode i, with a = lambda_i -
     descent, w = y - lambda_i e/(1 - a) has w' = a w - lambda_i xi/(1 - a), and the step is (a - 1) w; hence the error
     E||xi||^2 reproduces itself with the factor (omega/N) sum_i lambda_i^2/(1 - a^2), and so does w, geometrically.
     Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
-    descent: eta mu, the step times the curvature.
+    descent: gamma mu, the step times the curvature.
 
     >>> round(ecd_threshold([1.0, 0.0], 0.5), 6), ecd_threshold([1.0, 0.0], 0.0)
     (1.5, 0.0)
@@ -463,7 +464,7 @@ def ecd_second_moment(eigenvalues: ArrayLike, descent: float, omega: float, roun
     mode receives 1/N of their sum.
     Source: derived.
     eigenvalues (array_like, shape (N,)): Of W.
-    descent: eta mu, the step times the curvature.
+    descent: gamma mu, the step times the curvature.
     rounds: T, at least 1.
 
     Returns

@@ -178,9 +178,9 @@ def compressed_gossip_floor(eigenvalues: ArrayLike, omega: float, mean_square: f
 
 
 def _modes(eigenvalues: ArrayLike, step: float, curvature: float) -> np.ndarray:
-    """Factors lambda_i - eta a of all modes, which must be below 1 in absolute value."""
+    """Factors lambda_i - gamma a of all modes, which must be below 1 in absolute value."""
     values = spectrum(eigenvalues) - step * curvature
-    require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - eta a| < 1 for all eigenvalues")
+    require(bool(np.all(np.abs(values) < 1)), "step", step, "one with |lambda_i - gamma a| < 1 for all eigenvalues")
     return np.sort(values)
 
 
@@ -189,14 +189,15 @@ def dpsgd_consensus(eigenvalues: ArrayLike, *, step: float, curvature: float, va
     r"""Limit of the distances between D-PSGD's models, with the same quadratic at every worker.
 
     Title: Distances between the models of D-PSGD.
-    Setting: x_i = sum_j W_ij x_j - eta (a (x_i - x*) + xi_i) in one coordinate, noise independent, E xi_i^2 = sigma^2.
-    Statement: E sum_i (x_i - mean)^2 tends to sum_{i >= 2} eta^2 sigma^2/(1 - (lambda_i - eta a)^2).
+    Setting: x_i = sum_j W_ij x_j - gamma (a (x_i - x*) + xi_i) in one coordinate, noise independent, E xi_i^2 =
+    sigma^2.
+    Statement: E sum_i (x_i - mean)^2 tends to sum_{i >= 2} gamma^2 sigma^2/(1 - (lambda_i - gamma a)^2).
     Kind: identity.
-    Latex: \mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\frac{\eta^2\sigma^2}{1-(\lambda_i-\eta a)^2}
-    Proof: Mode i is u = (lambda_i - eta a) u + eta xi.
-    Source: derived; mode i is multiplied by lambda_i - eta a.
+    Latex: \mathbb E\sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\frac{\gamma^2\sigma^2}{1-(\lambda_i-\gamma a)^2}
+    Proof: Mode i is u = (lambda_i - gamma a) u + gamma xi.
+    Source: derived; mode i is multiplied by lambda_i - gamma a.
     eigenvalues (array_like, shape (N,)): Of W.
-    step: eta, with |lambda_i - eta a| < 1 for all i.
+    step: gamma, with |lambda_i - gamma a| < 1 for all i.
     curvature: a.
 
     >>> round(dpsgd_consensus([1.0, 0.5], step=0.5, curvature=1.0, variance=4.0), 6)
@@ -212,14 +213,14 @@ def dpsgd_floor(workers: int, *, step: float, curvature: float, variance: float)
 
     Title: The floor of D-PSGD is that of parallel SGD.
     Setting: as for :func:`dpsgd_consensus`; the workers' minima may differ, x* is their mean.
-    Statement: E (mean - x*)^2 tends to eta sigma^2/(N a (2 - eta a)), for any graph, and also with messages that
+    Statement: E (mean - x*)^2 tends to gamma sigma^2/(N a (2 - gamma a)), for any graph, and also with messages that
     preserve the mean, such as those of CHOCO-SGD.
     Kind: identity.
-    Latex: \mathbb E(\bar x-x^*)^2\to\frac{\eta\,\sigma^2}{N\,a\,(2-\eta a)}
+    Latex: \mathbb E(\bar x-x^*)^2\to\frac{\gamma\,\sigma^2}{N\,a\,(2-\gamma a)}
     Proof: The mean of the models moves by the mean of the gradients; for equal curvatures that is the gradient at the
     mean, with the noise of N workers.
     Source: derived.
-    step: eta.
+    step: gamma.
     curvature: a.
 
     >>> dpsgd_floor(2, step=1.0, curvature=1.0, variance=4.0)
@@ -233,16 +234,16 @@ def dpsgd_disagreement(eigenvalues: ArrayLike, energies: ArrayLike, *, step: flo
     r"""Distances between D-PSGD's models if the workers' data differ, without noise.
 
     Title: The models of D-PSGD stay different if the data differ.
-    Setting: x_i = sum_j W_ij x_j - eta a (x_i - b_i), in one coordinate.
-    Statement: the models tend to sum_i (x_i - mean)^2 = sum_{i >= 2} (eta a/(1 - lambda_i + eta a))^2 c_i^2, c_i the
-    coefficient of b for the i-th eigenvector.
+    Setting: x_i = sum_j W_ij x_j - gamma a (x_i - b_i), in one coordinate.
+    Statement: the models tend to sum_i (x_i - mean)^2 = sum_{i >= 2} (gamma a/(1 - lambda_i + gamma a))^2 c_i^2, c_i
+    the coefficient of b for the i-th eigenvector.
     Kind: identity.
-    Latex: \sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\Big(\frac{\eta a}{1-\lambda_i+\eta a}\Big)^2c_i^2
-    Proof: The fixed point of x = W x - eta a (x - b), in the basis of eigenvectors.
-    Source: derived; the fixed point is (I - W + eta a I)^-1 eta a b.
+    Latex: \sum_i(x_i-\bar x)^2\to\sum_{i\ge2}\Big(\frac{\gamma a}{1-\lambda_i+\gamma a}\Big)^2c_i^2
+    Proof: The fixed point of x = W x - gamma a (x - b), in the basis of eigenvectors.
+    Source: derived; the fixed point is (I - W + gamma a I)^-1 gamma a b.
     eigenvalues (array_like, shape (N,)): Of W; the first is 1.
     energies (array_like, shape (N,)): The c_i^2, in the same order.
-    step: eta, with |lambda_i - eta a| < 1 for all i.
+    step: gamma, with |lambda_i - gamma a| < 1 for all i.
     curvature: a.
 
     >>> round(dpsgd_disagreement([1.0, 0.5], [0.0, 4.0], step=0.5, curvature=1.0), 6)
@@ -261,15 +262,15 @@ def dpsgd_bias(weight: float, *, step: float, curvatures: ArrayLike, minima: Arr
 
     Title: Different data bias the mean of D-PSGD.
     Setting: two workers that give each other's model the weight w; f_i = (a_i/2)(x - b_i)^2, gradients without noise.
-    Statement: the mean of the models tends to x* - eta a_1 a_2 (a_1 - a_2)(b_1 - b_2)/(2 (a_1 + a_2) D), D = w (a_1 +
-    a_2) + eta a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
+    Statement: the mean of the models tends to x* - gamma a_1 a_2 (a_1 - a_2)(b_1 - b_2)/(2 (a_1 + a_2) D), D = w (a_1 +
+    a_2) + gamma a_1 a_2, and x* = (a_1 b_1 + a_2 b_2)/(a_1 + a_2): biased unless the curvatures or the minima agree.
     Kind: identity.
-    Latex: \bar x-x^*\to-\frac{\eta\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\eta a_1a_2\big)}
+    Latex: \bar x-x^*\to-\frac{\gamma\,a_1a_2(a_1-a_2)(b_1-b_2)}{2(a_1+a_2)\big(w(a_1+a_2)+\gamma a_1a_2\big)}
     Proof: At the fixed point each model's gradient balances the averaging with its neighbour, so the gradients are
     taken at different points.
-    Source: derived, from the fixed point of x = W x - eta A (x - b).
+    Source: derived, from the fixed point of x = W x - gamma A (x - b).
     weight: w.
-    step: eta, so small that the eigenvalues of W - eta A are above -1.
+    step: gamma, so small that the eigenvalues of W - gamma A are above -1.
     curvatures (pair of float): a_1 and a_2, above 0.
     minima (pair of float): b_1 and b_2.
 
@@ -288,19 +289,19 @@ def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: 
     r"""Exact asymptotic factor per step of gradient tracking on quadratics of the same curvature, without noise.
 
     Title: The factor of gradient tracking on quadratics.
-    Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta y_i.
+    Setting: f_i = (a/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - gamma y_i.
     Statement: ||x - x*||, x* the mean of the b_i, is asymptotically multiplied by the largest modulus of the mean's
-    factor 1 - eta a and, for every other mode, of the roots of (z - lambda)^2 + eta a (z - 1); if it is below 1, all
-    models converge to x*.
+    factor 1 - gamma a and, for every other mode, of the roots of (z - lambda)^2 + gamma a (z - 1); if it is below 1,
+    all models converge to x*.
     Kind: identity.
-    Latex: \varrho=\max\{|1-\eta a|,\ |z|:(z-\lambda_i)^2+\eta a(z-1)=0\}
-    Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode; for lambda = 1 the
-    other root is 1, which tracking excludes.
-    Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - eta a (x_t - x_{t-1}) in each mode.
+    Latex: \varrho=\max\{|1-\gamma a|,\ |z|:(z-\lambda_i)^2+\gamma a(z-1)=0\}
+    Proof: x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - gamma a (x_t - x_{t-1}) in each mode; for lambda = 1
+    the other root is 1, which tracking excludes.
+    Source: derived; x_{t+1} - lambda x_t = lambda (x_t - lambda x_{t-1}) - gamma a (x_t - x_{t-1}) in each mode.
 
     Title (unbiased): Gradient tracking has no bias
-    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j - eta
-    y_i.
+    Setting (unbiased): f_i = (a_i/2)(x - b_i)^2; y_i = sum_j W_ij y_j + g_i - (g_i before), x_i = sum_j W_ij x_j -
+    gamma y_i.
     Statement (unbiased): With different data and curvatures every model of gradient tracking converges to the minimum
     of the mean if the step is small.
     Latex (unbiased): x_i\to x^*=\frac{\sum_ia_ib_i}{\sum_ia_i}
@@ -308,7 +309,7 @@ def gradient_tracking_factor(eigenvalues: ArrayLike, *, step: float, curvature: 
     Source (unbiased): derived; Nedic, Olshevsky, Shi, SIAM J. Optim. 27 (2017).
 
     eigenvalues (array_like, shape (N,)): Of W.
-    step: eta.
+    step: gamma.
     curvature: a.
 
     >>> round(gradient_tracking_factor([1.0, 0.0], step=0.25, curvature=1.0), 4)

@@ -20,35 +20,35 @@ def local_sgd_fixed_point(
     r"""Fixed point of local gradient descent if each worker has its own quadratic.
 
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2 for worker k, all workers with equal weights in the mean; in every
-    round each takes H local steps of the constant size eta, and then all average. Exact gradients, or rows that a
+    round each takes H local steps of the constant size gamma, and then all average. Exact gradients, or rows that a
     worker draws independently for each step from its own data; then the statement is about E x.
-    Statement: the only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - eta A_k)^H``, and
-    the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k; for H to infinity, and 0 < eta
-    A_k < 2, the plain mean of the b_k.
+    Statement: The only fixed point is ``(sum_k (I - M_k))^-1 sum_k (I - M_k) b_k`` with ``M_k = (I - gamma A_k)^H``,
+    and the iterates converge to it. For H = 1 it is the minimiser of the mean of the f_k. For H to infinity, and 0 <
+    gamma A_k < 2, it is the plain mean of the b_k.
     Kind: identity.
     Source: derived. The fixed point of local steps differs from the minimiser: [malinovskiy2020local].
 
     Title (fixed-point): Fixed point of local steps on different data.
-    Statement (fixed-point): If each worker has its own quadratic, rounds of H local steps of size eta converge to the
-    minimiser of the sum of other quadratics, with the curvatures I - (I - eta A_k)^H.
-    Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\eta A_k)^H
+    Statement (fixed-point): If each worker has its own quadratic, rounds of H local steps of size gamma converge to the
+    minimiser of the sum of other quadratics, with the curvatures I - (I - gamma A_k)^H.
+    Latex (fixed-point): x_\infty=\Big(\sum_k (I-M_k)\Big)^{-1}\sum_k (I-M_k)\,b_k,\quad M_k=(I-\gamma A_k)^H
     Proof (fixed-point): H steps take x to b_k + M_k (x - b_k), and the mean over k is affine. A row that is drawn for
     each step is independent of the worker's iterate, so E x follows the same recursion.
     Source (fixed-point): derived; [malinovskiy2020local].
 
     Title (proximal): Fixed point of FedProx.
     Statement (proximal): If each adds rho/2 |y - x|^2 to its quadratic, x the model at the start of the round, rounds
-    converge to the minimiser of the sum of the quadratics with the curvatures (I - (I - eta (A_k + rho))^H) (A_k +
+    converge to the minimiser of the sum of the quadratics with the curvatures (I - (I - gamma (A_k + rho))^H) (A_k +
     rho)^-1 A_k: for long rounds it tends to x* as rho grows, for H = 1 it is x*.
-    Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\eta(A_k+\rho I))^H)\, (A_k+\rho
-    I)^{-1}A_k
+    Latex (proximal): x_\infty=\Big(\sum_k P_k\Big)^{-1}\sum_k P_k b_k,\quad P_k=(I-(I-\gamma(A_k+\rho I))^H)\,
+    (A_k+\rho I)^{-1}A_k
     Proof (proximal): The local steps contract to (A_k + rho)^-1 (A_k b_k + rho x), which is x minus (A_k + rho)^-1 A_k
     (x - b_k).
     Source (proximal): derived; the method is that of [li2020fedprox], whose rates are not used.
 
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
-    step: eta.
+    step: gamma.
     prox: rho, the weight of FedProx's term; 0 for local SGD and FedAvg.
 
     Returns
@@ -95,7 +95,7 @@ def _quadratics(curvatures: ArrayLike, minimisers: ArrayLike) -> tuple[np.ndarra
 
 
 def _shares(A: np.ndarray, step: float, local_steps: int) -> np.ndarray:
-    """The I - (I - eta A_k)^H, by which local steps move the models."""
+    """The I - (I - gamma A_k)^H, by which local steps move the models."""
     unit = np.eye(A.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.stack([unit - np.linalg.matrix_power(unit - step * a, int(local_steps)) for a in A])
@@ -108,16 +108,16 @@ def fedavg_factor(curvatures: ArrayLike, *, step: float, local_steps: int, serve
     r"""Contraction factor of a round of federated averaging with exact gradients, if each client has its own quadratic.
 
     Title: Rate of FedAvg.
-    Setting: as for `local_sgd_fixed_point`; the server moves by beta times the mean difference.
-    Statement: The fixed point is the same for every beta, and a round asymptotically multiplies the distance from it by
-    the spectral radius of I - beta (1/N) sum_k (I - (I - eta A_k)^H).
+    Setting: as for `local_sgd_fixed_point`; the server moves by gamma_s times the mean difference.
+    Statement: The fixed point is the same for every gamma_s, and a round asymptotically multiplies the distance from it
+    by the spectral radius of I - gamma_s (1/N) sum_k (I - (I - gamma A_k)^H).
     Kind: identity.
-    Latex: \rho\Big(I-\frac{\beta}{N}\sum_k\big(I-(I-\eta A_k)^H\big)\Big)
+    Latex: \rho\Big(I-\frac{\gamma_s}{N}\sum_k\big(I-(I-\gamma A_k)^H\big)\Big)
     Source: derived.
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
-    step: eta.
+    step: gamma.
     local_steps (int): H.
-    server_step: beta.
+    server_step: gamma_s.
 
     >>> round(float(fedavg_factor([1.0, 3.0], step=0.1, local_steps=1)), 12)
     0.8
@@ -134,15 +134,15 @@ def scaffold_factor(curvatures: ArrayLike, *, step: float, local_steps: int) -> 
     Title: SCAFFOLD converges to the minimum: its rate.
     Setting: f_k(x) = (x - b_k)' A_k (x - b_k)/2; H local steps along grad f_k - c_k + c, and option II of the paper:
     c_k is then the mean gradient of the client's steps, and c the mean of the c_k.
-    Statement: The fixed point is the minimiser of the mean of the f_k for all eta and H. The distance from it, and that
-    of the c_k from the gradients there, are multiplied in a round by the spectral radius of a matrix: H steps take the
-    deviations to M_k x + S_k (c_k - c), M_k = (I - eta A_k)^H, S_k = eta sum over h < H of (I - eta A_k)^h.
+    Statement: The fixed point is the minimiser of the mean of the f_k for all gamma and H. The distance from it, and
+    that of the c_k from the gradients there, are multiplied in a round by the spectral radius of a matrix: H steps take
+    the deviations to M_k x + S_k (c_k - c), M_k = (I - gamma A_k)^H, S_k = gamma sum over h < H of (I - gamma A_k)^h.
     Kind: identity.
-    Latex: x^+=\frac1N\sum_k\big(M_kx+S_k(c_k-c)\big),\quad c_k^+=c_k-c+\frac{x-M_kx-S_k(c_k-c)}{H\eta}
+    Latex: x^+=\frac1N\sum_k\big(M_kx+S_k(c_k-c)\big),\quad c_k^+=c_k-c+\frac{x-M_kx-S_k(c_k-c)}{H\gamma}
     Proof: At x*, c_k = grad f_k(x*) and c = 0 the local steps are 0. The deviations follow a linear recursion.
     Source: derived; the algorithm is that of [karimireddy2020scaffold], whose rates are not used.
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
-    step: eta.
+    step: gamma.
     local_steps (int): H.
 
     >>> round(float(scaffold_factor([2.0, 2.0], step=0.1, local_steps=1)), 12)
@@ -200,21 +200,21 @@ def sampled_fedavg_gap(
 
     Title: The gap of FedAvg with sampled clients.
     Setting: as for `fedavg_factor`; in each round m of the N clients take part, drawn without replacement.
-    Statement: With P_k = I - (I - eta A_k)^H and y_k = P_k (x - b_k), a round moves x by -beta times the mean of the
-    drawn y_k: E x moves as with all clients, and the covariance of x is multiplied by I - beta mean(P_k) on both sides,
-    and drawing adds beta^2 (N - m)/(m (N - 1)) times the expected covariance of the y_k among the clients.
+    Statement: With P_k = I - (I - gamma A_k)^H and y_k = P_k (x - b_k), a round moves x by -gamma_s times the mean of
+    the drawn y_k: E x moves as with all clients, and the covariance of x is multiplied by I - gamma_s mean(P_k) on both
+    sides, and drawing adds gamma_s^2 (N - m)/(m (N - 1)) times the expected covariance of the y_k among the clients.
     Kind: identity.
-    Latex: \mathrm{Cov}\,x\leftarrow(I-\beta\bar P)\,\mathrm{Cov}\,x\,(I-\beta\bar P)
-        +\beta^2\frac{N-m}{m(N-1)}\,\mathbb{E}\Big(\frac1N\sum_k y_ky_k^{\top}-\bar y\bar y^{\top}\Big)
+    Latex: \mathrm{Cov}\,x\leftarrow(I-\gamma_s\bar P)\,\mathrm{Cov}\,x\,(I-\gamma_s\bar P)
+        +\gamma_s^2\frac{N-m}{m(N-1)}\,\mathbb{E}\Big(\frac1N\sum_k y_ky_k^{\top}-\bar y\bar y^{\top}\Big)
     Proof: The y_k are affine in x, and `sampled_clients_variance` in each direction.
     Source: derived.
     curvatures (array_like, shape (N, d, d) or (N,)): The A_k, symmetric; numbers if d = 1.
     minimisers (array_like, shape (N, d) or (N,)): The b_k.
-    step: eta.
+    step: gamma.
     local_steps (int): H.
     rounds (int): Number of rounds.
     clients (int): m, at most N.
-    server_step: beta.
+    server_step: gamma_s.
 
     Returns
     -------
@@ -251,23 +251,23 @@ def stale_memory_mean(rounds: int, *, step: float, kept: float, present: float) 
     r"""E x - x* after a number of rounds of FedAvg with error feedback, if clients are often absent.
 
     Title: The cost of a stale memory in the mean.
-    Setting: f_k(x) = |x - b_k|^2/2, local steps that make x - y = eta (x - b_k), a compressor with E C(v) = delta v,
+    Setting: f_k(x) = |x - b_k|^2/2, local steps that make x - y = gamma (x - b_k), a compressor with E C(v) = delta v,
     error memories of the clients, 0 at first; a fraction q of the clients, drawn for each round, takes part, and the
     memory of an absent client does not change.
     Statement: E x - x* and the mean of the E e_k follow a linear recursion. The eigenvalues lambda of its matrix have
     the product
-    1 - delta (q + eta - q eta) and the sum 2 - delta (q + eta): for eta far below q the mean converges as fast as
-    without absent clients, with the factor 1 - eta; for q far below eta the memories limit the rate, with the factor 1
-    - q.
+    1 - delta (q + gamma - q gamma) and the sum 2 - delta (q + gamma): for gamma far below q the mean converges as fast
+    as without absent clients, with the factor 1 - gamma; for q far below gamma the memories limit the rate, with the
+    factor 1 - q.
     Kind: identity.
     Latex: \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}\leftarrow
-        \begin{pmatrix}1-\delta\eta&-\delta\\q(1-\delta)\eta&1-q\delta\end{pmatrix}
+        \begin{pmatrix}1-\delta\gamma&-\delta\\q(1-\delta)\gamma&1-q\delta\end{pmatrix}
         \begin{pmatrix}\mathbb{E}x-x^*\\\mathbb{E}\bar e\end{pmatrix}
-    Proof: A participant sends C(e_k + eta (x - b_k)) and stores the remainder; the draw is independent of the past, and
-    the mean over the drawn clients is in expectation that over all.
+    Proof: A participant sends C(e_k + gamma (x - b_k)) and stores the remainder; the draw is independent of the past,
+    and the mean over the drawn clients is in expectation that over all.
     Source: derived.
     rounds (int): Number of rounds.
-    step: eta, below 2, so that local steps converge.
+    step: gamma, below 2, so that local steps converge.
     kept: delta.
     present: q.
 
@@ -285,8 +285,8 @@ def personal_weight(workers: int, spread: float, noise: float) -> float:
     Title: The best mixture of a personal and a common model.
     Setting: Client i's data have the minimiser b_i + e_i in place of b_i, with independent errors of the variance s^2;
     the common model is the mean of all N, and client i takes the common model plus a times the difference between its
-    own model and the common one. H local steps from the common model, a curvature of 1 and the step eta give a = 1 - (1
-    - eta)^H.
+    own model and the common one. H local steps from the common model, a curvature of 1 and the step gamma give a = 1 -
+    (1 - gamma)^H.
     Statement: The mean of E|y_i - b_i|^2 is (1 - a)^2 V + a^2 s^2 (1 - 1/N) + s^2/N, V the mean squared distance of the
     b_i from their mean; it is smallest for a = V/(V + s^2 (1 - 1/N)), which is neither 0 nor 1.
     Kind: identity.

@@ -1,11 +1,11 @@
 """Local SGD: the error of H steps between exchanges, and outer steps on quadratics.
 
 N workers (Stich writes K) take the steps t = 0, ..., T - 1 and average their iterates every H steps. The step sizes are
-eta_t = 4/(mu (a + t)), the weights w_t = (a + t)^2, and S_T is their sum (`mem_sgd_weight_sum`).
+gamma_t = 4/(mu (a + t)), the weights w_t = (a + t)^2, and S_T is their sum (`mem_sgd_weight_sum`).
 
-The results on outer steps are exact on quadratics. In every round all workers take H local gradient steps of size eta
-from x, and x moves by gamma times the mean of their differences: x+ = x - gamma Delta, Delta = x - y_H.  On a quadratic
-that is the same for all workers, Delta = q(A) (x - x*).
+The results on outer steps are exact on quadratics. In every round all workers take H local gradient steps of size gamma
+from x, and x moves by gamma_s times the mean of their differences: x+ = x - gamma_s Delta, Delta = x - y_H.  On a
+quadratic that is the same for all workers, Delta = q(A) (x - x*).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def local_sgd_shift(mu: float, lipschitz: float, local_steps: int = 1) -> float:
     """The smallest shift a of the step sizes 4/(mu (a + t)) that local SGD's theorem allows.
 
     Setting: f is L-smooth and mu-strongly convex, H local steps.
-    Statement: a >= max(16 L/mu, H): then eta_0 <= 1/(4 L), and eta_t <= 2 eta_{t+H}.
+    Statement: a >= max(16 L/mu, H): then gamma_0 <= 1/(4 L), and gamma_t <= 2 gamma_{t+H}.
     Kind: identity.
     Source: [stich2019local], Theorem 2.2 (which requires a larger shift than its proof needs).
     mu, lipschitz: Above 0, mu <= L.
@@ -53,18 +53,18 @@ def local_sgd(
 
     Title: Local SGD.
     Setting: f is L-smooth and mu-strongly convex; unbiased gradients of variance at most sigma^2, with E||g_t^k||^2 <=
-    G^2; steps 4/(mu (a + t)), a >= max(16 L/mu, H); weights (a + t)^2 over all steps and workers.
-    Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T) + 256 T G^2 H^2
+    M^2; steps 4/(mu (a + t)), a >= max(16 L/mu, H); weights (a + t)^2 over all steps and workers.
+    Statement: E f(xhat_T) - f* <= mu a^3/(2 S_T) ||x_0 - x*||^2 + 4 T (T + 2 a) sigma^2/(mu N S_T) + 256 T M^2 H^2
     L/(mu^2 S_T).
     Kind: upper.
     Latex: \mathbb{E}f(\hat x_T)-f^*\le\frac{\mu a^3}{2S_T}\|x_0-x^*\|^2+\frac{4T(T+2a)}{\mu
-    NS_T}\sigma^2+\frac{256T}{\mu^2S_T}G^2H^2L
+    NS_T}\sigma^2+\frac{256T}{\mu^2S_T}M^2H^2L
     Attained: almost, by the recursion of its proof with an equality in each lemma
-    Proof: local-sgd.step with dev_t <= 4 eta_t^2 G^2 H^2; times w_t/eta_t it telescopes.
+    Proof: local-sgd.step with dev_t <= 4 gamma_t^2 M^2 H^2; times w_t/gamma_t it telescopes.
     Source: [stich2019local], Theorem 2.2.
     mu, lipschitz: Above 0, mu <= L.
     shift (float, optional): a, at least `local_sgd_shift`, which is the default.
-    second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
+    second_moment, variance: M^2 and sigma^2, at least 0, sigma^2 <= M^2.
 
     >>> known = dict(mu=16.0, lipschitz=16.0, local_steps=1, shift=16.0, workers=1)
     >>> local_sgd(1, **known, second_moment=0.0, variance=0.0, distance=1.0)  # S_1 = a^2: mu a/2
@@ -98,11 +98,12 @@ def local_sgd_step(
 
     Title: One step of the workers' mean.
     Setting: f is L-smooth and mu-strongly convex, unbiased gradients of variance sigma^2, independent over the workers,
-    eta <= 1/(4 L); xbar is the mean of the x^k, and D = (1/N) sum ||xbar - x^k||^2.
-    Statement: E||xbar_+ - x*||^2 <= (1 - mu eta)||xbar - x*||^2 - (eta/2)(f(xbar) - f*) + 2 eta L D + eta^2 sigma^2/N.
+    gamma <= 1/(4 L); xbar is the mean of the x^k, and D = (1/N) sum ||xbar - x^k||^2.
+    Statement: E||xbar_+ - x*||^2 <= (1 - mu gamma)||xbar - x*||^2 - (gamma/2)(f(xbar) - f*) + 2 gamma L D + gamma^2
+    sigma^2/N.
     Kind: upper.
-    Latex: \mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\eta)\|\bar x-x^*\|^2-\tfrac\eta2(f(\bar x)-f^*)+2\eta
-    L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\eta^2\sigma^2}N
+    Latex: \mathbb{E}\|\bar x_+-x^*\|^2\le(1-\mu\gamma)\|\bar x-x^*\|^2-\tfrac\gamma2(f(\bar x)-f^*)+2\gamma
+    L\tfrac1N\sum_k\|\bar x-x^k\|^2+\tfrac{\gamma^2\sigma^2}N
     Attained: by short steps, and by the noise at the minimum
     Proof: Smoothness and strong convexity at every x^k, and ||mean grad f(x^k)||^2 <= 4 L (f(xbar) - f*) + 2 L^2 dev.
     Source: [stich2019local], Lemma 3.1, with f at the mean iterate.
@@ -110,7 +111,7 @@ def local_sgd_step(
     gap: f(xbar) - f*.
     deviation: D.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta, in (0, 1/(4 L)].
+    step: gamma, in (0, 1/(4 L)].
     variance (float): sigma^2, at least 0.
     workers (int): N, at least 1.
 
@@ -141,24 +142,24 @@ def local_sgd_nonconvex(
     r"""Bound on the mean squared gradient of local SGD at the workers' mean, without convexity.
 
     Setting: f is L-smooth and bounded below; unbiased gradients of variance at most sigma^2, independent over the
-    workers, with E||g_t^k||^2 <= G^2; constant step size eta <= 1/L.
-    Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(eta T) + eta L sigma^2/N + L^2 D with D as in
-    `local_sgd_deviation`: eta^2 G^2 (H - 1)^2 (sharp) or 4 eta^2 G^2 H^2 (paper). With eta = sqrt(N/T)/L and H <=
-    T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
-    Kind: upper (on (L/2)||x||^2 with H = 1 and eta = 1/L it is attained up to sigma^2/(N T)).
+    workers, with E||g_t^k||^2 <= M^2; constant step size gamma <= 1/L.
+    Statement: (1/T) sum_{t<T} E||grad f(xbar_t)||^2 <= 2 (f(x_0) - f*)/(gamma T) + gamma L sigma^2/N + L^2 D with D as
+    in `local_sgd_deviation`: gamma^2 M^2 (H - 1)^2 (sharp) or 4 gamma^2 M^2 H^2 (paper). With gamma = sqrt(N/T)/L and H
+    <= T^(1/4)/N^(3/4) it is O(1/sqrt(N T)), in (N T)^(3/4) rounds.
+    Kind: upper (on (L/2)||x||^2 with H = 1 and gamma = 1/L it is attained up to sigma^2/(N T)).
     Source: Yu, Yang, Zhu, AAAI 2019, Theorem 1 (paper), which Yu and Jin, ICML 2019, compare with; derived again.
 
     Title (sharp): Local SGD without convexity.
-    Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\eta T}+\frac{\eta
-    L\sigma^2}N+4\eta^2G^2H^2L^2
+    Latex (sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(\bar x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
+    L\sigma^2}N+4\gamma^2M^2H^2L^2
     Attained (sharp): the first two terms by (L/2)||x||^2 with the step 1/L; the third in each of its lemmas
-    Proof (sharp): f(xbar_+) <= f - (eta/2)||grad f(xbar)||^2 + (eta/2)||grad f(xbar) - mean grad f(x^k)||^2 + L eta^2
-    sigma^2/(2 N) for eta <= 1/L; the difference is at most L^2 times the mean squared deviation.
+    Proof (sharp): f(xbar_+) <= f - (gamma/2)||grad f(xbar)||^2 + (gamma/2)||grad f(xbar) - mean grad f(x^k)||^2 + L
+    gamma^2 sigma^2/(2 N) for gamma <= 1/L; the difference is at most L^2 times the mean squared deviation.
     Source (sharp): Yu, Yang, Zhu, Parallel restarted SGD with faster convergence and less communication, AAAI 2019,
     Theorem 1.
 
-    step: eta.
-    second_moment, variance: G^2 and sigma^2, at least 0, sigma^2 <= G^2.
+    step: gamma.
+    second_moment, variance: M^2 and sigma^2, at least 0, sigma^2 <= M^2.
     form ({"sharp", "paper"}):
 
     >>> local_sgd_nonconvex(
@@ -174,19 +175,19 @@ def local_sgd_nonconvex(
 def local_sgd_deviation(step: float, *, local_steps: int, second_moment: float, form: str = "sharp") -> float:
     """Bound on the workers' mean squared distance from their mean.
 
-    Setting: E||g_t^k||^2 <= G^2; step sizes that do not increase.
+    Setting: E||g_t^k||^2 <= M^2; step sizes that do not increase.
     Kind: upper.
 
-    Statement (sharp): (1/N) sum_k E||xbar_t - x_t^k||^2 <= eta^2 G^2 (H - 1)^2 for the step size eta right after the
-    last exchange. It is 0 for H = 1.
+    Statement (sharp): (1/N) sum_k E||xbar_t - x_t^k||^2 <= gamma^2 M^2 (H - 1)^2 for the step size gamma right after
+    the last exchange. It is 0 for H = 1.
     Proof (sharp): At most H - 1 steps were taken since the last exchange. The mean over k of ||y_k - mean||^2 is at
     most that of ||y_k||^2, and ||sum of m vectors||^2 is at most m times the sum of their squares.
     Source (sharp): derived.
 
-    Statement (paper): (1/N) sum_k E||xbar_t - x_t^k||^2 <= 4 eta_t^2 G^2 H^2 if eta_t <= 2 eta_{t+H}.
+    Statement (paper): (1/N) sum_k E||xbar_t - x_t^k||^2 <= 4 gamma_t^2 M^2 H^2 if gamma_t <= 2 gamma_{t+H}.
     Source (paper): [stich2019local], Lemma 3.3.
 
-    step: eta_t (paper), or the step size after the last exchange (sharp).
+    step: gamma_t (paper), or the step size after the last exchange (sharp).
 
     >>> [local_sgd_deviation(0.5, local_steps=3, second_moment=2.0, form=form) for form in ("sharp", "paper")]
     [2.0, 18.0]
@@ -201,18 +202,18 @@ def local_sgd_deviation_exact(since: int, *, step: float, curvature: float, vari
 
     Title: Distances between the workers after local steps.
     Setting: f = (lambda/2)||x||^2 for every worker, gradients lambda x + noise of variance sigma^2, independent over
-    the workers; constant step size eta; m steps since the last exchange.
-    Statement: On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) eta^2 sigma^2
-    sum_{j<m} (1 - eta lambda)^(2j), below eta^2 G^2 (H - 1)^2 and the paper's 4 eta^2 G^2 H^2.
+    the workers; constant step size gamma; m steps since the last exchange.
+    Statement: On (lambda/2) x^2, m steps after an exchange, (1/N) sum E|xbar - x^k|^2 = (1 - 1/N) gamma^2 sigma^2
+    sum_{j<m} (1 - gamma lambda)^(2j), below gamma^2 M^2 (H - 1)^2 and the paper's 4 gamma^2 M^2 H^2.
     Kind: tight.
-    Latex: \frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\eta_t^2G^2H^2
-    Attained: the equality everywhere on the isotropic quadratic; eta^2 G^2 (H - 1)^2 by noise that stays the same at a
-    worker
+    Latex: \frac1N\sum_k\mathbb{E}\|\bar x_t-x_t^k\|^2\le4\gamma_t^2M^2H^2
+    Attained: the equality everywhere on the isotropic quadratic; gamma^2 M^2 (H - 1)^2 by noise that stays the same at
+    a worker
     Proof: x^k - xbar is a sum of m noise terms minus their mean over the workers; in general, of at most H - 1
     gradients.
     Source: derived.
     since: m.
-    step, curvature: eta above 0, lambda at least 0.
+    step, curvature: gamma above 0, lambda at least 0.
 
     Returns
     -------
@@ -304,12 +305,12 @@ class MemoryMomentum(NamedTuple):
 def local_gain(curvature: float, step: float, local_steps: int) -> float:
     """The fraction of the distance that H local steps cover.
 
-    Setting: gradient descent on (lambda/2) x^2 with the constant step size eta.
-    Statement: x - y_H = q(lambda) x, q(lambda) = 1 - (1 - eta lambda)^H.
+    Setting: gradient descent on (lambda/2) x^2 with the constant step size gamma.
+    Statement: x - y_H = q(lambda) x, q(lambda) = 1 - (1 - gamma lambda)^H.
     Kind: identity.
-    Source: derived: every step multiplies by 1 - eta lambda.
+    Source: derived: every step multiplies by 1 - gamma lambda.
     curvature: lambda.
-    step: eta, at most 2/lambda.
+    step: gamma, at most 2/lambda.
 
     >>> local_gain(1.0, 0.5, 2)
     0.75
@@ -327,12 +328,12 @@ def _gains(mu: float, lipschitz: float, step: float, local_steps: int) -> tuple[
 def outer_step(mu: float, lipschitz: float, step: float, local_steps: int) -> float:
     """The best outer step size of local gradient descent on quadratics.
 
-    Setting: curvatures from mu to L, the same for all workers, local step size eta <= 1/L, exact gradients.
-    Statement: gamma* = 2/(q(mu) + q(L)), at least 1: on a quadratic an outer step below 1 is never optimal.
+    Setting: curvatures from mu to L, the same for all workers, local step size gamma <= 1/L, exact gradients.
+    Statement: gamma_s* = 2/(q(mu) + q(L)), at least 1: on a quadratic an outer step below 1 is never optimal.
     Kind: identity.
-    Source: derived: |1 - gamma q| is largest at an end of [q(mu), q(L)], and equal at both for gamma*.
+    Source: derived: |1 - gamma_s q| is largest at an end of [q(mu), q(L)], and equal at both for gamma_s*.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta.
+    step: gamma.
 
     >>> outer_step(1.0, 3.0, 0.25, 1)  # 2/(1/4 + 3/4)
     2.0
@@ -346,14 +347,15 @@ def outer_rate(mu: float, lipschitz: float, step: float, local_steps: int, outer
 
     Title: The best outer step of local gradient descent.
     Setting: as `outer_step`.
-    Statement: max(|1 - gamma q(mu)|, |1 - gamma q(L)|); for gamma*, (q(L) - q(mu))/(q(L) + q(mu)).
+    Statement: max(|1 - gamma_s q(mu)|, |1 - gamma_s q(L)|); for gamma_s*, (q(L) - q(mu))/(q(L) + q(mu)).
     Kind: identity (in the limit of many rounds, for every start with a component in the slowest direction).
-    Latex: \gamma^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad q(\lambda)=1-(1-\eta\lambda)^H
-    Proof: x+ = (I - gamma q(A)) x, and gamma* makes the two ends of the spectrum equal.
+    Latex: \gamma_s^*=\frac2{q(\mu)+q(L)},\quad\rho^*=\frac{q(L)-q(\mu)}{q(L)+q(\mu)},\quad
+    q(\lambda)=1-(1-\gamma\lambda)^H
+    Proof: x+ = (I - gamma_s q(A)) x, and gamma_s* makes the two ends of the spectrum equal.
     Source: derived; outer steps: Reddi et al., Adaptive federated optimization, ICLR 2021.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta.
-    outer (float, optional): gamma, above 0; `outer_step` by default.
+    step: gamma.
+    outer (float, optional): gamma_s, above 0; `outer_step` by default.
 
     >>> outer_rate(1.0, 3.0, 0.25, 1), outer_rate(1.0, 3.0, 0.25, 1, outer=1.0)
     (0.5, 0.75)
@@ -378,7 +380,7 @@ def outer_nesterov(mu: float, lipschitz: float, step: float, local_steps: int) -
     Source: Lessard, Recht, Packard, SIAM J. Optimization 26 (2016), Proposition 1, for gradient descent; here q(A)
     takes the place of the Hessian.
     mu, lipschitz: Above 0, mu <= L.
-    step: eta.
+    step: gamma.
 
     Returns
     -------
@@ -403,7 +405,7 @@ def leaky_memory_momentum(p: float, kept: float = 1.0) -> MemoryMomentum:
     moves by p E m_t: heavy ball with the momentum kept (1 - p), the step p, and the gain p/(1 - kept (1 - p)) after
     many equal gradients.
     Kind: identity.
-    Latex: \mathbb{E}m_t=\eta\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad
+    Latex: \mathbb{E}m_t=\gamma\nabla f(\mathbb{E}x_t)+\beta(1-p)\mathbb{E}m_{t-1},\quad
     \mathbb{E}x_{t+1}=\mathbb{E}x_t-p\,\mathbb{E}m_t
     Proof: E[sent | m] = p m and E[memory | m] = beta (1 - p) m; on a quadratic all is affine.
     Source: derived: E[sent | m] = p m, E[e | m] = (1 - p) m.

@@ -1,6 +1,6 @@
 """Streaming DiLoCo on quadratics, exactly: outer steps on late differences, blended into the workers' models.
 
-A fragment is exchanged every H local steps.  A = alpha (1 - eta lambda)^H and S = (1 - alpha) (1 - eta lambda)^(H -
+A fragment is exchanged every H local steps.  A = alpha (1 - gamma lambda)^H and S = (1 - alpha) (1 - gamma lambda)^(H -
 tau) are what a period leaves of a worker's model, through its own weight and through the exchange.
 """
 
@@ -33,22 +33,23 @@ def streaming_factor(
     r"""Factor of the distance in a period of Streaming DiLoCo.
 
     Title: How fast Streaming DiLoCo is.
-    Setting: (lambda/2) x^2, the same for all workers, local steps eta <= 1/lambda, exact gradients; every H local steps
-    a coordinate is sent, arrives tau steps later, moves the model by an outer step gamma with Nesterov's momentum beta,
-    and is blended with the worker's own, which has the weight alpha.
-    Statement: the largest |z| with det(M - z I) = (1 - z)(A - z)(beta - z) - gamma ((1 + beta) z - beta)((1 - S) z - A)
-    = 0; M moves the mean of the workers' models, the model and its velocity from one arrival to the next. For gamma = 1
-    and beta = 0 it is A + S; for alpha = 0 that of DiLoCo with H - tau local steps: those of the delay are lost.
+    Setting: (lambda/2) x^2, the same for all workers, local steps gamma <= 1/lambda, exact gradients; every H local
+    steps a coordinate is sent, arrives tau steps later, moves the model by an outer step gamma_s with Nesterov's
+    momentum beta, and is blended with the worker's own, which has the weight alpha.
+    Statement: the largest |z| with det(M - z I) = (1 - z)(A - z)(beta - z) - gamma_s ((1 + beta) z - beta)((1 - S) z -
+    A) = 0; M moves the mean of the workers' models, the model and its velocity from one arrival to the next. For
+    gamma_s = 1 and beta = 0 it is A + S; for alpha = 0 that of DiLoCo with H - tau local steps: those of the delay are
+    lost.
     Kind: identity (every start with a share in the slowest direction, in the limit of many periods).
-    Latex: (z-1)(z-A)(z-\beta)+\gamma\big((1+\beta)z-\beta\big)\big((1-S)z-A\big)=0
-    Proof: With s = (1 - eta lambda)^(H - tau), Delta = x - s y, v_+ = beta v + Delta, x_+ = x - gamma (Delta + beta
+    Latex: (z-1)(z-A)(z-\beta)+\gamma_s\big((1+\beta)z-\beta\big)\big((1-S)z-A\big)=0
+    Proof: With s = (1 - gamma lambda)^(H - tau), Delta = x - s y, v_+ = beta v + Delta, x_+ = x - gamma_s (Delta + beta
     v_+), and y_+ = A y + (1 - alpha) x_+.
     Source: derived; the method is [douillard2025streaming].
     curvature: lambda.
-    step: eta.
+    step: gamma.
     delay (int): tau.
     blend: alpha.
-    outer: gamma.
+    outer: gamma_s.
     momentum: beta.
 
     >>> streaming_factor(1.0, 0.5, 2), streaming_factor(1.0, 0.5, 2, delay=1), streaming_factor(1.0, 0.5, 2, outer=1.5)
@@ -69,16 +70,17 @@ def streaming_limit(
 
     Title: How long an outer step of Streaming DiLoCo can be.
     Setting: as for `streaming_factor`.
-    Statement: stable if and only if 0 < gamma < 2 (1 + beta) (1 + A)/((1 + 2 beta) (1 + A - S)).
+    Statement: stable if and only if 0 < gamma_s < 2 (1 + beta) (1 + A)/((1 + 2 beta) (1 + A - S)).
     Kind: identity.
-    Latex: 0<\gamma<\frac{2(1+\beta)}{1+2\beta}\cdot\frac{1+A}{1+A-S}
-    Proof: The roots are 1, A and beta for gamma = 0, and the first one falls as gamma grows. On the unit circle both
-    terms cancel for a positive gamma at z = -1 alone. For 0 < arg z < pi the angle of (z - 1)(z - beta)/(z - beta/(1 +
-    beta)) is between that of z - 1 and pi, as complex roots of DiLoCo have the product beta (1 - gamma) < 1; the factor
-    (z - A)/(z - A/(1 - S)) turns it back by less than the angle of z - 1; and cancelling takes the angle pi.
+    Latex: 0<\gamma_s<\frac{2(1+\beta)}{1+2\beta}\cdot\frac{1+A}{1+A-S}
+    Proof: The roots are 1, A and beta for gamma_s = 0, and the first one falls as gamma_s grows. On the unit circle
+    both terms cancel for a positive gamma_s at z = -1 alone. For 0 < arg z < pi the angle of (z - 1)(z - beta)/(z -
+    beta/(1 + beta)) is between that of z - 1 and pi, as complex roots of DiLoCo have the product beta (1 - gamma_s) <
+    1; the factor (z - A)/(z - A/(1 - S)) turns it back by less than the angle of z - 1; and cancelling takes the angle
+    pi.
     Source: derived; the method is [douillard2025streaming].
     curvature: lambda.
-    step: eta.
+    step: gamma.
     delay (int): tau.
     blend: alpha.
     momentum: beta.

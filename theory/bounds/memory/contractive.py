@@ -1,7 +1,7 @@
 """Contractive error feedback (ConEF): the size of a compressed memory, and rates of SGD with it.
 
-In all formulas p_t = eta_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is stored, e_0 = 0, where
-E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with independent random
+In all formulas p_t = gamma_t g_t + e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(p_t - Delta_t) is stored, e_0 = 0,
+where E||Q(v) - v||^2 <= residual ||v||^2 and C is unbiased, E||C(v) - v||^2 <= theta ||v||^2, with independent random
 numbers.  So ``residual`` is 1 - delta (the talk on ConEF calls it delta) and ``theta`` is the omega of the error
 compressor.  ``equal C`` means that E||C(v) - v||^2 = theta ||v||^2 for every v, as for a fresh count sketch.
 
@@ -100,7 +100,7 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     Statement: xi_t, the mean of C(u) - u over the workers, has the mean 0 and E||xi_t||^2 <= theta M/((1 + theta) N).
     Kind: tight (an equality if C's error is one: ``equal C``).
     Latex:
-    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
+    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\gamma}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
     Source: derived: E||C(u) - u||^2 <= theta ||u||^2 is equivalent to E||C(u) - u||^2 <= theta/(1 + theta) E||C(u)||^2.
 
     Title (identity): The error of a compressed memory has mean zero.
@@ -109,8 +109,8 @@ def conef_loss(theta: float, memory: float, workers: int = 1) -> float:
     N.
     Kind (identity): identity.
     Latex (identity):
-    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\eta}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
-    Proof (identity): x - mean e decreases by mean (Q(p) + C(p - Q(p)) - e), which is eta mean g + xi with xi = mean
+    x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\tfrac{\gamma}{N}\sum_wg_s^w-\sum_{s<t}\xi_s,\quad\mathbb{E}\|\xi_s\|^2=\frac{\theta}{(1+\theta)N}\mathbb{E}\|e_{s+1}\|^2
+    Proof (identity): x - mean e decreases by mean (Q(p) + C(p - Q(p)) - e), which is gamma mean g + xi with xi = mean
     (C(u) - u).
 
     memory: M.
@@ -152,26 +152,26 @@ def conef_memory(
 ) -> float:
     r"""Bound on the mean squared norm of a compressed memory with a constant step size.
 
-    Setting: ConEF, constant step size eta, E||g_t||^2 <= G^2; g_{t+1} does not depend on C's random numbers in step t
+    Setting: ConEF, constant step size gamma, E||g_t||^2 <= M^2; g_{t+1} does not depend on C's random numbers in step t
     (it may depend on x_{t+1}, which does not yet depend on them).
-    Proof: E||p_{t+1}||^2 = E||eta g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t; then Minkowski's inequality, for
+    Proof: E||p_{t+1}||^2 = E||gamma g + u||^2 + E||C(u) - u||^2 for u = p_t - Delta_t; then Minkowski's inequality, for
     the first part (sharp) or for both (minkowski).
     Source: derived; theta = 0 gives ``memory_error``.
 
-    Statement (sharp): With kappa = (1 + theta) residual, E||e_t||^2 <= kappa P_{t-1}, where P_0 = eta^2 G^2 and P_{t+1}
-    = (eta G + sqrt(residual P_t))^2 + theta residual P_t. For t -> infinity P tends to eta^2 G^2/(sqrt(1 - theta
-    residual) - sqrt(residual))^2 = eta^2 G^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2.
+    Statement (sharp): With kappa = (1 + theta) residual, E||e_t||^2 <= kappa P_{t-1}, where P_0 = gamma^2 M^2 and
+    P_{t+1} = (gamma M + sqrt(residual P_t))^2 + theta residual P_t. For t -> infinity P tends to gamma^2 M^2/(sqrt(1 -
+    theta residual) - sqrt(residual))^2 = gamma^2 M^2 (sqrt(residual) + sqrt(1 - theta residual))^2/(1 - kappa)^2.
     Kind (sharp): tight.
-    Latex (sharp): \mathbb{E}\|e_t\|^2\le\frac{\kappa\,\eta^2G^2}{(\sqrt{1-\theta r}-\sqrt
-    r)^2}\le\frac{\kappa\,\eta^2G^2}{(1-\sqrt\kappa)^2}
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\frac{\kappa\,\gamma^2M^2}{(\sqrt{1-\theta r}-\sqrt
+    r)^2}\le\frac{\kappa\,\gamma^2M^2}{(1-\sqrt\kappa)^2}
     Attained (sharp): at every t by Q(v) = (1 - sqrt(r)) v, an equal C, and gradients along the last error p_t -
-    Delta_t, scaled to E||g||^2 = G^2.
+    Delta_t, scaled to E||g||^2 = M^2.
 
-    Statement (minkowski): With kappa = (1 + theta) residual, E||e_t||^2 <= eta^2 G^2 kappa ((1 - kappa^(t/2))/(1 -
+    Statement (minkowski): With kappa = (1 + theta) residual, E||e_t||^2 <= gamma^2 M^2 kappa ((1 - kappa^(t/2))/(1 -
     sqrt(kappa)))^2.
     Kind (minkowski): upper.
 
-    step: eta.
+    step: gamma.
     steps (int, optional): t, at least 0, with any kappa; None is the limit, which requires kappa < 1.
 
     >>> conef_memory(0.5, 0.5, 1.0, 1.0), conef_memory(0.5, 0.5, 1.0, 1.0, form="minkowski")
@@ -192,7 +192,7 @@ def conef_memory(
 
 
 def limit_moment(theta: float, residual: float) -> float:
-    """The limit of P_t/(eta^2 G^2) in :func:`conef_memory`."""
+    """The limit of P_t/(gamma^2 M^2) in :func:`conef_memory`."""
     kappa = (1.0 + theta) * residual
     return ((math.sqrt(residual) + math.sqrt(1.0 - theta * residual)) / (1.0 - kappa)) ** 2
 
@@ -201,12 +201,12 @@ def limit_moment(theta: float, residual: float) -> float:
 def conef_memory_schedule(theta: float, residual: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Bound on the mean squared norm of a compressed memory with any step sizes.
 
-    Setting: as for :func:`conef_memory`, step sizes eta_0, eta_1, ...
-    Statement: E||e_{t+1}||^2 <= (1 + theta) residual P_t, where P_0 = eta_0^2 G^2 and
-    P_{t+1} = (eta_{t+1} G + sqrt(residual P_t))^2 + theta residual P_t.
+    Setting: as for :func:`conef_memory`, step sizes gamma_0, gamma_1, ...
+    Statement: E||e_{t+1}||^2 <= (1 + theta) residual P_t, where P_0 = gamma_0^2 M^2 and
+    P_{t+1} = (gamma_{t+1} M + sqrt(residual P_t))^2 + theta residual P_t.
     Kind: tight, like the sharp form of conef_memory.
     Source: derived, as for conef_memory.
-    steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
+    steps (array_like): gamma_0, ..., gamma_{T-1}, at least 0.
 
     Returns
     -------
@@ -232,17 +232,17 @@ def conef_memory_exact(
     r"""Exact mean squared norm of a compressed memory, for a gradient that is constant or has mean zero.
 
     Setting: ConEF with E||Q(v) - v||^2 = residual ||v||^2 and E(v - Q(v)) = shrink v for every v, an equal C, constant
-    step size eta and the same gradient g in every step, ||g||^2 = G^2.  Or gradients of mean zero given the past,
-    E||g_t||^2 = G^2; then shrink = 0 for any mean of Q.
-    Statement: E||e_t||^2 = kappa P_{t-1} with kappa = (1 + theta) residual, P_0 = eta^2 G^2, and
-    P_t = eta^2 G^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
-    E||e_t||^2 = eta^2 G^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
+    step size gamma and the same gradient g in every step, ||g||^2 = M^2.  Or gradients of mean zero given the past,
+    E||g_t||^2 = M^2; then shrink = 0 for any mean of Q.
+    Statement: E||e_t||^2 = kappa P_{t-1} with kappa = (1 + theta) residual, P_0 = gamma^2 M^2, and
+    P_t = gamma^2 M^2 (1 + 2 shrink (1 - shrink^t)/(1 - shrink)) + kappa P_{t-1}; for t -> infinity
+    E||e_t||^2 = gamma^2 M^2 kappa/(1 - kappa) (1 + shrink)/(1 - shrink).
     Kind: identity.
-    Latex: \mathbb{E}\|e_\infty\|^2=\eta^2G^2\,\frac{\kappa}{1-\kappa}\,\frac{1+r}{1-r},\qquad\kappa=(1+\theta)r
+    Latex: \mathbb{E}\|e_\infty\|^2=\gamma^2M^2\,\frac{\kappa}{1-\kappa}\,\frac{1+r}{1-r},\qquad\kappa=(1+\theta)r
     Source: derived: E p_t is a geometric series, and <g, E(C(u))> = shrink <g, E p>.
     shrink: In [0, sqrt(residual)]: ``residual`` for random-k and random blocks without d/k, sqrt(residual) for
         Q(v) = (1 - sqrt(residual)) v, and 0 for gradients of mean zero.
-    step: eta.
+    step: gamma.
     steps (int, optional): t, at least 0, with any kappa; None is the limit, which requires kappa < 1.
 
     >>> conef_memory_exact(0.5, 0.5, 0.5, 1.0, 1.0), conef_memory_exact(0.5, 0.5, 0.0, 1.0, 1.0)
@@ -263,7 +263,7 @@ def conef_memory_exact(
 
 
 def _moment_factor(theta: float, residual: float, accounting: str) -> float:
-    """E||p_t||^2/(eta^2 G^2), its bound or its value for gradients of mean zero."""
+    """E||p_t||^2/(gamma^2 M^2), its bound or its value for gradients of mean zero."""
     kappa = conef_factor(theta, residual)
     below_frontier(theta, kappa, f"theta < 1/residual - 1 = {conef_frontier(residual):.6g}")
     return limit_moment(theta, residual) if accounting == "worst" else 1.0 / (1.0 - kappa)
@@ -286,30 +286,30 @@ def conef(
     r"""Bound on the mean squared gradient of SGD with contractive error feedback on a smooth function.
 
     Setting: f is L-smooth; each of N workers' gradients has the mean grad f(x_t), a variance of at most sigma^2,
-    independent of the others', and E||g||^2 <= G^2; constant step size eta <= 1/(2L); kappa = (1 + theta) residual < 1,
-    ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random numbers
-    are independent across steps and workers.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(eta T) + 2 L eta sigma^2/N + 2 L eta theta residual P
-    G^2/N + 2 L^2 eta^2 kappa P G^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
+    independent of the others', and E||g||^2 <= M^2; constant step size gamma <= 1/(2L); kappa = (1 + theta) residual <
+    1, ``residual`` = 1 - delta of the gradient compressor and theta the omega of the error compressor; C's random
+    numbers are independent across steps and workers.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= 4 (f(x_0) - f*)/(gamma T) + 2 L gamma sigma^2/N + 2 L gamma theta
+    residual P M^2/N + 2 L^2 gamma^2 kappa P M^2, with P the limit in ``conef_memory``, 1/(sqrt(1 - theta residual) -
     sqrt(residual))^2. If all workers share the random numbers of C, the third term is not divided by N.
     Kind: upper.
-    Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta T}+\frac{2L\eta}{N}(\sigma^2+\theta
-    rPG^2)+2L^2\eta^2\kappa PG^2
-    Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -eta mean g - xi
-    with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P eta^2 G^2/N; then the descent lemma, and ||mean
-    e||^2 <= mean ||e||^2.
+    Latex: \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma
+    T}+\frac{2L\gamma}{N}(\sigma^2+\theta rPM^2)+2L^2\gamma^2\kappa PM^2
+    Source: derived; the rate is that of [li2023contractive]. Proof: x_t minus the mean memory moves by -gamma mean g -
+    xi with xi = mean (C(u) - u), E xi = 0, E||xi||^2 <= theta residual P gamma^2 M^2/N; then the descent lemma, and
+    ||mean e||^2 <= mean ||e||^2.
 
     Title (improved.theorem): iConEF on a smooth function.
     Statement (improved.theorem): The theorem on ConEF holds for iConEF with theta^2 (first version) or theta r (second)
     in place of theta, so that the second has less noise than ConEF with any error compressor.
-    Latex (improved.theorem): \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\eta
-    T}+\frac{2L\eta}{N}(\sigma^2+\theta_erP_eG^2)+2L^2\eta^2\kappa_eP_eG^2
+    Latex (improved.theorem): \tfrac1T\sum_t\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{4(f(x_0)-f^*)}{\gamma
+    T}+\frac{2L\gamma}{N}(\sigma^2+\theta_erP_eM^2)+2L^2\gamma^2\kappa_eP_eM^2
     Proof (improved.theorem): conef.theorem; given u, the memory a + C(u - a) has the mean u and the variance theta ||u
     - a||^2 (conef.improved).
     Source (improved.theorem): constants derived; the rate is that of [li2023contractive].
 
-    step: eta, in (0, 1/(2L)].
-    variance, second_moment: sigma^2 and G^2 of one worker, 0 <= sigma^2 <= G^2.
+    step: gamma, in (0, 1/(2L)].
+    variance, second_moment: sigma^2 and M^2 of one worker, 0 <= sigma^2 <= M^2.
     shared: Whether all workers share C's random numbers.
 
     Raises
@@ -339,8 +339,8 @@ def conef_noise(
 
     Setting: as for :func:`conef`.
     Statement: x_t minus the mean memory is the iterate of SGD whose gradients have the variance sigma^2 + theta
-    residual P G^2, with E||p_t||^2 = P eta^2 G^2. Error feedback has the variance sigma^2 (theta = 0). The unbiased
-    compressor that keeps a fraction 1 - residual of the coordinates has sigma^2 + omega G^2, omega = residual/(1 -
+    residual P M^2, with E||p_t||^2 = P gamma^2 M^2. Error feedback has the variance sigma^2 (theta = 0). The unbiased
+    compressor that keeps a fraction 1 - residual of the coordinates has sigma^2 + omega M^2, omega = residual/(1 -
     residual).
     Source: derived, as for conef_memory.
 
@@ -350,16 +350,16 @@ def conef_noise(
     Statement (zero-mean): P = 1/(1 - kappa) for gradients of mean zero and compressors whose errors are equalities.
 
     Title (noise): The noise of ConEF lies between that of error feedback and that of an unbiased compressor.
-    Statement (noise): With gradients of mean zero, ConEF has the noise sigma^2 + theta r G^2/(1 - kappa) of each
-    worker, which N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) G^2,
+    Statement (noise): With gradients of mean zero, ConEF has the noise sigma^2 + theta r M^2/(1 - kappa) of each
+    worker, which N workers divide by N: that of error feedback at theta = 0, and less than sigma^2 + (d/k - 1) M^2,
     that of unbiased random-k, if and only if theta < k/d.
-    Latex (noise): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}G^2<\sigma^2+\frac{r}{1-r}G^2\iff\theta<1-r
+    Latex (noise): \sigma^2\le\sigma^2+\frac{\theta r}{1-\kappa}M^2<\sigma^2+\frac{r}{1-r}M^2\iff\theta<1-r
     Proof (noise): conef.identity: each step adds the noise of C to that of the gradient, theta r E||p||^2.
     Source (noise): derived; algorithm: [li2023contractive].
 
     Kind (zero-mean, noise): identity.
 
-    variance, second_moment: sigma^2 and G^2.
+    variance, second_moment: sigma^2 and M^2.
     accounting ({"worst", "zero-mean"}):
 
     Raises
@@ -379,7 +379,7 @@ def conef_noise_frontier(residual: float, accounting: str = "worst") -> float:
     """Variance of the error compressor up to which a compressed memory has less noise than an unbiased compressor.
 
     Setting: the noise of :func:`conef_noise`, compared with that of random-k times d/k, which keeps as many
-    coordinates, sigma^2 + residual/(1 - residual) G^2.
+    coordinates, sigma^2 + residual/(1 - residual) M^2.
     Statement: The noise is smaller if and only if theta is below the number of the table.
     Kind: identity.
     Source: derived: theta (1 - residual) = (sqrt(1 - theta residual) - sqrt(residual))^2 is quadratic in s = sqrt(1 -

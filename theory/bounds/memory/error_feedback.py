@@ -1,6 +1,7 @@
 """Error feedback: the size of the memory, and the rates of SGD with it.
 
-In all formulas e_{t+1} = p_t - C(p_t) with p_t = e_t + eta_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta) ||v||^2.
+In all formulas e_{t+1} = p_t - C(p_t) with p_t = e_t + gamma_t g_t, e_0 = 0, and E||C(v) - v||^2 <= (1 - delta)
+||v||^2.
 
 The rates are accompanied by the inequalities of their proofs. f is bounded from below by f*; ``gap`` is f(x_0) - f*,
 ``distance`` the squared norm ||x_0 - x*||^2.  Steps are counted as in the package, t = 0, ..., T - 1.  All workers'
@@ -29,10 +30,10 @@ def memory_error(
     Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, constant step size.
 
     Title (paper): Size of a memory, as quoted.
-    Statement (paper): With a contraction delta, a constant step and E||g||^2 <= G^2: E||e_t||^2 <= 4 (1 -
-    delta)/delta^2 eta^2 G^2.
+    Statement (paper): With a contraction delta, a constant step and E||g||^2 <= M^2: E||e_t||^2 <= 4 (1 -
+    delta)/delta^2 gamma^2 M^2.
     Kind (paper): upper.
-    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\eta^2G^2
+    Latex (paper): \mathbb{E}\|e_t\|^2\le\frac{4(1-\delta)}{\delta^2}\gamma^2M^2
     Attained (paper): in the limit of delta to 0, where it agrees with ef.memory
     Proof (paper): Young's inequality with the parameter delta/(2 (1 - delta)) and a geometric series.
     Source (paper): [karimireddy2019error], Lemma 3.
@@ -40,9 +41,9 @@ def memory_error(
     Statement (sharp): E||e_t||^2 <= step^2 second_moment (1 - delta) ((1 - q^t)/(1 - q))^2 with q = sqrt(1 - delta).
     For t -> infinity this is step^2 second_moment (1 - delta) (1 + q)^2/delta^2.
     Kind (sharp): tight.
-    Latex (sharp): \mathbb{E}\|e_t\|^2\le\eta^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    Latex (sharp): \mathbb{E}\|e_t\|^2\le\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Attained (sharp): at every t by C(v) = (1 - sqrt(1 - delta)) v and a constant gradient
-    Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + eta G) in mean
+    Proof (sharp): With q = sqrt(1 - delta) and Minkowski's inequality, ||e_{t+1}|| <= q (||e_t|| + gamma M) in mean
     square; the geometric series gives q/(1 - q), whose square is the formula.
     Source (sharp): derived; sharpens [karimireddy2019error], Lemma 3 (4 (1 - delta)/delta^2)
 
@@ -63,11 +64,11 @@ def memory_error(
 def memory_error_schedule(delta: float, steps: ArrayLike, second_moment: float) -> np.ndarray:
     """Bound on the mean squared norm of a memory with any step sizes.
 
-    Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes eta_0, eta_1, ...
-    Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) eta_j)^2 with q = sqrt(1 - delta).
+    Setting: C contracts with the factor delta, E||g_t||^2 <= second_moment, step sizes gamma_0, gamma_1, ...
+    Statement: E||e_t||^2 <= second_moment (sum_{j < t} q^(t-j) gamma_j)^2 with q = sqrt(1 - delta).
     Kind: tight (attained at every t by C(v) = (1 - q) v and a constant gradient).
     Source: derived, as the sharp form of :func:`memory_error`.
-    steps (array_like): eta_0, ..., eta_{T-1}, at least 0.
+    steps (array_like): gamma_0, ..., gamma_{T-1}, at least 0.
 
     Returns
     -------
@@ -106,17 +107,17 @@ def ef_sgd(
 ) -> float:
     r"""Bound on the mean squared gradient of SGD with error feedback on a smooth function.
 
-    Setting: f is L-smooth, E||g_t||^2 <= G^2, a contraction delta, constant step size gamma, 0 < rho < 2.
-    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= (f(x_0) - f*)/(gamma (1 - rho/2) T) + L gamma G^2/(2 - rho) + L^2
+    Setting: f is L-smooth, E||g_t||^2 <= M^2, a contraction delta, constant step size gamma, 0 < rho < 2.
+    Statement: (1/T) sum_t E||grad f(x_t)||^2 <= (f(x_0) - f*)/(gamma (1 - rho/2) T) + L gamma M^2/(2 - rho) + L^2
     E/(rho (2 - rho)), where E bounds the memory's mean squared norm (``memory_error``). The best rho, at most 1, is
-    (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2 and A = 2 (f(x_0) - f*)/(gamma T) + L gamma G^2.
+    (sqrt(E^2 + 2 A E) - E)/A, with E multiplied by L^2 and A = 2 (f(x_0) - f*)/(gamma T) + L gamma M^2.
     Kind: upper.
     Source: [karimireddy2019error], Theorem II, for one worker, as others quote it (the paper was not available); the
     form with any rho by the same proof, with -<a, b> <= -(1 - rho/2) ||a||^2 + ||a - b||^2/(2 rho) for the gradients at
     x_t and at x_t - e_t. N workers (derived): x_t minus the mean memory is SGD's iterate, so the second moment of the
-    *averaged* gradient may replace G^2 in the second term.
+    *averaged* gradient may replace M^2 in the second term.
 
-    Statement (paper): E = 4 (1 - delta) gamma^2 G^2/delta^2.
+    Statement (paper): E = 4 (1 - delta) gamma^2 M^2/delta^2.
 
     Statement (sharp): E is the sharp form of ``memory_error``.
     Kind (sharp): tight with the best rho.
@@ -124,17 +125,17 @@ def ef_sgd(
 
     Title (nonconvex): Error feedback on a smooth function.
     Statement (nonconvex): The mean over T steps of E||grad f(x_t)||^2 is at most 2 (f(x_0) - f*)/(gamma T) + gamma L
-    G^2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2.
+    M^2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2.
     Source (nonconvex): [karimireddy2019error], the theorem on non-convex smooth functions (Theorem II), with the middle
     term that a derivation by its method gives.
 
     Title (nonconvex.sharp): Error feedback on a smooth function, the sharp bound.
     Statement (nonconvex.sharp): With E||e||^2 as in ef.memory and the best rho, the mean of E||grad f(x_t)||^2 is at
-    most ((f(x_0) - f*)/(gamma T) + gamma L G^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
+    most ((f(x_0) - f*)/(gamma T) + gamma L M^2/2)/(1 - rho/2) + L^2 E||e||^2/(rho (2 - rho)).
     Kind (nonconvex.sharp): tight.
     Latex (nonconvex.sharp): \frac1T\sum_{t<T}\mathbb{E}\|\nabla
-    f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2M/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LG^2,\quad
-    M=\gamma^2G^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
+    f(x_t)\|^2\le\min_{0<\rho<2}\frac{A+L^2E/\rho}{2-\rho},\quad A=\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma LM^2,\quad
+    E=\gamma^2M^2\frac{(1-\delta)(1+\sqrt{1-\delta})^2}{\delta^2}
     Attained (nonconvex.sharp): for delta = 1 by SGD on L x^2/2 with noise, in its stationary law; within 1 % for C(v) =
     (1 + sqrt(1 - delta)) v there.
     Proof (nonconvex.sharp): ef.nonconvex with <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho).
@@ -143,11 +144,11 @@ def ef_sgd(
 
     Title (nonconvex.quoted): Error feedback on a smooth function, as remembered.
     Statement (nonconvex.quoted): The mean over T steps of E||grad f(x_t)||^2, or the least of them, is at most 2
-    (f(x_0) - f*)/(gamma T) + gamma L G^2/2 + 4 gamma^2 L^2 G^2 (1 - delta)/delta^2: this has half the middle term of
+    (f(x_0) - f*)/(gamma T) + gamma L M^2/2 + 4 gamma^2 L^2 M^2 (1 - delta)/delta^2: this has half the middle term of
     ef.nonconvex, and it is false.
     Kind (nonconvex.quoted): upper.
     Latex (nonconvex.quoted): \min_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\frac{\gamma
-    LG^2}{2}+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    LM^2}{2}+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Proof (nonconvex.quoted): C(v) = (1 + q) v has delta = 1 - q^2 and e_t = (q/(1 + q)) (x_t - x_{t-1}). So with k = (1
     + q) gamma x_{t+1} = (1 - k - q) x_t + q x_{t-1} -+ k sqrt(1 - x_t^2), which stays in [-1, 1], as q + sqrt((1 - k -
     q)^2 + k^2) = 0.995; there second moments follow a linear recursion, as E||g||^2 = 1. In first order the memory
@@ -157,11 +158,11 @@ def ef_sgd(
     remembered; the paper was not available.
 
     Latex (paper, nonconvex): \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)}{\gamma T}+\gamma
-    LG^2+\frac{4\gamma^2L^2G^2(1-\delta)}{\delta^2}
+    LM^2+\frac{4\gamma^2L^2M^2(1-\delta)}{\delta^2}
     Proof (paper, nonconvex): ef.identity makes y = x - mean e an SGD iterate: f(y) falls by gamma <grad f(y), grad
-    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L G^2/2 at most.
+    f(x)>, which is at least gamma/2 (||grad f(x)||^2 - L^2 ||e||^2), and rises by gamma^2 L M^2/2 at most.
 
-    second_moment: G^2 of one worker's gradient.
+    second_moment: M^2 of one worker's gradient.
     rho (float, optional): In (0, 2); by default the best.
     memory ({"paper", "sharp"}):
     reading: ``quoted`` requires rho = 1.
@@ -247,18 +248,18 @@ def ef_sgd_descent(
     r"""Bound on the change of f at x_t minus the mean memory in a step of SGD with error feedback.
 
     Setting: f is L-smooth, y_t = x_t - e_t with e_t the mean of the workers' memories, g_t the mean of their gradients,
-    so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= G^2; 0 < rho < 2.
+    so that y_{t+1} = y_t - gamma g_t; E||g_t||^2 <= M^2; 0 < rho < 2.
     Statement: E f(y_{t+1}) - E f(y_t) <= -gamma (1 - rho/2) E||grad f(x_t)||^2 + gamma L^2 E||e_t||^2/(2 rho) + gamma^2
-    L G^2/2.
+    L M^2/2.
     Kind: tight (attained by L x^2/2 with e_t = rho x_t, and any noise).
     Latex: \mathbb{E}f(y_{t+1})-\mathbb{E}f(y_t)\le-\gamma(1-\tfrac\rho2)\mathbb{E}\|\nabla f(x_t)\|^2+\frac{\gamma
-    L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2G^2
+    L^2}{2\rho}\mathbb{E}\|e_t\|^2+\frac{\gamma^2L}2M^2
     Attained: by L x^2/2 with e = rho x
     Proof: The descent lemma at y = x - e, and <a, b> >= (1 - rho/2) ||a||^2 - ||a - b||^2/(2 rho) for the gradients at
     x and y.
     Source: derived; a step in the proof of [karimireddy2019error], Theorem II.
     gradient: E||grad f(x_t)||^2.
-    second_moment: G^2 of the mean gradient.
+    second_moment: M^2 of the mean gradient.
     memory: E||e_t||^2.
 
     >>> ef_sgd_descent(lipschitz=1.0, step=0.1, gradient=1.0, second_moment=2.0, memory=1.0)  # -0.05 + 0.05 + 0.01
@@ -302,7 +303,7 @@ def ef_sgd_memory_step(delta: float, *, step: float, memory: float, gradient: fl
 
 
 def _detour(delta: float, memory: str) -> float:
-    """A bound on sqrt(E||e_t||^2)/(gamma G)."""
+    """A bound on sqrt(E||e_t||^2)/(gamma M)."""
     return math.sqrt(memory_error(delta, 1.0, 1.0, form=memory))
 
 
@@ -313,13 +314,13 @@ def ef_sgd_convex_step(
     """Step size that minimizes the bound of :func:`ef_sgd_convex`.
 
     Setting: as for :func:`ef_sgd_convex`.
-    Statement: gamma = (D/G)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with the m of the table.
+    Statement: gamma = (D/M)/sqrt((1 + 2 m) T), D^2 = ||x_0 - x*||^2, with the m of the table.
     Kind: identity.
     Source: derived: a/gamma + b gamma is smallest at sqrt(a/b).
 
-    Statement (paper): gamma = (D/G)/sqrt((1 + 2 m) T) with m = 2 sqrt(1 - delta)/delta.
+    Statement (paper): gamma = (D/M)/sqrt((1 + 2 m) T) with m = 2 sqrt(1 - delta)/delta.
 
-    Statement (sharp): gamma = (D/G)/sqrt((1 + 2 m) T) with m = q/(1 - q), q = sqrt(1 - delta).
+    Statement (sharp): gamma = (D/M)/sqrt((1 + 2 m) T) with m = q/(1 - q), q = sqrt(1 - delta).
 
     memory ({"paper", "sharp"}):
 
@@ -341,28 +342,28 @@ def ef_sgd_convex(
 ) -> float:
     r"""Bound on f - f* at the average iterate of SGD with error feedback on a convex function, smooth or not.
 
-    Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= G^2, a contraction delta, constant step size
+    Setting: f is convex, E g_t is a subgradient at x_t, E||g_t||^2 <= M^2, a contraction delta, constant step size
     gamma; xbar is the mean of x_0, ..., x_{T-1}.
     Kind: upper.
     Source: [karimireddy2019error], the theorem for convex functions.
 
-    Statement (paper): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = 2 sqrt(1 -
-    delta)/delta. With the best step size this is D G sqrt((1 + 2 m)/T).
-    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma G^2\Big(\frac12+\frac{q}{1-q}\Big)
+    Statement (paper): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = 2 sqrt(1 -
+    delta)/delta. With the best step size this is D M sqrt((1 + 2 m)/T).
+    Latex (paper): \mathbb{E}f(\bar x)-f^*\le\frac{\|x_0-x^*\|^2}{2\gamma T}+\gamma M^2\Big(\frac12+\frac{q}{1-q}\Big)
     Attained (paper): for delta = 1 by |x| from x_0 = gamma T; for every delta by C(v) = (1 - q) v there, except in the
     first steps
     Proof (paper): The proof for SGD, applied at x - e; f(x_t) - f* <= <g, x_t - x*> = <g, x_t - e_t - x*> + <g, e_t>,
-    and ||e|| <= gamma G m.
+    and ||e|| <= gamma M m.
     Source (paper): derived; sharpens [karimireddy2019error], the theorem on convex functions.
 
-    Statement (sharp): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma G^2 (1/2 + m) with m = q/(1 - q), q = sqrt(1
+    Statement (sharp): E f(xbar) - f* <= ||x_0 - x*||^2/(2 gamma T) + gamma M^2 (1/2 + m) with m = q/(1 - q), q = sqrt(1
     - delta).
     Source (sharp): derived, by the sharp form of ``memory_error``.
 
     Title (fixes.kink): With a memory, sign descent converges at a kink.
     Statement (fixes.kink): For f(x) = e |x1 + x2| + |x1 - x2| from (1, 1), where sign descent keeps f >= 2 e forever,
     the scaled sign with a memory satisfies ef.convex with delta = 1/2: f(xbar) falls below 2 e.
-    Latex (fixes.kink): f(\bar x)\le DG\sqrt{(1+2m)/T}<2\varepsilon
+    Latex (fixes.kink): f(\bar x)\le DM\sqrt{(1+2m)/T}<2\varepsilon
     Attained (fixes.kink): from (1 + 1/e, 1 - 1/e) the path is straight, and without compression f(xbar) is the bound.
     Proof (fixes.kink): ef.convex with sign.contraction in two dimensions.
     Source (fixes.kink): [karimireddy2019error], Counterexample 2 and the theorem on convex functions.

@@ -31,7 +31,7 @@ def exact_feedback_step(delta: float, *, mu: float, lipschitz: float) -> float:
     """Best constant step size of error feedback and of EF21.
 
     Setting: as for :func:`exact_feedback_rate`.
-    Statement: eta = 2/(L + mu) (1 - s)/(1 + s).
+    Statement: gamma = 2/(L + mu) (1 - s)/(1 + s).
     Kind: identity.
     Source: [bergthomsen2025tight]; derived again: with C(v) = (1 + s) v the characteristic polynomials at mu and at L
     have opposite traces.
@@ -54,11 +54,11 @@ def exact_feedback_rate(delta: float, kappa: float) -> float:
     s ||grad f||^2. At delta = 1, where s = 0 and messages are exact, V = ||x - x*||^2 and V = ||grad f||^2.
     Kind: tight (attained by L x^2/2 and by mu x^2/2 with C(v) = (1 + s) v, and no other constant step has a smaller
     factor there).
-    Latex: \eta=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
+    Latex: \gamma=\frac2{L+\mu}\,\frac{1-s}{1+s},\quad \rho=\max\{z^2: z^2-(1-s)\tfrac{\kappa-1}{\kappa+1}z-s=0\},\quad
     s=\sqrt{1-\delta}
     Attained: by f = L x^2/2 and mu x^2/2 with C(v) = (1 + s) v
-    Proof: On these functions a step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) eta lambda) z
-    - s, for error feedback and for EF21; eta makes its traces at mu and L opposite. The upper bound:
+    Proof: On these functions a step is a matrix with the characteristic polynomial z^2 - (1 - s - (1 + s) gamma lambda)
+    z - s, for error feedback and for EF21; gamma makes its traces at mu and L opposite. The upper bound:
     ef.exact.certificate.
     Source: [bergthomsen2025tight] (one worker; printed as s + (1 - s)/2 r^2 [1 - s + sqrt((1 + s)^2 + 16 kappa s/(kappa
     - 1)^2)]), and [bergthomsen2026tight] (N workers). Derived again: rho is the largest z^2 with z^2 - (1 - s) r z - s
@@ -88,9 +88,9 @@ def exact_feedback_multiplier(delta: float, *, mu: float, lipschitz: float) -> f
 
     Title: The rate of error feedback, proved by a sum of squares.
     Setting: as for :func:`exact_feedback_rate`, one worker, delta < 1; at delta = 1 with e = 0 and V = ||x - x*||^2.
-    Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = eta g + e, I = [(L + mu)
-    <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = eta/(L + mu) [(1 - s)(L - mu) + sqrt((1 +
-    s)^2 (L - mu)^2 + 16 L mu s)]. For EF21 it is s lambda/eta^2, for the inequality between x_t and x_{t+1}.
+    Statement: rho V - V_+ - lambda I - (1/s) (s^2 ||p||^2 - ||e_+||^2) is a square, where p = gamma g + e, I = [(L +
+    mu) <g, x - x*> - ||g||^2 - mu L ||x - x*||^2]/(L - mu) >= 0, and lambda = gamma/(L + mu) [(1 - s)(L - mu) + sqrt((1
+    + s)^2 (L - mu)^2 + 16 L mu s)]. For EF21 it is s lambda/gamma^2, for the inequality between x_t and x_{t+1}.
     Kind: identity.
     Latex: \rho V-V_+-\lambda I-\tfrac1s\big(s^2\|p\|^2-\|e_+\|^2\big)=\|\cdot\|^2,\quad V=\|x-x^*\|^2-2\langle
     x-x^*,e\rangle+(1+\tfrac1s)\|e\|^2
@@ -113,7 +113,7 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
     """Best constant step size of compressed gradient descent without memory.
 
     Setting: as for :func:`compressed_descent_rate`.
-    Statement: eta = 2/((1 - s) mu + (1 + s) L).
+    Statement: gamma = 2/((1 - s) mu + (1 + s) L).
     Kind: identity.
     Source: as for :func:`compressed_descent_rate`.
 
@@ -128,8 +128,8 @@ def compressed_descent_step(delta: float, *, mu: float, lipschitz: float) -> flo
 def compressed_descent_rate(delta: float, kappa: float) -> float:
     r"""Exact contraction factor of a step of compressed gradient descent without memory, on one worker.
 
-    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, x+ = x - eta
-    C(grad f(x)) with :func:`compressed_descent_step`.
+    Setting: f is mu-strongly convex and L-smooth, exact gradients, ||C(v) - v||^2 <= (1 - delta) ||v||^2, x+ = x -
+    gamma C(grad f(x)) with :func:`compressed_descent_step`.
     Statement: f(x+) - f* <= ((k - 1)/(k + 1))^2 (f(x) - f*) with k = kappa (1 + s)/(1 - s). It is false for ||x -
     x*||^2: for L/mu = 2 and s = 1/5 the factor is 4/15 in place of 1/4. It is at most the rate of error feedback.
     Kind: tight (attained by mu x^2/2 with C(v) = (1 - s) v, and by L x^2/2 with C(v) = (1 + s) v).
@@ -159,7 +159,7 @@ def two_workers_feedback_step(delta: float, first: tuple[float, float], second: 
     """Step size of error feedback for two workers whose functions differ.
 
     Setting: as for :func:`two_workers_feedback_rate`.
-    Statement: eta = 4/(mu_1 + L_1 + mu_2 + L_2) (1 - s)/(1 + s), that of the mean function's constants.
+    Statement: gamma = 4/(mu_1 + L_1 + mu_2 + L_2) (1 - s)/(1 + s), that of the mean function's constants.
     Kind: identity.
     Source: [bergthomsen2026tight].
     first, second: mu and L of each worker.
@@ -243,7 +243,7 @@ def ef_frontier(p: float, workers: float = 1) -> float:
 
     Setting: error feedback: u_i = gamma f_i'(x) + e_i, x <- x - mean C(u_i), e_i <- u_i - C(u_i). EF21: x <- x - gamma
     mean g_i, g_i <- g_i + C(f_i'(x) - g_i). C is Bernoulli(p).
-    Statement: both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). For one worker this is 2p/(2 - p).
+    Statement: Both are stable if and only if s < 2 N p (2 - p)/(N p^2 + 4 (1 - p)). For one worker this is 2p/(2 - p).
     For N -> infinity it is 2 (2 - p)/p, more than without compression, which is also the frontier of C(v) = p v.
     Kind: identity.
     Latex: \gamma\lambda<\frac{2Np(2-p)}{Np^2+4(1-p)}

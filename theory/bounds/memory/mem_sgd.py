@@ -86,10 +86,10 @@ def mem_sgd_memory(
     as in :func:`mem_sgd`.
     Statement: E||m_t||^2 <= step_t^2 (4 alpha/(alpha - 4)) (d/k)^2 second_moment.
     Kind: upper.
-    Latex: \mathbb{E}\|m_t\|^2\le\eta_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,G^2
+    Latex: \mathbb{E}\|m_t\|^2\le\gamma_t^2\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}\,M^2
     Attained: in the limit alpha to infinity, k/d to 0: C(v) = (1 - sqrt(1 - k/d)) v and a constant gradient reach the
     constant 4.
-    Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) eta^2 G^2, and induction; eta decreases slowly enough.
+    Proof: E||m+||^2 <= (1 - k/(2d)) E||m||^2 + (2d/k) gamma^2 M^2, and induction; gamma decreases slowly enough.
     Source: [stich2018sparsified], Lemma 3.2, read in a transcript, with the condition of :func:`mem_sgd_shift`.
     step: The step size at t.
     shift (float, optional): a; the largest alpha that it allows is used.
@@ -121,7 +121,7 @@ def mem_sgd_weight_sum(steps: int, shift: float) -> float:
 
 
 def _pull(mu: float, lipschitz: float, form: str) -> float:
-    """The factor of eta ||m||^2 in Lemma 3.1."""
+    """The factor of gamma ||m||^2 in Lemma 3.1."""
     if form == "paper":
         return mu + 2.0 * lipschitz
     return mu / 2.0 + (2.0 * lipschitz - mu) ** 2 / (2.0 * (3.0 * lipschitz - mu))
@@ -141,18 +141,19 @@ def mem_sgd_iterate(
 ) -> float:
     r"""Bound on the squared distance of x_t minus the memory from the minimum after a step.
 
-    Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - eta g_t with E g_t = grad f(x_t).
-    Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\eta}2)\|y_t-x^*\|^2+\eta^2G^2-\eta(f(x_t)-f^*)+\eta c\|m_t\|^2
+    Setting: f is mu-strongly convex and L-smooth, y_t = x_t - m_t, y_{t+1} = y_t - gamma g_t with E g_t = grad f(x_t).
+    Latex: \mathbb{E}\|y_{t+1}-x^*\|^2\le(1-\tfrac{\mu\gamma}2)\|y_t-x^*\|^2+\gamma^2M^2-\gamma(f(x_t)-f^*)+\gamma
+    c\|m_t\|^2
     Proof: mu/2 ||x - m||^2 + f(x) - f* - 2 <g, x - m> <= c ||m||^2: subtract multiples of the interpolation
     inequalities between x and x*; the remainder is concave in (x, g) with its maximum at x = u m, g = L x.
 
-    Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*) + eta c
-    E||m_t||^2 with c = mu + 2L.
+    Statement (paper): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*) +
+    gamma c E||m_t||^2 with c = mu + 2L.
     Kind (paper): upper.
     Source (paper): [stich2018sparsified], Lemma 3.1.
 
-    Statement (sharp): E||y_{t+1} - x*||^2 <= (1 - mu eta/2) E||y_t - x*||^2 + eta^2 G^2 - eta E(f(x_t) - f*) + eta c
-    E||m_t||^2 with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), which is at most 3L/4.
+    Statement (sharp): E||y_{t+1} - x*||^2 <= (1 - mu gamma/2) E||y_t - x*||^2 + gamma^2 M^2 - gamma E(f(x_t) - f*) +
+    gamma c E||m_t||^2 with c = mu/2 + (2L - mu)^2/(2 (3L - mu)), which is at most 3L/4.
     Kind (sharp): tight.
     Attained (sharp): by L x^2/2 with x = (2L - mu)/(3L - mu) m, and any noise.
     Source (sharp): derived; sharpens [stich2018sparsified], Lemma 3.1.
@@ -178,10 +179,10 @@ def mem_sgd_recursion(
 ) -> float:
     r"""Bound on the weighted mean of the gaps in a recursion of Mem-SGD's type.
 
-    Setting: a_{t+1} <= (1 - mu eta_t/2) a_t + eta_t^2 A + eta_t^3 B - eta_t e_t with a_t, e_t >= 0 and eta_t = 8/(mu (a
-    + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
-    Proof: Multiplied by w_t/eta_t, the a_t telescope, each with a negative remainder; sum w_t eta_t = 4T (T + 2a -
-    1)/mu and sum w_t eta_t^2 = 64 T/mu^2.
+    Setting: a_{t+1} <= (1 - mu gamma_t/2) a_t + gamma_t^2 A + gamma_t^3 B - gamma_t e_t with a_t, e_t >= 0 and gamma_t
+    = 8/(mu (a + t)); weights w_t = (a + t)^2, t = 0, ..., T - 1.
+    Proof: Multiplied by w_t/gamma_t, the a_t telescope, each with a negative remainder; sum w_t gamma_t = 4T (T + 2a -
+    1)/mu and sum w_t gamma_t^2 = 64 T/mu^2.
 
     Statement (paper): sum w_t e_t/S_T <= (mu a^3/8 a_0 + 4T (T + 2a)/mu A + 64 T/mu^2 B)/S_T.
     Kind (paper): upper.
@@ -235,20 +236,20 @@ def mem_sgd(
 ) -> float:
     r"""Bound on f - f* at the weighted average of SGD with compression and memory.
 
-    Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= G^2; a k-contraction (top-k, rand-k without
-    d/k), memory; eta_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1 and
-    alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
+    Setting: f is mu-strongly convex and L-smooth, E||grad f_i(x_t)||^2 <= M^2; a k-contraction (top-k, rand-k without
+    d/k), memory; gamma_t = 8/(mu (a + t)), so ``InverseTime(c=8, mu=mu, shift=a)``; average weights (a + t)^2; a > 1
+    and alpha > 4 with ((alpha + 1) d/k + rho)/(rho + 1) <= a (see :func:`mem_sgd_shift`).
     Kind: upper.
     Attained: nowhere; it is loose by orders of magnitude on sparse data, as no problem is the worst case of all three
     lemmas.
     Proof: memsgd.iterate with memsgd.memory is the recursion of memsgd.recursion. N synchronous workers that average:
     x_t minus the mean memory is still SGD's iterate with the averaged gradient, ||mean e||^2 <= mean ||e||^2, and Lemma
-    3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace G^2.
+    3.2 holds for each worker; so in the first term the second moment of the *averaged* gradient may replace M^2.
 
-    Statement (paper): E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) G^2 + mu a^3/(8 S_T) ||x_0 - x*||^2 + 64 T (1 +
-    2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 G^2.
-    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}G^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
-    +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}G^2
+    Statement (paper): E f(xbar_T) - f* <= 4T (T + 2a)/(mu S_T) M^2 + mu a^3/(8 S_T) ||x_0 - x*||^2 + 64 T (1 +
+    2L/mu)/(mu S_T) (4 alpha/(alpha - 4)) (d/k)^2 M^2.
+    Latex (paper): \mathbb{E}f(\bar x_T)-f^*\le\frac{4T(T+2a)}{\mu S_T}M^2+\frac{\mu a^3}{8S_T}\|x_0-x^*\|^2
+    +\frac{64T(1+2L/\mu)}{\mu S_T}\,\frac{4\alpha}{\alpha-4}\,\frac{d^2}{k^2}M^2
     Source (paper): [stich2018sparsified], Theorem 2.4 for one worker; for N synchronous workers derived, by the same
     proof.
 
@@ -260,7 +261,7 @@ def mem_sgd(
     Statement (free): With memory and steps 2/(mu (a + t)), E f(xbar_T) - f* does not depend on k for large T: top-1 of
     ten coordinates reaches the error of full precision.
     Latex (free): \mathbb{E}f(\bar x_T)-f^*=\frac{C}{T}(1+o(1)),\quad C\ \text{the same for every}\ k
-    Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(eta d/k), which adds
+    Proof (free): x - e is an SGD iterate whose gradients are taken at a distance ||e|| = O(gamma d/k), which adds
     O(1/T^2).
 
     Title (theorem.rcv1): Mem-SGD's Theorem 2.4 on RCV1.
@@ -271,11 +272,11 @@ def mem_sgd(
 
     Title (theorem.quadratic): The asymptotic ratio of Mem-SGD's Theorem 2.4 to a run.
     Statement (theorem.quadratic): On (mu/2) ||x||^2 from its minimum, with noise of variance sigma^2, Mem-SGD has E
-    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T) for every k; for a large shift G^2 tends to sigma^2, and the bound of
+    f(xbar_T) - f* ~ (96/125) sigma^2/(mu T) for every k; for a large shift M^2 tends to sigma^2, and the bound of
     Theorem 2.4 to 125/8 times that error.
     Kind (theorem.quadratic): identity.
     Latex (theorem.quadratic): T\,\mathbb{E}f(\bar x_T)\to\frac{96}{125}\frac{\sigma^2}\mu,\qquad
-    T\cdot\text{bound}\to\frac{12\,G^2}\mu
+    T\cdot\text{bound}\to\frac{12\,M^2}\mu
     Attained (theorem.quadratic): Theorem 2.4 up to 125/8: 15/4 between its lemmas and the weighted mean of f(x_t) - f*,
     whose limit is (16/5) sigma^2/(mu T), and 25/6 between that mean and f at the average.
     Proof (theorem.quadratic): xbar_T - x* is the sum over s of c_s xi_s/S_T, c_s ~ (8/(5 mu)) (s^2 - s^7/T^5), whose
@@ -285,7 +286,7 @@ def mem_sgd(
 
     Title (slope.rcv1): The rate 1/T with top-10 and memory on RCV1.
     Statement (slope.rcv1): Mem-SGD with top-10, the same steps and weights keeps the rate 1/T: E f(xbar_T) - f* ~ 1/T.
-    Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{G^2}{\mu T}\Big)\ \text{as}\ T\to\infty
+    Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=O\Big(\frac{M^2}{\mu T}\Big)\ \text{as}\ T\to\infty
     Proof (slope.rcv1): In Theorem 2.4 the compressor is only in the terms of order 1/T^2 and 1/T^3.
 
     Kind (free, slope.rcv1): rate.
@@ -361,9 +362,10 @@ def mem_sgd_bits_ratio(d: int, k: int, reading: str = "sent") -> float:
     Setting: gradients without zeros in R^d; k entries with their indices, or all of them.
     Kind: identity.
 
-    Statement (sent): The ratio of the bits that have to be sent is 32 d/(k (32 + ceil(log2 d))), in single precision.
+    Statement (sent): The ratio of the bits that have to be sent is 32 d/(k (32 + ceil(log2 d))), in single precision;
+    the ratio of the bits that the figures count is d/k.
     Latex (sent): \frac{32\,d}{k(32+\lceil\log_2d\rceil)}
-    Source (sent): derived; the figures of [stich2018sparsified] count d/k.
+    Source (sent): derived; the figures are those of [stich2018sparsified].
 
     Statement (counted): The ratio of the bits that are counted is d/k, since the figures count d indices for SGD, which
     it need not send.

@@ -6,9 +6,10 @@ transpose, reads bucket h(i) for coordinate i with the sign s(i).  Q keeps each 
 probability ``rate``; pairs of coordinates may be dependent. A bucket's ``load`` is the number n of its coordinates; K
 is the number of these that are kept. For a sketch with a fresh hash, `sketch_frontier` is the width that it needs.
 
-With partial feedback, a part of the memory is not added to the gradient, and the memory itself is compressed: p_t = eta
-g_t + (1 - beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is stored; beta = 0 is ConEF.
-``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in :mod:`theory.bounds.memory.contractive`.
+With partial feedback, a part of the memory is not added to the gradient, and the memory itself is compressed: p_t =
+gamma g_t + (1 - beta) e_t, Delta_t = Q(p_t) is sent and e_{t+1} = C(beta e_t + p_t - Delta_t) is stored; beta = 0 is
+ConEF. ``residual`` is 1 - delta of Q, ``theta`` the omega of the unbiased C, as in
+:mod:`theory.bounds.memory.contractive`.
 """
 
 from __future__ import annotations
@@ -318,7 +319,7 @@ def partial_factor(theta: float, residual: float, beta: float, form: str = "spar
     Attained (worst): Q(v) = (1 - sqrt(residual)) v.
 
     Title (partial): A part of the memory is not fed back.
-    Statement (partial): If p = eta g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch
+    Statement (partial): If p = gamma g + (1 - beta) e and e = C(beta e + p - Q(p)), random-k and a fresh count sketch
     multiply E||e||^2 by (1 + theta) (r + (1 - r) beta^2) in every step without gradients: beta = 0 is best.
     Kind (partial): identity.
     Source (partial): derived; the rule is from the talk on contractive error feedback; [li2023contractive].
@@ -347,19 +348,19 @@ def partial_memory(
     """Limit of the mean squared norm of a compressed memory if a part of it is not fed back.
 
     Setting: partial feedback; Q sends every coordinate unchanged with the same probability 1 - residual; E||C(v) -
-    v||^2 = theta ||v||^2 for every v; constant step size eta.
+    v||^2 = theta ||v||^2 for every v; constant step size gamma.
     Statement: E||e_t||^2 tends to the limit of the table, with kappa = partial_factor(theta, residual, beta).
     Kind: identity.
-    Source: derived: the error before C is eta g + e where nothing is sent and beta e elsewhere; so its mean is E e = r
-    (E e + eta g) + (1 - r) beta E e, r = residual.
+    Source: derived: the error before C is gamma g + e where nothing is sent and beta e elsewhere; so its mean is E e =
+    r (E e + gamma g) + (1 - r) beta E e, r = residual.
 
-    Statement (zero-mean): The limit is (1 + theta) residual eta^2 G^2/(1 - kappa), for gradients of mean zero given the
-    past and E||g_t||^2 = G^2.
+    Statement (zero-mean): The limit is (1 + theta) residual gamma^2 M^2/(1 - kappa), for gradients of mean zero given
+    the past and E||g_t||^2 = M^2.
 
     Statement (constant): The limit is that of zero-mean, times 1 + 2 residual/((1 - residual) (1 - beta)), for one
-    gradient of squared norm G^2.
+    gradient of squared norm M^2.
 
-    step: eta.
+    step: gamma.
 
     Raises
     ------

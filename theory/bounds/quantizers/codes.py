@@ -52,8 +52,8 @@ def expected_elias_bits(u: ArrayLike) -> float:
     Setting: level i is floor(u_i), or one more with probability u_i - floor(u_i), independently; the message has the
     number of non-zeros plus one, then for each its distance from the previous one, its sign and its level, in Elias
     omega codes.
-    Statement: the sum over codes of length times probability, in O(d log d) operations except for the number of
-    non-zeros.
+    Statement: The expected length is the sum over codes of length times probability. It takes O(d log d) operations,
+    except for the number of non-zeros.
     Kind: identity.
     Source: derived; the code is that of [alistarh2017qsgd], section 3.2, preceded by the number of non-zeros.
 

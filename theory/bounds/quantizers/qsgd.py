@@ -67,12 +67,12 @@ def qsgd_variance(d: int, s: int, form: str = "sharp") -> float:
     Source (unbiased): [alistarh2017qsgd], Lemma 3.1 (i).
 
     Title (gradient-noise.reading): Noise of a quantized stochastic gradient, without the noise of the gradient itself
-    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= B.
+    Setting (gradient-noise.reading): g is a stochastic gradient at x with E||g||^2 <= M^2.
     Statement (gradient-noise.reading): Read as a bound on the noise of the whole stochastic gradient, E||Q(g) - grad
     f||^2 <= min(d/s^2, sqrt(d)/s) E||g||^2 is too small for s > sqrt(d)/2, and tends to 0 for s to infinity (for
     smaller s it holds, as E||Q(g)||^2 <= (sqrt(d)/s) E||g||^2). Read as a bound on the noise of the quantizer, E||Q(g)
     - g||^2, as in Lemma 3.1, it holds.
-    Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,B
+    Latex (gradient-noise.reading): \mathbb{E}\|Q_s(g)-\nabla f\|^2\le\min(d/s^2,\sqrt d/s)\,M^2
     Proof (gradient-noise.reading): min(d/s^2, sqrt(d)/s) E||g||^2 bounds E||Q(g) - g||^2 alone; E||g - grad f||^2, the
     noise of g itself, is added to it and does not depend on s.
     Source (gradient-noise.reading): [alistarh2017qsgd], Theorem 3.2, with the variance of Definition 2.1, which is that

@@ -28,19 +28,19 @@ def quantized_sgd_convex_step(
     """The constant step of quantized parallel SGD on a smooth convex function.
 
     Setting: as for :func:`quantized_sgd_convex`.
-    Statement: The step is that of sgd_smooth_convex_step for one worker of variance v = (sigma^2 + omega B)/N; R^2 =
-    ``distance``.
+    Statement: The step is that of :func:`sgd_smooth_convex_step` for one worker of variance v = (sigma^2 + omega
+    M^2)/N; R^2 = ``distance``.
     Kind: identity.
 
-    Statement (sharp): eta = 1/(L + sqrt(v T)/R).
+    Statement (sharp): gamma = 1/(L + sqrt(v T)/R).
     Source (sharp): derived.
 
-    Statement (paper): eta = 1/(L + sqrt(v T/2)/R).
+    Statement (paper): gamma = 1/(L + sqrt(v T/2)/R).
     Source (paper): [alistarh2017qsgd], Theorem 3.4, with sqrt N in the correct place and with the noise of the
     gradients themselves.
 
     variance: sigma^2 of one worker's gradient.
-    second_moment: B, at least sigma^2.
+    second_moment: M^2, at least sigma^2.
     distance: R^2.
 
     >>> quantized_sgd_convex_step(
@@ -67,20 +67,19 @@ def quantized_sgd_convex(
     r"""Bound on f - f* for quantized parallel SGD on a smooth convex function.
 
     Setting: f is convex and L-smooth, projection allowed; N workers with independent gradients, E||g - grad f||^2 <=
-    sigma^2 and E||g||^2 <= B; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
-    x*||; v = (sigma^2 + omega B)/N.
+    sigma^2 and E||g||^2 <= M^2; the step of :func:`quantized_sgd_convex_step`; the mean of x_1, ..., x_T; R >= ||x_0 -
+    x*||; v = (sigma^2 + omega M^2)/N.
     Kind: upper.
     Source: [alistarh2017qsgd], Theorem 3.4, which prints T = O(R^2 max(2 B'/(N eps^2), L/eps)), B' = min(d/s^2,
-    sqrt(d)/s) B, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
+    sqrt(d)/s) M^2, for E f - f* <= eps; sigma^2 has to be added to B' (the claim qsgd.gradient-noise). NUQSGD, JMLR
     22(114), 2021, has the same theorem with its own omega, as remembered. The constants 1 and 1/2 are derived.
 
     Title (same step): The step size for N workers with QSGD.
-    Statement (same step): With N workers, v = (sigma^2 + omega B)/N and eta = 1/(L + 1/gamma), gamma = R sqrt(2/(v T)),
-    the mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L
-    R^2/T.
-    Latex (same step): \eta=\frac1{L+1/\gamma},\ \gamma=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
-    \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega B}N
-    Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 eta) + gamma v/2, where v is the
+    Statement (same step): With N workers, v = (sigma^2 + omega M^2)/N and gamma = 1/(L + 1/h), h = R sqrt(2/(v T)), the
+    mean of x_1, ..., x_T has E f - f* <= (3/(2 sqrt 2)) R sqrt(v/T) + L R^2/(2 T), below sqrt 2 R sqrt(v/T) + L R^2/T.
+    Latex (same step): \gamma=\frac1{L+1/h},\ h=R\sqrt{\tfrac{2}{vT}}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    \frac{3}{2\sqrt2}R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad v=\frac{\sigma^2+\omega M^2}N
+    Proof (same step): One step: E f(x+) - f* <= (||x - x*||^2 - E||x+ - x*||^2)/(2 gamma) + h v/2, where v is the
     variance of the mean message (qsgd.gradient-noise); sum over the steps.
 
     Source (sharp): derived; the correct reading of [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
@@ -93,16 +92,16 @@ def quantized_sgd_convex(
     Title (nuqsgd.convergence): Convergence with NUQSGD, smooth and convex.
     Source (nuqsgd.convergence): [ramezani2021nuqsgd], as remembered; the constants are derived.
 
-    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega B)/N and eta = 1/(L + sqrt(v T)/R),
-    the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
+    Statement (sharp, convergence, nuqsgd.convergence): With v = (sigma^2 + omega M^2)/N and gamma = 1/(L + sqrt(v
+    T)/R), the mean of x_1, ..., x_T has E f - f* <= R sqrt(v/T) + L R^2/(2 T).
     Latex (sharp, convergence, nuqsgd.convergence): \mathbb{E}f(\bar x)-f^*\le R\sqrt{\frac vT}+\frac{LR^2}{2T},\quad
-    v=\frac{\sigma^2+\omega B}N
+    v=\frac{\sigma^2+\omega M^2}N
     Attained (sharp, convergence, nuqsgd.convergence): asymptotically, by a function with a small slope far from its
     minimum and a steep wall beyond the minimum, with large gradient noise.
     Proof (sharp, convergence, nuqsgd.convergence): As for qsgd.step; the step balances both terms.
 
     variance: sigma^2 of one worker's gradient.
-    second_moment: B, at least sigma^2.
+    second_moment: M^2, at least sigma^2.
     distance: R^2.
     form ({"sharp", "same step", "paper"}):
 
@@ -128,12 +127,12 @@ def quantized_sgd_rounds(
 
     Setting: as for :func:`quantized_sgd_convex`, with the sharp step for T rounds.
     Statement: E f(mean) - f* <= eps for every T >= ((c + sqrt(c^2 + 2 L R^2 eps))/(2 eps))^2 with c = R sqrt(v), v =
-    (sigma^2 + omega B)/N; this T is at most R^2 max(4 v/eps^2, L/eps).
+    (sigma^2 + omega M^2)/N; this T is at most R^2 max(4 v/eps^2, L/eps).
     Kind: identity (the bound is then eps).
     Source: derived: the positive root of c x + (L R^2/2) x^2 = eps, x = T^(-1/2). [alistarh2017qsgd], Theorem 3.4, has
     the order O(R^2 max(2 B'/(N eps^2), L/eps)).
     variance: sigma^2 of one worker's gradient.
-    second_moment: B, at least sigma^2.
+    second_moment: M^2, at least sigma^2.
     distance: R^2.
 
     >>> quantized_sgd_rounds(2.5, omega=1.0, lipschitz=1.0, variance=3.0, second_moment=5.0, distance=25.0, workers=2)
@@ -171,7 +170,7 @@ def quantized_sgd_bits(
     eps: Above 0.
     bits (float): Expected bits of a message.
     variance: sigma^2 of one worker's gradient.
-    second_moment: B, at least sigma^2.
+    second_moment: M^2, at least sigma^2.
     distance: R^2.
 
     >>> constants = {"omega": 1.0, "lipschitz": 1.0, "variance": 3.0, "second_moment": 5.0, "distance": 25.0}
@@ -197,13 +196,13 @@ def quantized_sgd_smooth(
     r"""Bound on the mean squared gradient of quantized parallel SGD without convexity.
 
     Title: Convergence with QSGD, without convexity.
-    Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size eta
-    with q = eta L (1 + omega/N) < 2.
-    Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(eta T) + eta L (1 + omega)
+    Setting: f is L-smooth; N workers with independent gradients of variance at most sigma^2; constant step size gamma
+    with q = gamma L (1 + omega/N) < 2.
+    Statement: the mean over t < T of E||grad f(x_t)||^2 is at most (2 (f(x_0) - f*)/(gamma T) + gamma L (1 + omega)
     sigma^2/N)/(2 - q).
     Kind: tight (on f = (L/2)||x||^2 once f(x_T) is small, if E||Q(v) - v||^2 = omega ||v||^2).
-    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)/(\eta T)+\eta
-    L(1+\omega)\sigma^2/N}{2-\eta L(1+\omega/N)}
+    Latex: \frac1T\sum_{t<T}\mathbb{E}\|\nabla f(x_t)\|^2\le\frac{2(f(x_0)-f^*)/(\gamma T)+\gamma
+    L(1+\omega)\sigma^2/N}{2-\gamma L(1+\omega/N)}
     Attained: (L/2)||x||^2; the gradients here are Gaussian and do not have equal magnitudes
     Source: derived: E||mean Q(g)||^2 <= (1 + omega/N)||grad f||^2 + (1 + omega) sigma^2/N in the descent lemma.
     [alistarh2017qsgd], Theorem 3.5, has a random stopping time and states only orders of magnitude: (1/L) E||grad f||^2

@@ -82,12 +82,12 @@ def averaged_second_moment(
 def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> float:
     r"""Bound on f - f* at the linearly weighted average of SGD.
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed; step sizes 2/(mu (t + 2)),
     weights t + 1: ``InverseTime(c=2, mu=mu, shift=2)``, ``Polynomial(shift=1, power=1)``.
-    Statement: E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)).
+    Statement: E f(xbar_T) - f* <= 2 M^2/(mu (T + 1)).
     Kind: upper.
     Source: [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9. With N workers, mini-batches and unbiased compression
-    G^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
+    M^2 is :func:`averaged_second_moment`, as the proof uses only the applied gradient.
 
     Title (slope.rcv1): The rate 1/T on RCV1.
     Statement (slope.rcv1): Plain SGD with steps 2/(mu (a + t)), mu = lambda = 1/n, and weights (a + t)^2 has E
@@ -96,10 +96,10 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
     Latex (slope.rcv1): \mathbb{E}f(\bar x_T)-f^*=\Theta(1/T)
     Source (slope.rcv1): [lacoste2012simpler] (weights t); [rakhlin2012making].
 
-    Statement (weighted-average): Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 G^2/(mu (T + 1)),
-    where G^2 bounds the second moment of the gradient that is applied: the mean over workers.
-    Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2G^2}{\mu(T+1)}
-    Attained (weighted-average): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and
+    Statement (weighted-average): Steps 2/(mu (t + 2)) and weights t + 1 give E f(xbar_T) - f* <= 2 M^2/(mu (T + 1)),
+    where M^2 bounds the second moment of the gradient that is applied: the mean over workers.
+    Latex (weighted-average): \mathbb{E}f(\bar x_T)-f^*\le\frac{2M^2}{\mu(T+1)}
+    Attained (weighted-average): (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and
     the term of x_T.
     Proof (weighted-average): sgd.average, with sums in closed form.
     Source (weighted-average): [lacoste2012simpler]; [bubeck2015convex], Theorem 3.9.
@@ -114,10 +114,10 @@ def sgd_weighted_average(steps: int, *, mu: float, second_moment: float) -> floa
 def sgd_uniform_average(steps: int, *, mu: float, second_moment: float) -> float:
     """Bound on f - f* at the uniform average of SGD with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed.
-    Statement: E f(xbar_T) - f* <= G^2 (1 + log T)/(2 mu T).
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed.
+    Statement: E f(xbar_T) - f* <= M^2 (1 + log T)/(2 mu T).
     Kind: upper; the logarithm cannot be removed (Rakhlin, Shamir, Sridharan, ICML 2012, Theorem 3).
-    Attained: (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of x_T.
+    Attained: (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and the term of x_T.
     Proof: sgd.average, with sums in closed form.
     Source: derived by telescoping; classical.
 
@@ -140,17 +140,17 @@ def sgd_average(
 ) -> float:
     r"""Bound on f - f* at any weighted average of SGD with any step sizes.
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2; step sizes eta_t, weights w_t of x_t, t = 0, ..., T - 1.
-    Statement: with A_0 = min(||x_0 - x*||^2, G^2/mu^2), A_{t+1} = max(0, 1 - 2 mu eta_t) A_t + eta_t^2 G^2 and c_t =
-    (w_t/(2 eta_t)) (1 - mu eta_t) - w_{t-1}/(2 eta_{t-1}) (without the last term at t = 0), E f(xbar_T) - f* <= (sum
-    max(0, c_t) A_t + (G^2/2) sum w_t eta_t)/sum w_t.
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2; step sizes gamma_t, weights w_t of x_t, t = 0, ..., T - 1.
+    Statement: with A_0 = min(||x_0 - x*||^2, M^2/mu^2), A_{t+1} = max(0, 1 - 2 mu gamma_t) A_t + gamma_t^2 M^2 and c_t
+    = (w_t/(2 gamma_t)) (1 - mu gamma_t) - w_{t-1}/(2 gamma_{t-1}) (without the last term at t = 0), E f(xbar_T) - f* <=
+    (sum max(0, c_t) A_t + (M^2/2) sum w_t gamma_t)/sum w_t.
     Kind: upper. It contains :func:`sgd_weighted_average` and :func:`sgd_uniform_average`.
-    Source: derived: 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, a_t = E||x_t - x*||^2 <= A_t,
-    times w_t/(2 eta_t), summed; then Jensen's inequality. G^2 as in sgd_weighted_average.
+    Source: derived: 2 gamma_t (f(x_t) - f*) <= (1 - mu gamma_t) a_t - a_{t+1} + gamma_t^2 M^2, a_t = E||x_t - x*||^2 <=
+    A_t, times w_t/(2 gamma_t), summed; then Jensen's inequality. M^2 as in sgd_weighted_average.
 
     Title (averages): Averages on logistic regression.
     Statement (averages): For weights t + 1 with steps 2/(mu (t + 2)), and for equal weights and the last half with
-    steps 1/(mu t), also on logistic regression E f(xbar_T) - f* is below 2 G^2/(mu (T + 1)), G^2 (1 + log T)/(2 mu T)
+    steps 1/(mu t), also on logistic regression E f(xbar_T) - f* is below 2 M^2/(mu (T + 1)), M^2 (1 + log T)/(2 mu T)
     and the suffix's bound.
     Attained (averages): almost, before Jensen's inequality, with a strong l2 term and the largest E||g_t||^2 of the
     run.
@@ -163,13 +163,14 @@ def sgd_average(
     Source (sgd.rcv1): [lacoste2012simpler] (weights t); derived for these weights (bounds.sgd_average)
 
     Statement (average): Without Jensen's inequality, and with the term that the proof drops at its end, the bound on E
-    f(xbar_T) - f* for any weights and steps is an equality on (mu/2) x^2 with noise such that E g^2 = G^2.
+    f(xbar_T) - f* for any weights and steps is an equality on (mu/2) x^2 with noise such that E g^2 = M^2.
     Kind (average): tight.
-    Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{G^2}2\sum_tw_t\eta_t}{\sum_tw_t}
+    Latex (average): \mathbb{E}f(\bar x_T)-f^*\le\frac{\sum_t\max(0,c_t)A_t+\frac{M^2}2\sum_tw_t\gamma_t}{\sum_tw_t}
     Attained (average): as stated; Jensen's inequality is strict there.
-    Proof (average): 2 eta_t (f(x_t) - f*) <= (1 - mu eta_t) a_t - a_{t+1} + eta_t^2 G^2, times w_t/(2 eta_t), summed.
+    Proof (average): 2 gamma_t (f(x_t) - f*) <= (1 - mu gamma_t) a_t - a_{t+1} + gamma_t^2 M^2, times w_t/(2 gamma_t),
+    summed.
 
-    step_sizes (array_like): eta_t, above 0.
+    step_sizes (array_like): gamma_t, above 0.
     weights (array_like): w_t, at least 0 and not all 0, as many as step sizes.
     distance: At least 0; may be infinite.
 
@@ -179,7 +180,7 @@ def sgd_average(
     True
     """
     eta, w = np.asarray(step_sizes, float).ravel(), np.asarray(weights, float).ravel()
-    bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= G^2 and mu ||x - x*|| <= ||grad f||
+    bound = min(distance, second_moment / mu**2)  # E||grad f||^2 <= M^2 and mu ||x - x*|| <= ||grad f||
     bounds = []
     for shrink, added in zip(np.maximum(0.0, 1.0 - 2.0 * mu * eta).tolist(), (eta**2).tolist(), strict=True):
         bounds.append(bound)
@@ -198,23 +199,23 @@ def sgd_average(
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     r"""Bound on f - f* at the last iterate of SGD on a smooth function with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= G^2, any start, projection allowed.
+    Setting: f is mu-strongly convex, f(x) - f* <= (L/2)||x - x*||^2, E||g_t||^2 <= M^2, any start, projection allowed.
     Statement: E f(x_T) - f* <= (L/2) times :func:`sgd_inverse_time`.
 
     Title (sharp): The last iterate on smooth functions: constant 1/2.
-    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (G^2/mu^2) (T - H_T)/(T (T - 1)), at
-    most L G^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
+    Statement (sharp): Steps 1/(mu t) on a smooth function: E f(x_T) - f* <= (L/2) (M^2/mu^2) (T - H_T)/(T (T - 1)), at
+    most L M^2/(2 mu^2 (T + 1)); the constant 1/2 is attained.
     Kind (sharp): tight.
     Latex (sharp):
-    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LG^2}{2\mu^2(T+1)}
-    Attained (sharp): (mu/2) x^2 at every T, with noise such that E g^2 = G^2
+    \mathbb{E}f(x_T)-f^*\le\frac{L}{2}\,\frac{M^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}\le\frac{LM^2}{2\mu^2(T+1)}
+    Attained (sharp): (mu/2) x^2 at every T, with noise such that E g^2 = M^2
     Proof (sharp): f - f* <= (L/2)||x - x*||^2 and sgd.inverse-time.bound.
     Source (sharp): derived; [rakhlin2012making], Theorem 1, has 2 instead of 1/2.
 
-    Statement (simple): E f(x_T) - f* <= L (G^2/mu^2)/(2 (T + 1)); the constant 1/2 cannot be improved.
+    Statement (simple): E f(x_T) - f* <= L (M^2/mu^2)/(2 (T + 1)); the constant 1/2 cannot be improved.
     Source (simple): derived.
 
-    Statement (paper): E f(x_T) - f* <= 2 L (G^2/mu^2)/(T + 1).
+    Statement (paper): E f(x_T) - f* <= 2 L (M^2/mu^2)/(T + 1).
     Source (paper): [rakhlin2012making], Theorem 1, whose T counts the start.
 
     Kind (simple, paper): upper.
@@ -232,20 +233,20 @@ def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: f
 def sgd_suffix_average(steps: int, *, alpha: float, mu: float, second_moment: float, form: str = "sharp") -> float:
     r"""Bound on f - f* at the mean of the last alpha T iterates with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex and may have kinks, E||g_t||^2 <= G^2, any start, projection allowed; alpha T is an
+    Setting: f is mu-strongly convex and may have kinks, E||g_t||^2 <= M^2, any start, projection allowed; alpha T is an
     integer: ``Suffix((1 - alpha) T)``.
     Kind: upper. :func:`sgd_average` is smaller for the same steps and weights.
 
     Title (sharp): The mean of the last iterates.
     Statement (sharp): Steps 1/(mu t): the mean of the last alpha T iterates has E f - f* <= (1 + log(1/(1 - alpha)))
-    G^2/(2 alpha mu T).
-    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{G^2}{\mu T}
-    Attained (sharp): (mu/2) x^2 with noise such that E g^2 = G^2, as T grows, up to Jensen's inequality and the term of
+    M^2/(2 alpha mu T).
+    Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{1+\log\frac1{1-\alpha}}{2\alpha}\,\frac{M^2}{\mu T}
+    Attained (sharp): (mu/2) x^2 with noise such that E g^2 = M^2, as T grows, up to Jensen's inequality and the term of
     x_T.
     Proof (sharp): sgd.average, with sums in closed form.
     Source (sharp): derived; sharpens [rakhlin2012making], Theorem 5, by a factor between 4 and 5.
 
-    Statement (paper): E f(mean) - f* <= (2 + 2.5 log(1/(1 - alpha))) G^2/(alpha mu T).
+    Statement (paper): E f(mean) - f* <= (2 + 2.5 log(1/(1 - alpha))) M^2/(alpha mu T).
     Source (paper): [rakhlin2012making], Theorem 5.
 
     >>> [round(sgd_suffix_average(100, alpha=0.5, mu=0.1, second_moment=1.0, form=form), 4)

@@ -187,18 +187,18 @@ def pl_sgd_step(gap: float, *, lipschitz: float, step: float, gradient_squared: 
     r"""Bound on the expected gap after one step of SGD.
 
     Title: One step of SGD.
-    Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= C^2.
-    Statement: E f(x - alpha g) - f* <= f(x) - f* - alpha ||grad f(x)||^2 + L C^2 alpha^2/2, where C^2 bounds the second
+    Setting: f is L-smooth, E g = grad f(x), E||g||^2 <= M^2.
+    Statement: E f(x - gamma g) - f* <= f(x) - f* - gamma ||grad f(x)||^2 + L M^2 gamma^2/2, where M^2 bounds the second
     moment E||g||^2, not the variance.
-    Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = C^2).
-    Latex: \mathbb{E}f(x-\alpha g)\le f(x)-\alpha\|\nabla f(x)\|^2+\tfrac12LC^2\alpha^2
-    Attained: f = (L/2) x^2 and E g^2 = C^2
-    Proof: L-smoothness at x - alpha g, in expectation.
+    Kind: tight (an equality for f = (L/2) ||x||^2 if E||g||^2 = M^2).
+    Latex: \mathbb{E}f(x-\gamma g)\le f(x)-\gamma\|\nabla f(x)\|^2+\tfrac12LM^2\gamma^2
+    Attained: f = (L/2) x^2 and E g^2 = M^2
+    Proof: L-smoothness at x - gamma g, in expectation.
     Source: [karimi2016linear], proof of Theorem 4.
     gap: f(x) - f*.
-    step: alpha.
+    step: gamma.
     gradient_squared: ||grad f(x)||^2.
-    second_moment: C^2, the second moment, not the variance; at least ``gradient_squared``.
+    second_moment: M^2, the second moment, not the variance; at least ``gradient_squared``.
 
     >>> pl_sgd_step(2.0, lipschitz=1.0, step=0.5, gradient_squared=4.0, second_moment=8.0)  # 2 - 2 + 1
     1.0
@@ -213,28 +213,28 @@ def pl_sgd_constant_step(
     r"""Bound on the gap of SGD with a constant step under the Polyak-Lojasiewicz inequality.
 
     Title: SGD with a constant step: the floor.
-    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
-    not the variance), constant step size alpha <= 1/(2 mu).
-    Statement: With a constant step alpha <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu alpha)^T (f(x_0) - f*) + L C^2
-    alpha/(4 mu), if E||g||^2 <= C^2.
-    Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = C^2 at every t).
-    Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
-    Attained: (mu/2) x^2 at every T with noise such that E g^2 = C^2
+    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= M^2 at every iterate (the second moment,
+    not the variance), constant step size gamma <= 1/(2 mu).
+    Statement: With a constant step gamma <= 1/(2 mu), E f(x_T) - f* <= (1 - 2 mu gamma)^T (f(x_0) - f*) + L M^2
+    gamma/(4 mu), if E||g||^2 <= M^2.
+    Kind: tight (an equality for f = (mu/2) ||x||^2, L = mu, if E||g_t||^2 = M^2 at every t).
+    Latex: \mathbb{E}f(x_T)-f^*\le(1-2\mu\gamma)^T(f(x_0)-f^*)+\frac{LM^2\gamma}{4\mu}
+    Attained: (mu/2) x^2 at every T with noise such that E g^2 = M^2
     Proof: pl.sgd.step and ||grad f||^2 >= 2 mu (f - f*).
     Source: [karimi2016linear], Theorem 4 (without the factor 1 - r^T).
 
     Title (sgd.constant.sine): SGD with a constant step on x^2 + 3 sin^2 x.
-    Statement (sgd.constant.sine): The bound of pl.sgd.constant holds without convexity: C^2 is the largest second
+    Statement (sgd.constant.sine): The bound of pl.sgd.constant holds without convexity: M^2 is the largest second
     moment during the run.
     Kind (sgd.constant.sine): upper.
-    Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\alpha)^T(f(x_0)-f^*)+\frac{LC^2\alpha}{4\mu}
+    Latex (sgd.constant.sine): \mathbb{E}f(x_T)-f^*\le(1-2\mu\gamma)^T(f(x_0)-f^*)+\frac{LM^2\gamma}{4\mu}
     Attained (sgd.constant.sine): almost, for a few small steps from abs(x) = 2.2017, where mu is attained; later f is
     steeper.
     Proof (sgd.constant.sine): pl.sgd.constant.
     Source (sgd.constant.sine): [karimi2016linear], Theorem 4.
 
-    step: alpha in (0, 1/(2 mu)].
-    second_moment: C^2.
+    step: gamma in (0, 1/(2 mu)].
+    second_moment: M^2.
 
     >>> pl_sgd_constant_step(1, mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0, gap=1.0)  # 1/2 + 1/2 * 1/2
     0.75
@@ -249,11 +249,11 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
     """Bound on the limit of the gap of SGD with a constant step.
 
     Setting: as for :func:`pl_sgd_constant_step`.
-    Statement: limsup E f(x_T) - f* <= L C^2 alpha/(4 mu).
-    Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with C^2 the second moment there: for every alpha).
+    Statement: limsup E f(x_T) - f* <= L M^2 gamma/(4 mu).
+    Kind: tight (on f = (mu/2) ||x||^2, in the stationary law, with M^2 the second moment there: for every gamma).
     Source: [karimi2016linear], Theorem 4.
-    step: alpha in (0, 1/(2 mu)].
-    second_moment: C^2.
+    step: gamma in (0, 1/(2 mu)].
+    second_moment: M^2.
 
     >>> pl_sgd_floor(mu=1.0, lipschitz=2.0, step=0.25, second_moment=4.0)
     0.5
@@ -265,17 +265,17 @@ def pl_sgd_floor(*, mu: float, lipschitz: float, step: float, second_moment: flo
 def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "simple") -> float:
     r"""Bound on the gap of SGD with the step (2t + 1)/(2 mu (t + 1)^2) under the Polyak-Lojasiewicz inequality.
 
-    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= C^2 at every iterate (the second moment,
+    Setting: f is L-smooth, (1/2) ||grad f||^2 >= mu (f - f*), E||g_t||^2 <= M^2 at every iterate (the second moment,
     not the variance); any start; ``PolyakLojasiewicz(mu)``.
 
     Title (simple): SGD with decreasing steps: the theorem is tight.
-    Statement (simple): With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum ((2t + 1)/(t
-    + 1))^2, at most L C^2/(2 mu^2 T), from any start.
+    Statement (simple): With the step (2t + 1)/(2 mu (t + 1)^2), E f(x_T) - f* <= (L M^2/(8 mu^2 T^2)) sum ((2t + 1)/(t
+    + 1))^2, at most L M^2/(2 mu^2 T), from any start.
     Latex (simple):
-    \mathbb{E}f(x_T)-f^*\le\frac{LC^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LC^2}{2\mu^2T}
-    Attained (simple): (mu/2) x^2 at every T, with noise such that E g^2 = C^2
-    Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu alpha_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L C^2
-    (t + 1)^2 alpha_t^2/2; it telescopes.
+    \mathbb{E}f(x_T)-f^*\le\frac{LM^2}{8\mu^2T^2}\sum_{t<T}\Big(\frac{2t+1}{t+1}\Big)^2\le\frac{LM^2}{2\mu^2T}
+    Attained (simple): (mu/2) x^2 at every T, with noise such that E g^2 = M^2
+    Proof (simple): With D_t = E f(x_t) - f* and 1 - 2 mu gamma_t = t^2/(t + 1)^2, (t + 1)^2 D_{t+1} <= t^2 D_t + L M^2
+    (t + 1)^2 gamma_t^2/2; it telescopes.
     Source (simple): [karimi2016linear], Theorem 4; the first form is the sum in its proof.
 
     Statement (sharp): E f(x_T) - f* <= (L C^2/(8 mu^2 T^2)) sum_{t < T} ((2t + 1)/(t + 1))^2.
@@ -285,7 +285,7 @@ def pl_sgd_decreasing(steps: int, *, mu: float, lipschitz: float, second_moment:
 
     Kind (simple, sharp): tight.
 
-    second_moment: C^2.
+    second_moment: M^2.
 
     >>> pl_sgd_decreasing(4, mu=0.5, lipschitz=1.0, second_moment=2.0)  # 2/(2 * 4/4)
     1.0

@@ -105,27 +105,27 @@ def sgd_constant_step_exact(steps: int, *, mu: float, step: float, variance: flo
 def sgd_inverse_time(steps: int, *, mu: float, second_moment: float, form: str = "sharp") -> float:
     r"""Bound on the squared distance of SGD to the minimiser with the step size 1/(mu (t + 1)).
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, any start, projection allowed; ``InverseTime(c=1, mu=mu,
     shift=1)``.
 
     Title (sharp): SGD with the step 1/(mu t).
-    Statement (sharp): E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), at most G^2/(mu^2 (T + 1)), if E||g||^2 <=
-    G^2.
+    Statement (sharp): E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), at most M^2/(mu^2 (T + 1)), if E||g||^2 <=
+    M^2.
     Kind (sharp): tight.
-    Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{G^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}
-    Attained (sharp): (mu/2) x^2 at every T, with noise of two values such that E g^2 = G^2.
-    Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = G^2/mu^2; times t (t + 1) it telescopes.
+    Latex (sharp): \mathbb{E}\|x_T-x^*\|^2\le\frac{M^2}{\mu^2}\,\frac{T-H_T}{T(T-1)}
+    Attained (sharp): (mu/2) x^2 at every T, with noise of two values such that E g^2 = M^2.
+    Proof (sharp): a_{t+1} <= (1 - 2/(t+1)) a_t + Q/(t+1)^2, Q = M^2/mu^2; times t (t + 1) it telescopes.
     Source (sharp): derived; sharpens [rakhlin2012making], Lemma 1, by a factor of 4.
 
-    Statement (simple): E||x_T - x*||^2 <= (G^2/mu^2)/(T + 1) for T >= 2.
+    Statement (simple): E||x_T - x*||^2 <= (M^2/mu^2)/(T + 1) for T >= 2.
     Attained (simple): the constant 1 cannot be improved (see :func:`sgd_inverse_time_exact`).
     Source (simple): derived.
 
-    Statement (paper): E||x_T - x*||^2 <= 4 (G^2/mu^2)/(T + 1).
+    Statement (paper): E||x_T - x*||^2 <= 4 (M^2/mu^2)/(T + 1).
     Source (paper): [rakhlin2012making], Lemma 1.
 
     Title (logistic.last): The last iterate on logistic regression.
-    Statement (logistic.last): With steps 1/(mu t), E||x_T - x*||^2 <= (G^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) -
+    Statement (logistic.last): With steps 1/(mu t), E||x_T - x*||^2 <= (M^2/mu^2) (T - H_T)/(T (T - 1)), and E f(x_T) -
     f* <= L/2 times that, on logistic regression with an l2 term.
     Attained (logistic.last): almost, with a strong l2 term and the largest E||g_t||^2 of the run, at T = 2
     Source (logistic.last): derived (sgd.inverse-time.bound, sgd.smooth-last); sharpens [rakhlin2012making], Lemma 1 and
@@ -152,7 +152,7 @@ def sgd_inverse_time_exact(steps: int, *, mu: float, variance: float) -> float:
     T, from any start.
     Kind: identity.
     Latex: \mathbb{E}\|x_T\|^2=\frac{\sigma^2}{N\mu^2T}
-    Source: derived; it shows that the constant 1 in E||x_T - x*||^2 <= G^2/(mu^2 T) is attained ([rakhlin2012making],
+    Source: derived; it shows that the constant 1 in E||x_T - x*||^2 <= M^2/(mu^2 T) is attained ([rakhlin2012making],
     Lemma 1, has 4)
     variance: sigma^2 (of the mean over workers).
 
@@ -209,18 +209,18 @@ def sgd_scaled_inverse_time(
 ) -> float:
     r"""Bound on the squared distance of SGD to the minimiser with the step size c/(mu (t + 1)), for every c > 1/2.
 
-    Setting: f is mu-strongly convex, E||g_t||^2 <= G^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
-    Statement: E||x_T - x*||^2 is at most the number of the table, with Q = c^2 G^2/mu^2.
+    Setting: f is mu-strongly convex, E||g_t||^2 <= M^2, projection allowed; ``InverseTime(c=c, mu=mu, shift=1)``.
+    Statement: E||x_T - x*||^2 is at most the number of the table, with Q = c^2 M^2/mu^2.
     Kind: upper.
 
     Statement (sharp): E||x_T - x*||^2 <= A_T with A_{t+1} = max(0, 1 - 2c/(t+1)) A_t + Q/(t+1)^2. Its first factor is
     0, so A_0 has no effect.
-    Attained (sharp): from T = 2c on, by (mu/2) x^2 with noise that starts in step 2c, with E g^2 = G^2 from then on.
+    Attained (sharp): from T = 2c on, by (mu/2) x^2 with noise that starts in step 2c, with E g^2 = M^2 from then on.
 
     Statement (simple): E||x_T - x*||^2 <= Q max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
     Attained (simple): at T = 1 and for c < 3/4 as T grows, as for the sharp form.
 
-    Statement (quoted): E||x_T - x*||^2 <= max(Q/(2c - 1), D_0)/(T + 1). This is false for c > 3/4. If G^2 bounds
+    Statement (quoted): E||x_T - x*||^2 <= max(Q/(2c - 1), D_0)/(T + 1). This is false for c > 3/4. If M^2 bounds
     E||g||^2 on all of W, it is too small by a factor of at most 9/4, which c = 2 attains at T = 2 (the claim
     sgd.theta.quoted).
     Source (quoted): [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu, as remembered; the paper was not
@@ -228,10 +228,10 @@ def sgd_scaled_inverse_time(
     so the maximum also needs 2Q. For t >= 2c the induction is valid.
 
     Title (theta): Steps c/(mu t) for any c above 1/2.
-    Statement (theta): E||x_T - x*||^2 <= (c G/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
+    Statement (theta): E||x_T - x*||^2 <= (c M/mu)^2 max(2, 1/(2c - 1))/(T + 1) for T >= 1, from any start.
     Kind (theta): tight.
     Attained (theta): the sharp form from T = 2c on, and the simple one at T = 1 and for c < 3/4 as T grows: (mu/2) x^2
-    with noise that starts in step 2c, with E g^2 = G^2 from then on.
+    with noise that starts in step 2c, with E g^2 = M^2 from then on.
     Proof (theta): a_{t+1} <= (1 - 2c/t) a_t + Q/t^2 in texts that start at t = 1. Where t < 2c the factor is negative
     or zero, so that a_{t+1} <= Q/t^2 <= 2Q/(t+1); from t = 2c on, a_t <= A/t gives a_{t+1} <= A/(t+1) if A >= Q/(2c -
     1).
@@ -239,23 +239,23 @@ def sgd_scaled_inverse_time(
     remembered).
 
     Title (theta.quoted): Steps c/(mu t) for any c above 1/2, as quoted.
-    Statement (theta.quoted): E||x_T - x*||^2 <= max(c^2 G^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1), where E||g||^2 <=
-    G^2 on all of W. This is false for c > 3/4, as the induction multiplies by the negative number 1 - 2c in the first
+    Statement (theta.quoted): E||x_T - x*||^2 <= max(c^2 M^2/(mu^2 (2c - 1)), ||x_0 - x*||^2)/(T + 1), where E||g||^2 <=
+    M^2 on all of W. This is false for c > 3/4, as the induction multiplies by the negative number 1 - 2c in the first
     step. With the factor 9/4 it holds for every c > 1/2.
     Kind (theta.quoted): upper.
     Latex (theta.quoted):
-    \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2G^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
-    Proof (theta.quoted): ||x - x*|| <= G/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2
-    G^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to the stated bound is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
+    \mathbb{E}\|x_{T}-x^*\|^2\le\frac{1}{T+1}\max\Big(\frac{c^2M^2}{\mu^2(2c-1)},\|x_0-x^*\|^2\Big)
+    Proof (theta.quoted): ||x - x*|| <= M/mu on W. With a_T = E||x_T - x*||^2, a_{T+1} <= (1 - 2c/(T+1)) a_T + c^2
+    M^2/(mu (T+1))^2. So for T <= 2c the ratio of a_T to the stated bound is at most (2c - 1) (T + 1) min(1/c^2, 1/T^2),
     which is largest for c = T, and there 2 + 1/T - 1/T^2: 9/4 at T = 2; from then on the induction is valid and the
-    ratio does not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size G
+    ratio does not grow. It is attained: the second step begins at x*, and its length c/(2 mu) times noise of the size M
     leads to the boundary. For every other c > 1, a run that starts on the boundary of the disc ||x||^2 <= min(1, c/(2
     T)), T = ceil(c/2), with noise orthogonal to x, is on the boundary after each of T steps, and the ratio is (2c - 1)
     (T + 1)/(2 c T) > 1.
     Source (theta.quoted): [nemirovski2009robust], (2.9) and (2.10), with theta = c/mu; the formulas were read in a
-    fragment of the text; the assumptions on W and G are remembered.
+    fragment of the text; the assumptions on W and M are remembered.
 
-    Latex (simple, theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2G^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
+    Latex (simple, theta): \mathbb{E}\|x_T-x^*\|^2\le\frac{c^2M^2}{\mu^2}\,\frac{\max(2,1/(2c-1))}{T+1}
     Source (sharp, simple): derived.
 
     distance (float, optional): D_0, at least 0; needed only for the quoted form.
@@ -287,16 +287,16 @@ def sgd_smooth_convex_with_step(
 ) -> float:
     """Bound on f - f* at the uniform average of SGD on a smooth convex function, with any constant step below 1/L.
 
-    Setting: f is convex and L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2, constant step size eta < 1/L, projection
+    Setting: f is convex and L-smooth, E||g_t - grad f(x_t)||^2 <= sigma^2, constant step size gamma < 1/L, projection
     allowed; the mean of x_1, ..., x_T (``Suffix(1)`` and T + 1 steps).
-    Statement: E f(mean) - f* <= D_0/(2 eta T) + gamma sigma^2/2, where eta = 1/(L + 1/gamma), D_0 = ||x_0 - x*||^2.
+    Statement: E f(mean) - f* <= D_0/(2 gamma T) + h sigma^2/2, where gamma = 1/(L + 1/h), D_0 = ||x_0 - x*||^2.
     Kind: upper.
     Source: Bubeck, Convex optimization, Found. Trends Mach. Learn. 8 (2015), the proof of Theorem 6.3 with the mirror
     potential ||x||^2/2.
-    step: eta in (0, 1/L).
+    step: gamma in (0, 1/L).
     variance, distance: sigma^2 and D_0.
 
-    >>> sgd_smooth_convex_with_step(2, lipschitz=1.0, step=0.5, variance=3.0, distance=4.0)  # gamma = 1
+    >>> sgd_smooth_convex_with_step(2, lipschitz=1.0, step=0.5, variance=3.0, distance=4.0)  # h = 1
     3.5
     """
     gamma = step / (1.0 - step * lipschitz)
@@ -314,38 +314,39 @@ def sgd_smooth_convex_step(
     Statement: With R^2 = ``distance``, the step has the form of the table.
     Kind: identity.
 
-    Statement (sharp): eta = 1/(L + sigma sqrt(T/N)/R), the optimum in sgd_smooth_convex_with_step.
+    Statement (sharp): gamma = 1/(L + sigma sqrt(T/N)/R), the optimum in :func:`sgd_smooth_convex_with_step`.
     Source (sharp): derived.
 
-    Statement (paper): eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma) sqrt(2/T).
+    Statement (paper): gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma) sqrt(2/T).
     Source (paper): [alistarh2017qsgd], Theorem 2.1, which is [bubeck2015convex], Theorem 6.3; with N > 1 it is Theorem
     2.1 for the variance sigma^2/N.
 
-    Statement (printed): eta = 1/(L + sqrt(N)/gamma), which tends to 0 as N grows (the claim qsgd.step.printed).
+    Statement (printed): gamma = 1/(L + sqrt(N)/h), which tends to 0 as N grows (the claim qsgd.step.printed).
     Source (printed): [alistarh2017qsgd], Corollary 2.2 and Theorem 3.4.
 
     Title (step.printed): The step size for N workers, as printed.
-    Statement (step.printed): With N workers, second moments of at most B and eta = 1/(L + sqrt(N)/gamma), gamma = R
-    sqrt(2/(B T)), the mean of x_1, ..., x_T has E f - f* = O(R sqrt(2 B/(N T)) + L R^2/T): this is false for every
+    Statement (step.printed): With N workers, second moments of at most M^2 and gamma = 1/(L + sqrt(N)/h), h = R
+    sqrt(2/(M^2 T)), the mean of x_1, ..., x_T has E f - f* = O(R M sqrt(2/(N T)) + L R^2/T): this is false for every
     constant, as that step tends to 0 when N grows.
     Kind (step.printed): upper.
-    Latex (step.printed): \eta=\frac1{L+\sqrt N/\gamma}\;\Rightarrow\;\mathbb{E}f(\bar
-    x)-f^*=O\Big(R\sqrt{\frac{2B}{NT}}+\frac{LR^2}{T}\Big)
+    Latex (step.printed): \gamma=\frac1{L+\sqrt N/h}\;\Rightarrow\;\mathbb{E}f(\bar
+    x)-f^*=O\Big(RM\sqrt{\frac{2}{NT}}+\frac{LR^2}{T}\Big)
     Proof (step.printed): f = ||x||^2/2 on the unit ball, from its boundary: L R^2 = 4 and f(x_0) - f* = 1/2. For N to
-    infinity eta tends to 0, so that x does not move, and the ratio of gap and bound tends to T/8; for T = sqrt(N) it
-    grows like sqrt(N)/8, without limit. (sigma^2 is B, as in Theorem 3.4; Corollary 2.2 does not define it.) The mean
-    of N gradients has sigma/sqrt(N) in place of sigma, which divides 1/gamma = (sigma/R) sqrt(T/2) of Theorem 2.1 by
+    infinity gamma tends to 0, so that x does not move, and the ratio of gap and bound tends to T/8; for T = sqrt(N) it
+    grows like sqrt(N)/8, without limit. (sigma^2 is M^2, as in Theorem 3.4; Corollary 2.2 does not define it.) The mean
+    of N gradients has sigma/sqrt(N) in place of sigma, which divides 1/h = (sigma/R) sqrt(T/2) of Theorem 2.1 by
     sqrt(N); the printed step multiplies by it.
-    Source (step.printed): [alistarh2017qsgd], Corollary 2.2; the same step is in Theorem 3.4, with B' in place of B.
+    Source (step.printed): [alistarh2017qsgd], Corollary 2.2, where gamma, h and M^2 are eta, gamma and B; the same step
+    is in Theorem 3.4, with B' in place of B.
 
     steps, workers: T and N.
     distance: R^2, above 0: ||x_0 - x*||^2 or, with a projection onto W, its supremum over x* in W.
 
     >>> [sgd_smooth_convex_step(32, lipschitz=1.0, variance=1.0, distance=16.0, workers=16, form=form)
-    ...  for form in ("paper", "printed")]  # gamma = 1
+    ...  for form in ("paper", "printed")]  # h = 1
     [0.8, 0.2]
     """
-    balance = math.sqrt(variance * steps / distance)  # sharp: 1/gamma for one worker
+    balance = math.sqrt(variance * steps / distance)  # sharp: 1/h for one worker
     if form == "sharp":
         return 1.0 / (lipschitz + balance / math.sqrt(workers))
     factor = math.sqrt(workers) if form == "printed" else 1.0 / math.sqrt(workers)
@@ -362,21 +363,21 @@ def sgd_smooth_convex(
     Kind: upper.
 
     Title (sharp): SGD on smooth convex functions.
-    Statement (sharp): With eta = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) + L
-    R^2/(2T) where ||x_0 - x*|| <= R.
+    Statement (sharp): With gamma = 1/(L + sigma sqrt(T)/R), the mean of x_1, ..., x_T has E f - f* <= R sigma/sqrt(T) +
+    L R^2/(2T) where ||x_0 - x*|| <= R.
     Latex (sharp): \mathbb{E}f(\bar x)-f^*\le\frac{R\sigma}{\sqrt T}+\frac{LR^2}{2T}
     Attained (sharp): as T grows, for the smooth term and half of the other term, on Huber's function with the threshold
-    R/(eta T)
-    Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 eta) + gamma ||xi||^2/2 in expectation, as 1/eta = L
-    + 1/gamma bounds the terms of smoothness and of <xi, x+ - x>; sum over the steps.
+    R/(gamma T)
+    Proof (sharp): f(x+) - f* <= (||x - x*||^2 - ||x+ - x*||^2)/(2 gamma) + h ||xi||^2/2 in expectation, as 1/gamma = L
+    + 1/h bounds the terms of smoothness and of <xi, x+ - x>; sum over the steps.
     Source (sharp): derived; [bubeck2015convex], Theorem 6.3, which is [alistarh2017qsgd], Theorem 2.1, has sqrt 2 and 1
     instead of 1 and 1/2.
 
     Title (paper): The step size for N workers.
-    Statement (paper): With N workers of variance sigma^2 and eta = 1/(L + 1/(gamma sqrt N)), gamma = (R/sigma)
-    sqrt(2/T), the mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 -
-    x*||^2, or half of it as in Bubeck's theorem.
-    Latex (paper): \eta=\frac1{L+1/(\gamma\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
+    Statement (paper): With N workers of variance sigma^2 and gamma = 1/(L + 1/(h sqrt N)), h = (R/sigma) sqrt(2/T), the
+    mean of x_1, ..., x_T has E f - f* <= R sqrt(2 sigma^2/(N T)) + L R^2/T, if R^2 bounds ||x_0 - x*||^2, or half of it
+    as in Bubeck's theorem.
+    Latex (paper): \gamma=\frac1{L+1/(h\sqrt N)}\;\Rightarrow\;\mathbb{E}f(\bar x)-f^*\le
     R\sqrt{\frac{2\sigma^2}{NT}}+\frac{LR^2}{T}
     Attained (paper): as for sgd.smooth-convex, with R^2 = ||x_0 - x*||^2/2
     Proof (paper): sgd.smooth-convex with sigma^2/N, the variance of the mean of the workers' gradients, and 2 R^2.
@@ -419,9 +420,9 @@ def quadratic_moments_exact(
     r"""Second moments of all iterates of SGD on a diagonal quadratic.
 
     Setting: f = (1/2) sum_j h_j (x_j - x*_j)^2, gradients h_j (x_j - x*_j) + xi_j with E xi_j^2 = c_j, independent over
-    the steps; step sizes eta_t, fixed start.
-    Statement: m_{t+1,j} = (1 - eta_t h_j)^2 m_{t,j} + eta_t^2 c_j for m_{t,j} = E(x_t - x*)_j^2. So E||x_t - x*||^2 =
-    sum_j m_tj, E f(x_t) - f* = (1/2) sum_j h_j m_tj, E||grad f(x_t)||^2 = sum_j h_j^2 m_tj.
+    the steps; step sizes gamma_t, fixed start.
+    Statement: m_{t+1,j} = (1 - gamma_t h_j)^2 m_{t,j} + gamma_t^2 c_j for m_{t,j} = E(x_t - x*)_j^2. So E||x_t - x*||^2
+    = sum_j m_tj, E f(x_t) - f* = (1/2) sum_j h_j m_tj, E||grad f(x_t)||^2 = sum_j h_j^2 m_tj.
     Kind: identity.
     Source: derived.
     step_sizes (array_like, shape (T,)): The step size of each step.
@@ -459,7 +460,7 @@ def quadratic_average_exact(
 
     Setting: as for :func:`quadratic_moments_exact`; weights w_t of x_t, t = 0, ..., T - 1.
     Statement: with y_t = sum over s < t of w_s (x_s - x*), the moments of (x_t - x*, y_t) in each coordinate follow E x
-    y <- (1 - eta h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the value is E(y_T)_j^2/(sum w)^2.
+    y <- (1 - gamma h) (E x y + w E x^2) and E y^2 <- E y^2 + 2 w E x y + w^2 E x^2; the value is E(y_T)_j^2/(sum w)^2.
     Kind: identity.
     Source: derived.
     step_sizes, weights (array_like, shape (T,)): The weights are not all 0.

@@ -1,7 +1,7 @@
 """Claims about adaptive steps, and about ZeRO.
 
-Adaptive steps: how long Adam's and LAMB's are, and what is left of Adam with a frozen variance.  ZeRO: the bytes that
-workers hold and send, with error feedback and compressed gradients.
+Adaptive steps: the length of the steps of Adam and LAMB, and the law of Adam with a frozen variance.  ZeRO: the bytes
+that workers hold and send, with error feedback and compressed gradients.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _(context):
     for (beta1, beta2), eta in zip(FACTORS, (1.0, 0.3, 2.0, 1.0), strict=True):
         steps = growing_steps(context, context.subject(beta1, beta2), beta2 / beta1, 150, eta)
         for t in (1, 2, 10, 150):
-            label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, eta={eta:g}, t={t}"
+            label = f"gradients that grow, beta1={beta1:g}, beta2={beta2:g}, gamma={eta:g}, t={t}"
             yield identity(label, steps[t - 1], bounds.adam_step(beta1, beta2, t, eta), 1e-9)
     last = growing_steps(context, context.subject(0.9, 0.999), 0.999 / 0.9, LONG)[-1]
     yield identity(f"the recommended factors, t={LONG:,}", last, bounds.adam_step(0.9, 0.999, LONG), 1e-9)
@@ -94,13 +94,13 @@ def _(context):
 
 @claim(
     "adam.scale",
-    title="Adam does not see the scale of f",
+    title="Adam does not depend on the scale of f",
     statement="With eps = 0 the iterates of Adam are the same for f and for a separable f whose parts are multiplied"
-    " by any numbers above 0; with error feedback, too, if all are multiplied by the same.",
+    " by any numbers above 0. With error feedback this holds if all parts are multiplied by the same number.",
     latex=r"x_t(cf)=x_t(f)",
     source="[kingma2015adam], section 2.1; with a memory: derived",
     kind="identity",
-    proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common one.",
+    proof="m and sqrt(v) are multiplied by the same number, in every coordinate; top-k commutes with a common factor.",
     subject=lambda: Adam(eps=0.0),
     mutants={
         "eps = 0.001": lambda: Adam(eps=1e-3),
@@ -137,7 +137,7 @@ def frozen(eta: float, warmup: int, beta1: float = 0.8, eps: float = 1e-3) -> On
         "the variance goes on for a step": lambda eta, warmup, beta1: frozen(eta, warmup + 1, beta1),
         "the usual beta1": lambda eta, warmup, beta1: frozen(eta, warmup, beta1=0.9),
         "a larger eps": lambda eta, warmup, beta1: frozen(eta, warmup, beta1, eps=0.1),
-        "eta, not eta (1 - beta1)": lambda eta, warmup, beta1: frozen(eta / (1.0 - beta1), warmup, beta1),
+        "gamma, not gamma (1 - beta1)": lambda eta, warmup, beta1: frozen(eta / (1.0 - beta1), warmup, beta1),
     },
 )
 def _(context):
@@ -158,12 +158,12 @@ def _(context):
         ours = path(context, context.subject(eta, warmup, beta1), problem, warmup + 40, x0)[warmup + 1 :]
         for t in (1, 10, 40):
             for j in (0, 1):
-                label = f"x[{j}], {t} steps after the warm-up, eta={eta:g}, beta1={beta1:g}"
+                label = f"x[{j}], {t} steps after the warm-up, gamma={eta:g}, beta1={beta1:g}"
                 yield identity(label, ours[t - 1][j], seen[t - 1][j], 1e-9)
         scaled = curvatures * root**2
         found = max(recurrence_root(ours[:4, j]) for j in (0, 1))
         rate = bounds.frozen_adam_rate(scaled.min(), scaled.max(), eta, beta1)
-        yield identity(f"rate, from four iterates of the run, eta={eta:g}, beta1={beta1:g}", found, rate, 1e-6)
+        yield identity(f"rate, from four iterates of the run, gamma={eta:g}, beta1={beta1:g}", found, rate, 1e-6)
 
 
 @claim(
@@ -187,7 +187,7 @@ def _(context):
             for t in (0, 24):
                 moved = float(np.linalg.norm(xs[t + 1][part] - xs[t][part]))
                 predicted = bounds.lamb_step(eta, float(np.linalg.norm(xs[t][part])), low, high)
-                yield identity(f"layer {k}, step {t}, signs with a memory, eta={eta:g}", moved, predicted, 1e-9)
+                yield identity(f"layer {k}, step {t}, signs with a memory, gamma={eta:g}", moved, predicted, 1e-9)
 
 
 @claim(

@@ -282,7 +282,7 @@ def _(context):
     yield identity("the bound as the data matrix gives it", floor, glm(uneven), 1e-9)
     yield lower("logistic, the least of 20 points", found, floor, trivial=1.0)
     yield lower("logistic, the least of 20 pairs", pairs, floor, trivial=1.0)
-    yield "supplement 5.5 without the factor n is true but says less than B_D >= 1"
+    yield "supplement 5.5 without the factor n is true, but weaker than B_D >= 1"
 
 
 @one_thread  # a second BLAS thread slows down small matrices

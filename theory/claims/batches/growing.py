@@ -87,9 +87,9 @@ def _(context):
     of=bounds.cr_psgd_rate,
     subject=bounds.cr_psgd_rate,
     mutants={
-        "the budget is spent to the last gradient": functools.partial(bounds.cr_psgd_rate, batches="real"),
-        "variance doubled for the floors, the budget spent": lambda samples, *, variance, **known: bounds.cr_psgd_rate(
-            samples, **known, variance=2.0 * variance, batches="real"
+        "all gradients of the budget are used": functools.partial(bounds.cr_psgd_rate, batches="real"),
+        "variance doubled for the floors, the budget used up": lambda samples, *, variance, **known: (
+            bounds.cr_psgd_rate(samples, **known, variance=2.0 * variance, batches="real")
         ),
     },
     see=("cr-psgd.equality",),
@@ -154,7 +154,7 @@ def _(context):
     yield loglog_rate("slope in T, 200 to 2400", spent, [*by_budget], -1.0)
     counts = (1, 4, 16)
     yield loglog_rate("slope in N, 1 to 16", counts, [cell(60, N, 0.0)[1] for N in counts], -1.0)
-    yield "in T from a start that is forgotten; in N from the minimum"
+    yield "the slope in T is from a start whose effect has vanished, that in N from the minimum"
 
 
 # --- a function that is PL and not convex -----------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def _(context):
     i = int(np.argmax(left / before))
     bound = bounds.cr_psgd((1,), mu=mu, lipschitz=L, variance=0.0, gap=float(before[i]))
     yield upper(f"f - f* after an exact step from x={x[i]:.4g}", float(left[i]), bound)
-    yield f"mu = {mu:.6g} (the paper says 1/32), rho = {float(rho):.5g}; batches fixed by T, which need not be spent"
+    yield f"mu = {mu:.6g} (the paper says 1/32), rho = {float(rho):.5g}; the batches are fixed by T, and may use less"
 
 
 # --- rounds, and the best growth --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Claims about large batches: mini-batch SGD against serial SGD after equally many gradients, Theorems 2 to 5.
 
-As in the source, the gradients of a batch are *summed*.  A theorem is secured three times: it is the composition of
+As in the source, the gradients of a batch are *summed*.  A theorem is checked in three ways: it is the composition of
 Lemma 1 (`minibatch.step`) with the property of F, round by round; it is attained, or nearly, by the package's runs on
 problems where M^2 and B_D are known; and these are checked along the runs.
 """

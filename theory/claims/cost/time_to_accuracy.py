@@ -1,7 +1,7 @@
 """Claims about collective operations and the time to an accuracy.
 
 Collective operations: every message is simulated and counted, and the result is checked.  Time to accuracy: steps with
-compression and batches, and the batch and number of ranks that pay off.
+compression and batches, and the batch and the number of ranks that are fastest.
 """
 
 from __future__ import annotations

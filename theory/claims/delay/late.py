@@ -49,7 +49,7 @@ def _(context):
             x = context.run64(method, quadratic([4.0], covariance=0.0), **known).last
             shrinks, grows = (middle, grows) if abs(x[0]) < 1.0 else (shrinks, middle)
         edge = bounds.delay_limit(delay)
-        yield limit(f"largest eta L that shrinks |x| in 500 steps, tau={delay}", shrinks, edge, 0.02 * edge)
+        yield limit(f"largest gamma L that shrinks |x| in 500 steps, tau={delay}", shrinks, edge, 0.02 * edge)
 
 
 @claim("delay.factor", of=bounds.delay_factor, subject=late, mutants=LATER, see=("delay.limit",))
@@ -283,13 +283,13 @@ def _conserved(context, threads, steps):
 
 @claim(
     "memsgd.lockfree",
-    title="Parallel-Mem-SGD with one thread is SGD in disguise",
+    title="Parallel-Mem-SGD with one thread is SGD up to its memory",
     statement="With one thread, x_t minus its memory is the iterate of SGD that uses the same gradients uncompressed.",
-    latex=r"x_T - m_T = x_0 - \sum_{t<T}\eta_t\,\nabla f_{i_t}",
+    latex=r"x_T - m_T = x_0 - \sum_{t<T}\gamma_t\,\nabla f_{i_t}",
     source="[stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD); ef.identity for one worker",
     kind="identity",
     attained="everywhere",
-    proof="x loses what is sent; the memory gains eta g and loses what is sent.",
+    proof="x loses what is sent; the memory gains gamma g and loses what is sent.",
     subject=(ErrorFeedback(), np.sum),
     mutants={
         "the step size not folded in before the memory is stored": (WrongFeedback(inside=0.0), np.sum),
@@ -303,22 +303,22 @@ def _(context):
     found, expected, kept = _conserved(context, 1, steps)
     error = float(np.abs(found - expected).max() / expected.max())
     yield identity(f"largest difference / largest entry, top-3 of 600, T={steps}", error, 0.0)
-    yield f"the memory holds {kept:.2g} at most, x - m {expected.max():.2g}"
+    yield f"the largest entry of the memory is {kept:.2g}, that of x - m {expected.max():.2g}"
 
 
 @claim(
     "memsgd.lockfree.lost",
-    title="What lock-free threads lose",
-    statement="With two threads and steps of one sign, no coordinate of x_T minus the sum of the memories is beyond the"
-    " sum of its steps, and all together fall short of it by less than a twentieth: by the updates that were lost.",
-    latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\eta_t\,\nabla f_{i_t^w}\Big|"
+    title="Updates that lock-free threads lose",
+    statement="With two threads and steps of one sign, no coordinate of x_T minus the sum of the memories exceeds the"
+    " sum of its steps. In total less than a twentieth of that sum is missing: these are the updates that were lost.",
+    latex=r"\Big|x_0 - x_T + \sum_w m_T^w\Big| \le \Big|\sum_w\sum_{t<T}\gamma_t\,\nabla f_{i_t^w}\Big|"
     r"\quad \text{where all steps have one sign}",
     source="derived for [stich2018sparsified], Algorithm 2 (Parallel-Mem-SGD)",
     kind="upper",
     attained="where no two threads move the same coordinate at the same time",
     proof="A store writes what was read plus one step. If all steps go upwards, the last store of a coordinate is at"
-    " most the sum of all of its steps; each memory is private and loses nothing.  That few are lost is measured: two"
-    " threads must move one coordinate within the same fraction of a microsecond.",
+    " most the sum of all of its steps; each memory is private and loses nothing.  That few updates are lost is"
+    " measured: for a loss, two threads must move one coordinate within the same fraction of a microsecond.",
     subject=(ErrorFeedback(), np.sum),
     mutants={
         "x moves by twice what was sent": (WrongFeedback(outside=2.0), np.sum),
@@ -340,7 +340,7 @@ def _(context):
     yield upper(f"largest share of a coordinate's steps that arrived, {label}", certain(_rounded_up(worst, 4)), 1.0)
     yield upper(f"share of all steps that was lost, {label}", certain(_rounded_up(share, 2)), LOST)
     yield (
-        f"rounded up, since the run is not repeatable; lost in this run: {lost} of all steps; a thread that is"
-        f" halted in the midst of an update undoes the others' moves of that coordinate, {largest:.2g} of all"
-        " steps at most"
+        f"The numbers are rounded up, since the run is not repeatable. This run lost {lost} of all steps. A thread that"
+        " is interrupted during an update undoes what the others added to that coordinate, at most"
+        f" {largest:.2g} of all steps."
     )

@@ -145,7 +145,7 @@ def _(context):
 
 
 def settled(context, weights, speeds):
-    """Where x settles on the mean of (x - b_i)^2/2, one row for each worker: x_T/(1 - (1-eta)^T); and the weights."""
+    """Where x settles on the mean of (x - b_i)^2/2, one row for each worker: x_T/(1 - (1-gamma)^T); and the weights."""
     context.used.add("run")
     rounds, step = 40, 0.05
     known: dict[str, Any] = dict(workers=5, fastest=2, rounds=rounds, step=step, times=ShiftedExponential(0.5, 1.0))

@@ -296,21 +296,21 @@ def _(context):
         among = itertools.product((mu, 0.5 / step, 1.0 / step), repeat=N)
         worst = max(worst_factor(context.subject(step, p, c), (step / p) ** 2, N) for c in among)
         predicted = bounds.prox_skip_rate(step, mu=mu, p=p)
-        yield identity(f"largest E Psi+/Psi, eta={step:g}, p={p:g}, N={N}", worst, predicted, 1e-9)
+        yield identity(f"largest E Psi+/Psi, gamma={step:g}, p={p:g}, N={N}", worst, predicted, 1e-9)
 
 
 @claim(
     "prox-skip.runs",
     title="Runs of ProxSkip move by its matrices",
     statement="With a quadratic for each worker, (x_i - x*, h_i - grad f_i(x*)) of a run is multiplied by one of the "
-    "two matrices of prox-skip.factor in each step, as the coin says, which shows heads with probability p.",
+    "two matrices of prox-skip.factor in each step, chosen by a coin that shows heads with probability p.",
     kind="identity",
     source="derived: every line of the method is linear",
     subject=ProxSkip,
     mutants={
         "a coin of half the probability": lambda step, p, **own: ProxSkip(step, p / 2.0, **own),
         "communication in every step": lambda step, p, **own: ProxSkip(step, 1.0, **own),
-        "workers that draw rows of all": lambda step, p, **own: ProxSkip(step, p),
+        "workers that draw from all rows": lambda step, p, **own: ProxSkip(step, p),
     },
     see=("prox-skip.factor",),
 )

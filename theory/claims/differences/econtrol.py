@@ -69,7 +69,7 @@ def feedback(x, e, h, g, sent, s, eta):
 
 
 def ef21(x, e, h, g, sent, s, eta):
-    """EF21: nothing of the error is sent, so that it need not be known."""
+    """EF21: nothing of the error is sent, so that it need not be stored."""
     h = h + sent * (g - h)
     return x - s * h.mean(axis=0), e, h
 
@@ -109,7 +109,7 @@ METHODS: dict[str, Any] = {
     mutants={
         "EF21 in place of EControl": (RULES | {"EControl": ef21}, METHODS | {"EControl": METHODS["EF21"]}),
         "error feedback in place of EControl": (RULES | {"EControl": feedback}, METHODS | {"EControl": METHODS["EF"]}),
-        "half of each message is learnt": (RULES | {"EControl": partial(control, learnt=0.5)}, METHODS),
+        "half of each message is added to the estimate": (RULES | {"EControl": partial(control, learnt=0.5)}, METHODS),
         "a quarter of the part of the error, in the run": (
             RULES,
             METHODS | {"EControl": lambda C, step, eta: METHODS["EControl"](C, step, eta / 4.0)},

@@ -37,7 +37,7 @@ def _lazy(delta, trigger, step):
     mutants={
         "silent up to eight times the trigger": lambda delta, trigger, step: _lazy(delta, 8.0 * trigger, step),
         "a compressor that contracts less": lambda delta, trigger, step: _lazy(delta - 0.1, trigger, step),
-        "half of each message is learnt": lambda delta, trigger, step: LEARNS_HALF(
+        "half of each message is added to the estimate": lambda delta, trigger, step: LEARNS_HALF(
             Scaling(delta, over=True), unchanging(step)
         ),
     },

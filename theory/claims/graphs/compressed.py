@@ -71,7 +71,7 @@ def _(context):
         W = mixing(graph, workers)
         gamma = times * float(bounds.choco_gamma(W.gap, W.beta, 1.0))
         slowest = np.linalg.eigh(W.matrix)[1][:, [-2]]
-        label = f"{type(graph).__name__}, N={workers}, gamma={gamma:.3g}"
+        label = f"{type(graph).__name__}, N={workers}, gamma_c={gamma:.3g}"
         method = ChocoGossip(Identity(), graph, gamma=shorter * gamma)
         result = context.run64(method, flat(1), label, workers=workers, steps=1, record_every=1, x0=slowest)
         factor = bounds.choco_lemma_factor(W.gap, W.beta, 1.0, gamma)
@@ -84,7 +84,7 @@ def _(context):
             for step in (gamma, 1.0):
                 errors = 1.0 - sign * (1.0 - math.sqrt(1.0 - kept))
                 largest = worst_round(values, errors, shorter * step)
-                label = f"any state, {type(graph).__name__}, N={workers}, delta={kept:g}, gamma={step:.3g}"
+                label = f"any state, {type(graph).__name__}, N={workers}, delta={kept:g}, gamma_c={step:.3g}"
                 yield upper(label, largest, bounds.choco_lemma_factor(W.gap, W.beta, kept, step))
 
 
@@ -160,7 +160,7 @@ def _(context):
             b, f = apart @ B[:, i], F[i]
             operator += context.subject(kept) * np.outer(np.kron(b, b), np.kron(f, f)) @ np.kron(apart, apart)
         radius = float(np.abs(np.linalg.eigvals(operator)).max())
-        label = f"{type(graph).__name__}, N={workers}, kept={kept:g}, gamma={gamma:g}"
+        label = f"{type(graph).__name__}, N={workers}, kept={kept:g}, gamma_c={gamma:g}"
         yield identity(label, radius, bounds.choco_factor(values, kept, gamma), 1e-8)
         if context.subject(kept) == kept * (1.0 - kept) and graph == Ring() and workers == 8:
             yield from _against_the_run(context, W, kept, gamma)

@@ -57,7 +57,7 @@ def flat(d: int):
 
 
 def ring_with(own: float):
-    """A ring on which everybody has this weight for itself, and the neighbours half of the rest each."""
+    """A ring on which every worker has this weight for itself, and half of the rest for each neighbour."""
     return lambda workers: MixingMatrix(
         own * np.eye(workers) + (1.0 - own) / 2.0 * (np.roll(np.eye(workers), 1, 0) + np.roll(np.eye(workers), -1, 0))
     )
@@ -101,7 +101,7 @@ def chain(x):
         "a chain: one link is cut": chain,
         "weights 1/2 and 1/4": weighted(1 / 2, 1 / 4, 1 / 4),
         "without one's own": weighted(0, 1 / 2, 1 / 2),
-        "one neighbour is heard twice": weighted(1 / 3, 2 / 3, 0),
+        "the message of one neighbour is counted twice": weighted(1 / 3, 2 / 3, 0),
     },
 )
 def _(context):

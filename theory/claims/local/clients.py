@@ -45,7 +45,7 @@ def _(context):
         rows = 1.0 + 0.4 * context.normal((WORKERS, d), "rows", d)
         targets = context.normal(WORKERS, "targets", d)
         there, best = fixed(rows, targets, l2, eta, H), fixed(rows, targets, l2, eta, 1)
-        label = f"d={d}, H={H}, eta={eta:g}, {np.linalg.norm(there - best):.3g} from x*"
+        label = f"d={d}, H={H}, gamma={eta:g}, {np.linalg.norm(there - best):.3g} from x*"
         away = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - best))
         yield identity(f"distance from x*, {label}", away, float(np.linalg.norm(there - best)), 1e-6)
         off = float(np.linalg.norm(end(rows, targets, l2, eta, H, 600) - there))
@@ -106,7 +106,7 @@ def _(context):
         best = bounds.local_sgd_fixed_point(curvatures, own, step=eta, local_steps=H)[0]
         factor = bounds.fedavg_factor(curvatures, step=eta, local_steps=H, server_step=beta)
         found = shrinking(context, context.subject(beta, H, eta), 30 * H, float(best))
-        yield identity(f"factor of a round, beta={beta:g}, H={H}, eta={eta:g}", found, factor, 1e-6)
+        yield identity(f"factor of a round, gamma_s={beta:g}, H={H}, gamma={eta:g}", found, factor, 1e-6)
 
 
 @claim(
@@ -123,7 +123,7 @@ def _(context):
     problem, curvatures, own = clients()
     best = float(np.sum(curvatures * own) / np.sum(curvatures))
     for H, eta in ((2, 0.1), (6, 0.05)):
-        factor, label = bounds.scaffold_factor(curvatures, step=eta, local_steps=H), f"H={H}, eta={eta:g}"
+        factor, label = bounds.scaffold_factor(curvatures, step=eta, local_steps=H), f"H={H}, gamma={eta:g}"
         found = shrinking(context, context.subject(H, eta), 50 * H, best)
         yield identity(f"factor of a round, {label}", found, factor, 1e-4)
         end = context.run64(context.subject(H, eta), problem, workers=WORKERS, steps=400 * H).last[0]
@@ -172,7 +172,7 @@ def _(context):
         law = bounds.sampled_fedavg_gap(
             curvatures, own, step=eta, local_steps=H, rounds=rounds, clients=m, server_step=beta
         )
-        label = f"m={m}, beta={beta:g}, eta={eta:g}, H={H}"
+        label = f"m={m}, gamma_s={beta:g}, gamma={eta:g}, H={H}"
         yield equality(f"f - f* after {rounds} rounds, {label}", curvatures.mean() * (x - best) ** 2 / 2, law)
 
 
@@ -202,7 +202,7 @@ def _(context):
         x = context.run64(context.subject(m, kept, step), problem, m, **known).last
         law = bounds.stale_memory_mean(rounds, step=step, kept=kept / d, present=m / WORKERS)
         left = 1.0 - x.mean(axis=1) / centres.mean()
-        yield equality(f"share of E x - x* left after {rounds} rounds, m={m}, k={kept}, eta={step:g}", left, law)
+        yield equality(f"share of E x - x* left after {rounds} rounds, m={m}, k={kept}, gamma={step:g}", left, law)
 
 
 def tuned(steps: int, b):

@@ -1,6 +1,6 @@
 """Claims about local SGD: the cost of H steps between exchanges, and outer steps.
 
-Where the cost of H steps is zero, and what outer steps do on quadratics, exactly.
+When H steps cause no error, and the exact effect of outer steps on quadratics.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def _train(context, method, *path, workers, steps, **options):
 
 @claim(
     "local-sgd.quadratic",
-    title="Where local steps cost nothing",
+    title="Local steps on a common quadratic cause no error",
     statement="On a quadratic that all workers share, the mean of their iterates, and any weighted average, is the same"
     " for every H: local steps need no exchange until the end.",
-    latex=r"\bar x_{t+1}=\bar x_t-\eta_t\Big(H(\bar x_t-x^*)+\tfrac1N\sum_k\xi_t^k\Big)",
+    latex=r"\bar x_{t+1}=\bar x_t-\gamma_t\Big(H(\bar x_t-x^*)+\tfrac1N\sum_k\xi_t^k\Big)",
     source="derived",
     kind="identity",
     proof="The gradient is affine, so the mean of the gradients is the gradient at the mean.",
@@ -65,10 +65,10 @@ def _(context):
 
 
 def _worst(steps, *, shift, mu, lipschitz, local_steps, second_moment, variance, workers, distance):
-    """The largest weighted mean of e_t that `local_sgd_step` and dev_t <= 4 eta_t^2 G^2 H^2 allow.
+    """The largest weighted mean of e_t that `local_sgd_step` and dev_t <= 4 gamma_t^2 M^2 H^2 allow.
 
-    It is a linear program in the e_t >= 0; since w_t (1 - mu eta_t)/eta_t <= w_{t-1}/eta_{t-1}, all that a step allows
-    is best spent at once: then xbar_1 = x*.
+    It is a linear program in the e_t >= 0; since w_t (1 - mu gamma_t)/gamma_t <= w_{t-1}/gamma_{t-1}, all that a step
+    allows is best spent at once: then xbar_1 = x*.
     """
     found, left = 0.0, distance
     for t in range(steps):
@@ -112,9 +112,9 @@ def _(context):
     ):
         known = dict(mu=mu, lipschitz=L, local_steps=H, second_moment=G2, variance=sigma2, workers=N, distance=first)
         known["shift"] = bounds.local_sgd_shift(mu, L, H)
-        label = f"T={T}, ||x_0||^2={first:g}, sigma^2={sigma2:g}, G^2={G2:g}, mu={mu:g}, L={L:g}, H={H}, N={N}"
+        label = f"T={T}, ||x_0||^2={first:g}, sigma^2={sigma2:g}, M^2={G2:g}, mu={mu:g}, L={L:g}, H={H}, N={N}"
         yield upper(f"the most that the lemmas allow, {label}", _worst(T, **known), bounds.local_sgd(T, **known))
-    yield f"a = {float(shift):g}, G^2 = {second:g}: the start's"
+    yield f"a = {float(shift):g}, M^2 = {second:g}: the start's"
 
 
 # --- what happens between two exchanges ------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _(context):
                 bound = bounds.local_sgd_step((mean - best) ** 2, gap, apart**2, **known)
                 if bound > 0.0 and (worst is None or after * worst[1] > worst[0] * bound):
                     worst = after, bound, f"xbar - x*={mean - best:.3g}, {apart:g} apart"
-        label = f"at its worst, mu={mu:g}, eta={eta:g}, sigma^2={variance:g}, N={N}: {worst[2]}"
+        label = f"at its worst, mu={mu:g}, gamma={eta:g}, sigma^2={variance:g}, N={N}: {worst[2]}"
         yield upper(label, worst[0], worst[1])
     alone = bounds.local_sgd_step(0.0, 0.0, 4.0, mu=1.0, lipschitz=16.0, step=0.25 / 16.0)
     moved = -0.25 / 16.0 * np.mean(lopsided(best + np.array([-2.0, 2.0])))
@@ -181,7 +181,7 @@ def _(context):
         known: dict[str, Any] = dict(steps=4 * H, local_steps=H, step=Constant(eta), workers=N, seed=context.stream(N))
         known |= dict(deviation=scale * math.sqrt(sigma2), replicas=replicas, start=0.5, exchange=exchange)
         _, spread, squares = local_steps_path(partial(np.multiply, h), **known)
-        label = f"steps after an exchange, H={H}, N={N}, eta={eta:g}, h={h:g}"
+        label = f"steps after an exchange, H={H}, N={N}, gamma={eta:g}, h={h:g}"
         for since in (H - 1, 1):
             exact = bounds.local_sgd_deviation_exact(since, step=eta, curvature=h, variance=sigma2, workers=N)
             yield equality(f"E|xbar - x^k|^2, {since} {label}", spread[3 * H + since], exact)
@@ -238,7 +238,9 @@ def _(context):
         means, _, squares = local_steps_path(slope, step=Constant(eta * context.subject), **known, **own)
         given: dict[str, Any] = dict(step=eta, lipschitz=1.0, second_moment=2.0, gap=gap)
         bound = bounds.local_sgd_nonconvex(**known, **given, variance=sigma2)
-        yield upper(f"mean of E f'^2, f'={name}, H={H}, eta={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound)
+        yield upper(
+            f"mean of E f'^2, f'={name}, H={H}, gamma={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound
+        )
         yield assumption("E||g||^2, at its largest", float(squares.max()), 2.1)
     for T, N, eta, H, L, sigma2, G2, form in (
         (40, 4, 0.25, 3, 2.0, 1.5, 2.0, "sharp"),
@@ -271,14 +273,14 @@ def rounds(context, curvatures, H, eta, server, count):
     of=bounds.outer_rate,
     subject=bounds.outer_step,
     mutants={
-        "plain averaging, gamma = 1": lambda mu, L, eta, H: 1.0,
-        "gamma = 0.7": lambda mu, L, eta, H: 0.7,
+        "plain averaging, gamma_s = 1": lambda mu, L, eta, H: 1.0,
+        "gamma_s = 0.7": lambda mu, L, eta, H: 0.7,
         "the step of a single local step": lambda mu, L, eta, H: 2.0 / (eta * (mu + L)),
     },
 )
 def _(context):
     for mu, L, H, eta in CASES:
-        h, label = np.array([mu, L]), f"mu={mu:g}, L={L:g}, H={H}, eta={eta:g}"
+        h, label = np.array([mu, L]), f"mu={mu:g}, L={L:g}, H={H}, gamma={eta:g}"
         best, subject = bounds.outer_rate(mu, L, eta, H), float(context.subject(mu, L, eta, H))
         x = rounds(context, h, H, eta, OuterStep(subject), 10)
         yield identity(f"contraction, ten rounds, {label}", np.abs(x[-1]).max() ** 0.1, best, 1e-9)
@@ -288,12 +290,12 @@ def _(context):
         for gamma in (0.7, 1.0, 1.2):
             after = np.abs(rounds(context, h, H, eta, OuterStep(gamma), 1)[-1]).max()
             yield identity(
-                f"a round with gamma={gamma:g}, {label}", after, bounds.outer_rate(mu, L, eta, H, gamma), 1e-9
+                f"a round with gamma_s={gamma:g}, {label}", after, bounds.outer_rate(mu, L, eta, H, gamma), 1e-9
             )
-            yield upper(f"gamma* is no worse than {gamma:g}", best, after)
-        yield upper("1, against gamma*", 1.0, bounds.outer_step(mu, L, eta, H))
+            yield upper(f"gamma_s* is no worse than {gamma:g}", best, after)
+        yield upper("1, against gamma_s*", 1.0, bounds.outer_step(mu, L, eta, H))
     far = 1.0 - float(rounds(context, np.array([2.0]), 3, 0.7, OuterStep(1.0), 1)[-1, 0])
-    yield identity("q(2), steps beyond the minimum, H=3, eta=0.7", far, bounds.local_gain(2.0, 0.7, 3), 1e-9)
+    yield identity("q(2), steps beyond the minimum, H=3, gamma=0.7", far, bounds.local_gain(2.0, 0.7, 3), 1e-9)
     yield from worst_run(context, "local-gd", 4)
 
 
@@ -316,7 +318,7 @@ def _(context):
 def _(context):
     for mu, L, H, eta in CASES:
         h, best = np.array([mu, L]), bounds.outer_nesterov(mu, L, eta, H)
-        label = f"mu={mu:g}, L={L:g}, H={H}, eta={eta:g}"
+        label = f"mu={mu:g}, L={L:g}, H={H}, gamma={eta:g}"
 
         def radius(gamma, beta, h=h, eta=eta, H=H):
             """The largest root of the recurrence that three rounds of the run follow, over both curvatures."""

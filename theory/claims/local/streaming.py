@@ -72,7 +72,7 @@ def _(context):
 
 def told(h, step, H, at) -> str:
     """The arguments as a text."""
-    return ", ".join([f"lambda={h:g}, eta={step:g}, H={H}", *(f"{name}={value:g}" for name, value in at.items())])
+    return ", ".join([f"lambda={h:g}, gamma={step:g}, H={H}", *(f"{name}={value:g}" for name, value in at.items())])
 
 
 @claim(

@@ -63,7 +63,7 @@ WRONG_MEMORIES = {
     "one hash for ever": lambda width, hash: held(width, FIXED),
     "half the width": lambda width, hash: held(width // 2, hash),
     "the other hash": lambda width, hash: held(width, FRESH if hash == BALANCED else BALANCED),
-    "a part of the memory stays at home": lambda width, hash: held(width, hash, beta=0.5),
+    "a part of the memory is held back": lambda width, hash: held(width, hash, beta=0.5),
     "a memory that is not compressed": lambda width, hash: held(D, BALANCED),
 }
 
@@ -113,7 +113,7 @@ def _(context):
         kind = "constant gradient" if shrink else "gradients of mean zero"
         exact = bounds.conef_memory_exact(variance(width, hash), RESIDUAL, shrink, ETA, float(D), **long)
         yield equality(f"E||e_t||^2, {kind}, {NAMES[hash]}, width {width}, t={steps}", sizes(result), exact)
-    yield f"d={D}, k={K}; t=14 is for ever"
+    yield f"d={D}, k={K}; t=14 stands for the limit of many steps"
 
 
 def along_the_error(context, delta: float, p: float, *, assumed, schedule, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -188,10 +188,10 @@ def _(context):
         result = repeat(context, context.subject(width, hash), KICK, constant_gradient(D), width, k, **how)
         kappa = bounds.conef_factor(variance(width, hash), 1 - k / D)
         where, found = f"{NAMES[hash]}, width {width}, k={k}", sizes(result) / D
-        yield equality(f"E||e_{steps}||^2/(kappa eta^2 G^2), {where}", found / float(kappa), kappa)
+        yield equality(f"E||e_{steps}||^2/(kappa gamma^2 M^2), {where}", found / float(kappa), kappa)
         if hash == FRESH:
             stable = kappa < 1.0
-            yield (upper if stable else lower)(f"E||e_{steps}||^2/(eta^2 G^2) beside 1, {where}", found, 1.0)
+            yield (upper if stable else lower)(f"E||e_{steps}||^2/(gamma^2 M^2) beside 1, {where}", found, 1.0)
     for residual in (0.25, 0.9):
         frontier = bounds.conef_frontier(residual)
         yield equality(f"kappa at the frontier, r={residual:g}", certain(bounds.conef_factor(frontier, residual)), 1.0)
@@ -231,7 +231,7 @@ def _(context):
         e = context.run64(method, constant_gradient(20 * replicas), "worst", steps=2).memory[0]
     worst = bounds.partial_factor(1 / 3, RESIDUAL, 0.3, form="worst")
     yield equality("E e_2^2/E e_1^2, beta=0.3, Q(v) = v/2, theta=1/3", e**2 / (RESIDUAL * 4 / 3), worst)
-    yield f"d={D}, k={K}, equally full buckets; t=16 is for ever"
+    yield f"d={D}, k={K}, equally full buckets; t=16 stands for the limit of many steps"
 
 
 def improved(version: int, width: int, hash: int = BALANCED) -> ImprovedContractiveErrorFeedback:
@@ -324,7 +324,7 @@ def _(context):
     worst = bounds.conef_noise_frontier(RESIDUAL)
     there = bounds.conef_noise(worst, RESIDUAL, 0.0, 1.0)
     yield identity("worst noise at the worst frontier", there, RESIDUAL / (1 - RESIDUAL))
-    yield f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T eta^2) with sigma^2 = G^2 = d; frontier {frontier:g}"
+    yield f"d={D}, k={K}, T={steps}: E||x_T - mean e_T||^2/(T gamma^2) with sigma^2 = M^2 = d; frontier {frontier:g}"
 
 
 def composed(steps, *, theta, residual, lipschitz, step, variance, second_moment, gap, workers, shared=False):
@@ -363,7 +363,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
             where = f"setting {number + 1}, N={workers}{', one hash for all' if shared else ''}"
             yield identity(f"its lemmas together, {where}", composed(7, **more), bounds.conef(7, **more))
     falls = -bounds.ef_sgd_descent(lipschitz=2.0, step=0.25, gradient=1.0, second_moment=1.0, memory=0.0)
-    yield identity("least fall over eta ||grad f||^2, at eta = 1/(2L)", float(falls) / 0.25, 0.25)
+    yield identity("least fall over gamma ||grad f||^2, at gamma = 1/(2L)", float(falls) / 0.25, 0.25)
 
 
 @claim(
@@ -381,7 +381,7 @@ def trained(context, feedback, theta, composed, rule=unchanging):
 def _(context):
     rule, lemmas = context.subject
     yield from trained(context, held(11, BALANCED), variance(11, BALANCED), lemmas, rule)
-    yield f"a quadratic that saturates; d={D}, k={K}; 4 for 2 in its first term is the price of any eta up to 1/(2L)"
+    yield f"a quadratic that saturates; d={D}, k={K}; its first term has 4, not 2, to allow any gamma up to 1/(2L)"
 
 
 def composed_in_parts(version, steps, *, theta, residual, **given):

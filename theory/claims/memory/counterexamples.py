@@ -75,11 +75,12 @@ def _(context):
     "ef.fixes.drift",
     title="With a memory, skewed noise does no harm",
     statement="For min sum_j x_j/4 with the gradients 4 (probability 1/4) or -1 (3/4) in every coordinate, the scaled"
-    " sign climbs; with a memory a step lowers E f by eta d/16, as a step of SGD does.",
-    latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\frac{\eta dT}{16},\quad\frac{\mathbb{E}f(x_T)-f(x_0)}{\eta dT}\to-\frac1{16}",
+    " sign climbs; with a memory a step lowers E f by gamma d/16, as a step of SGD does.",
+    latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\frac{\gamma dT}{16},\quad"
+    r"\frac{\mathbb{E}f(x_T)-f(x_0)}{\gamma dT}\to-\frac1{16}",
     source="[karimireddy2019error], Counterexample 1, in d coordinates",
     kind="identity",
-    proof="ef.identity: x - e moves by -eta g, and e stays bounded.",
+    proof="ef.identity: x - e moves by -gamma g, and e stays bounded.",
     subject=1.0,
     mutants={"no memory": 0.0, "a memory of which half is lost": 0.5},
     see=("sign.fails.drift",),
@@ -93,10 +94,10 @@ def _(context):
         *_, (last, e) = follow(*known, context=context)
         virtual.append((last - e).sum() / 4.0 / (eta * d * steps))
         found.append(last.sum() / 4.0 / (eta * d * steps))
-    label = f"a step / (eta d), d={d}, T={steps}"
+    label = f"a step / (gamma d), d={d}, T={steps}"
     yield equality(f"change of E f(x - e) {label}", virtual, -1.0 / 16.0)
     yield upper(f"change of E f {label}", found, 0.0)
-    yield f"f itself: {np.mean(found):.4f}: the memory at T={steps}, over eta T, is what is left"
+    yield f"f itself: {np.mean(found):.4f}: the difference is the memory at T={steps}, over gamma T"
 
 
 @claim(
@@ -134,9 +135,9 @@ def _(context):
 
 @claim(
     "ef.fixes.smooth",
-    title="With a memory, signs solve the smooth problem",
+    title="With a memory, sign descent solves the smooth problem",
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1) and gradients of one term from (1, 1),"
-    " where signs keep f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
+    " where sign descent keeps f >= 8 e^2, the scaled sign with a memory reaches the minimum, 0, with a constant step.",
     latex=r"f(x_T)\to0",
     source="[karimireddy2019error], Counterexample 3; that the limit is 0 derived",
     kind="identity",
@@ -215,7 +216,7 @@ def trained(context, c, data, kept: float, step: float = STEP):
     latex=r"\operatorname{dist}(x_t,\operatorname{span}\{a_i\})\le\|e_t\|",
     source="[karimireddy2019error], the theorem on the span of the gradients",
     kind="identity",
-    proof="ef.identity: x_t - e_t = -eta times the sum of the gradients, each of which is a combination of rows.",
+    proof="ef.identity: x_t - e_t = -gamma times the sum of the gradients, each of which is a combination of rows.",
     subject=1.0,
     mutants={"no memory": 0.0, "a memory of which a hundredth is lost": 0.99},
     see=("ef.identity",),
@@ -239,7 +240,7 @@ def _(context):
 
 @claim(
     "ef.span.held-out",
-    title="Signs fit what does not generalise, a memory repairs it",
+    title="Sign descent fits what does not generalise; a memory corrects this",
     statement="On wilson_data all methods fit the training rows, but the scaled sign's mean squared error on the"
     " held-out rows is more than five times that of the scaled sign with a memory, which is within 0.05 of gradient"
     " descent's.",

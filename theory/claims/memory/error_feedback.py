@@ -55,14 +55,14 @@ def beside_sgd(context, compressor, feedback, wire_dtype=np.float32):
 
 @claim(
     "ef.identity",
-    title="Error feedback is SGD in disguise",
+    title="Error feedback is SGD up to its memory",
     statement="x_t minus the workers' mean memory is the iterate of SGD that uses the same gradients uncompressed, for"
     " every compressor.",
-    latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\eta_s\tfrac1N\sum_w g_s^w",
+    latex=r"x_t - \tfrac1N\sum_w e_t^w = x_0 - \sum_{s<t}\gamma_s\tfrac1N\sum_w g_s^w",
     source="[karimireddy2019error], proof of Theorem II; [stich2018sparsified], section 3",
     kind="identity",
     attained="everywhere",
-    proof="x loses mean Q(p); e = p - Q(p) with p = eta g + e. So x - mean e loses mean eta g.",
+    proof="x loses mean Q(p); e = p - Q(p) with p = gamma g + e. So x - mean e loses mean gamma g.",
     subject=(TopK(3), ErrorFeedback()),
     mutants={
         "a memory that forgets, in half of the steps, to subtract what was sent": (Forgetful(TopK(3)), ErrorFeedback()),
@@ -75,7 +75,7 @@ def _(context):
     found = result.last - result.memory.mean(axis=0)
     error = float(np.abs(found - virtual).max() / np.abs(virtual).max())
     yield identity("largest difference / largest entry, d=20, N=3, T=60", error, 0.0)
-    yield f"messages carry float32; the memories hold {np.abs(result.memory).max():.2g} at most"
+    yield f"messages are in float32; the largest entry of the memories is {np.abs(result.memory).max():.2g}"
 
 
 def constant_gradient(d: int):
@@ -91,7 +91,7 @@ def memories_after(context, compressor, step, problem, workers, steps) -> np.nda
 
 
 def unchanging(eta):
-    """The constant step size eta, to 1e-10, as a schedule of the type in Mem-SGD's claims: compiled once."""
+    """The constant step size gamma, to 1e-10, as a schedule of the type in Mem-SGD's claims: compiled once."""
     return InverseTime(c=eta, mu=1e-15, shift=1e15)
 
 
@@ -202,7 +202,7 @@ def of_top_k(k, gamma, feedback=ErrorFeedback()):  # noqa: B008
 
 
 HARDLY_MOVING = {
-    "what was sent never reaches x": partial(of_top_k, feedback=WrongFeedback(outside=0.0)),
+    "what was sent is not applied to x": partial(of_top_k, feedback=WrongFeedback(outside=0.0)),
     "steps a hundred times too small": lambda k, gamma: of_top_k(k, gamma / 100.0),
 }
 
@@ -238,7 +238,7 @@ def _(context):
         yield identity(
             f"its lemmas together, delta={delta:g}, rho={rho:g}, T={T}", composed(T, **at), bounds.ef_sgd(T, **at)
         )
-    yield f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere, and is that long at the start"
+    yield f"a quadratic that saturates: ||grad f||^2 <= {trivial:.4g} everywhere, with equality at the start"
 
 
 @claim(
@@ -361,9 +361,9 @@ def _(context):
     label = f"least of E||grad f(x_t)||^2, exactly, x_0^2={start:.4f}, T=3000"
     yield upper(label, law(start, 3000).min(), from_start)
     yield (
-        "f = x^2/2 for |x| <= 1, linear beyond, noise +-sqrt(1 - x^2): E||g||^2 = 1 at every x; from x* for the"
-        " mean; 10,000 independent coordinates, both sides divided by their number; the stationary E||grad f||^2 is"
-        f" {start:.4f}"
+        "f is x^2/2 for |x| <= 1 and linear beyond; the noise is +-sqrt(1 - x^2), so that E||g||^2 = 1 at every x. The"
+        " mean is from x*. The 10,000 coordinates are independent, and both sides are divided by their number. The"
+        f" stationary E||grad f||^2 is {start:.4f}."
     )
 
 
@@ -393,8 +393,8 @@ def _(context):
     label = f"slope of E f(xbar_T) - f* in k, T={steps}, k={sizes[0]} and {sizes[1]} of {d}"
     yield loglog_rate(label, sizes, at[steps], 0.0, 0.03)
     yield (
-        "the same noise for every k, hence the narrow interval; within 0.03, for what is left of the compressor;"
-        f" at T=50 the slope is {loglog_slope(sizes, np.stack(at[50], axis=1)).estimate:.3f}"
+        "The noise is the same for every k, hence the narrow interval. The tolerance of 0.03 is for the effect of the"
+        f" compressor that is left. At T=50 the slope is {loglog_slope(sizes, np.stack(at[50], axis=1)).estimate:.3f}"
     )
 
 

@@ -166,8 +166,11 @@ def _(context):
     label = f"worst case of 7 steps over that of 6, {first}, {second}"
     yield lower(f"{label}, against one worker on the mean function", seven.value / six.value, float(one))
     yield upper(label, seven.value / six.value, bounds.two_workers_feedback_rate(delta, first, second))
-    yield "Where the condition numbers differ, worst cases of a few steps lose more in a step than the best instance"
-    yield "for all steps that is known, and less than the formula; we know no instance between them, and no proof."
+    yield (
+        "Where the condition numbers differ, worst cases of a few steps are slower than the worst instance that is"
+        " known for all steps, and faster than the formula. No instance between the two is known, and no proof that"
+        " there is none."
+    )
 
 
 # --- without memory ---------------------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ frontier_law(
     ef21,
     EF_SETTINGS,
     {
-        "half of each message is learnt": partial(ef21, learnt=0.5),
+        "half of each message is added to the estimate": partial(ef21, learnt=0.5),
     },
 )
 

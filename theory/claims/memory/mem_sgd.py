@@ -135,7 +135,7 @@ def composed(steps, form, *, d, k, alpha, shift, mu, lipschitz, second_moment, d
     of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
     mutants={
-        "what was sent never reaches x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
+        "what was sent is not applied to x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
         "x moves away from the minimum": lambda k: (TopK(k), WrongFeedback(outside=-1.0), 8.0),
         "steps a thousand times too small": lambda k: (TopK(k), ErrorFeedback(), 0.008),
     },
@@ -161,7 +161,7 @@ def _(context):
         yield identity(
             f"its lemmas together, alpha={alpha:g}, T={T}, {form}", composed(T, form, alpha=alpha, **known), whole
         )
-    yield f"f(x_0) - f* = {f0:.3g}, so the bound says something from T of about 200 on"
+    yield f"f(x_0) - f* = {f0:.3g}, so the bound is below it from T of about 200 on"
 
 
 def averaged_noise(steps, shift):
@@ -178,7 +178,7 @@ def averaged_noise(steps, shift):
     of=bounds.mem_sgd,
     subject=lambda k: (TopK(k), ErrorFeedback(), 8.0),
     mutants={
-        "what was sent never reaches x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
+        "what was sent is not applied to x": lambda k: (TopK(k), WrongFeedback(outside=0.0), 8.0),
         "steps half as long": lambda k: (TopK(k), ErrorFeedback(), 4.0),
         "x moves away from the minimum": lambda k: (TopK(k), WrongFeedback(outside=-1.0), 8.0),
     },
@@ -200,7 +200,7 @@ def _(context):
     yield upper(f"the same, {where}", found, bound)
     long, law_then = bounds.mem_sgd(10**5, second_moment=1.0, **known), 125.0 / 8.0 * averaged_noise(10**5, a)
     yield limit("125/8 of the law, beside Theorem 2.4, T=10^5", law_then, long, 0.03 * law_then)
-    yield f"Theorem 2.4 over the law at T={T:,}: {float(bound) / law:.3g}; with G^2 = sigma^2 it tends to 125/8"
+    yield f"Theorem 2.4 over the law at T={T:,}: {float(bound) / law:.3g}; with M^2 = sigma^2 it tends to 125/8"
 
 
 @claim(
@@ -273,7 +273,7 @@ def _(context):
     yield upper(f"E||m_T||^2, Lemma 3.2, T={steps}", np.sum(result.memory**2, axis=(1, 2)), of_lemma)
     speaks = first_time_below(lambda T: bounds.mem_sgd(T, **known), trivial)
     where = f"{problem.name}, n={n}, d={d}; f(x_0) - f* = {trivial:.3g}"
-    yield f"{where}: the bound would speak from T of about {speaks:.1e} on"
+    yield f"{where}: the bound would be below that at the start from T of about {speaks:.1e} on"
 
 
 def _slope(context, share, replicas, first):

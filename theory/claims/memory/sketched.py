@@ -21,14 +21,14 @@ def sketched(width: int, beta: float, hash: int = BALANCED, seed: int = 0) -> Li
 
 @claim(
     "ef.partial",
-    title="Partial feedback is SGD in disguise, too",
-    statement="If p = eta g + (1 - beta) e and e = beta e + p - Q(p), then x_t minus the workers' mean memory is the"
+    title="Partial feedback is SGD up to its memory, too",
+    statement="If p = gamma g + (1 - beta) e and e = beta e + p - Q(p), then x_t minus the workers' mean memory is the"
     " iterate of SGD with the same gradients, for every beta and every compressor.",
-    latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\eta_s\tfrac1N\sum_wg_s^w",
+    latex=r"x_t-\tfrac1N\sum_we_t^w=x_0-\sum_{s<t}\gamma_s\tfrac1N\sum_wg_s^w",
     source="derived; the rule is that of the talk on contractive error feedback; [li2023contractive]",
     kind="identity",
     attained="everywhere",
-    proof="e grows by eta g - Q(p) in every step, whatever p is.",
+    proof="e grows by gamma g - Q(p) in every step, whatever p is.",
     subject=PartialErrorFeedback,
     mutants={
         "what is held is sketched afresh": lambda beta: held(15, BALANCED, beta),
@@ -46,9 +46,9 @@ def _(context):
 @claim(
     "sketch-memory.identity",
     title="One linear sketch holds the true residual",
-    statement="The memory S of every worker is the sketch of E, the sum of all eta g - Q(p), and x_t minus the mean E"
+    statement="The memory S of every worker is the sketch of E, the sum of all gamma g - Q(p), and x_t minus the mean E"
     " is the iterate of SGD with the same gradients: nothing is compressed twice.",
-    latex=r"S_t=\mathrm{sk}(E_t),\qquad x_t-\tfrac1N\sum_wE_t^w=x_0-\sum_{s<t}\eta_s\tfrac1N\sum_wg_s^w",
+    latex=r"S_t=\mathrm{sk}(E_t),\qquad x_t-\tfrac1N\sum_wE_t^w=x_0-\sum_{s<t}\gamma_s\tfrac1N\sum_wg_s^w",
     source="derived; algorithm: the released code of [li2023contractive]",
     kind="identity",
     attained="everywhere",
@@ -179,4 +179,4 @@ def _(context):
         found = sizes(repeat(context, context.subject(width, beta), unchanging(eta), pure_noise(D), width, **how)) / D
         exact = bounds.linear_sketch_memory(n, beta, rate, eta**2, square)
         yield equality(f"E S^2, n={n}, beta={beta}, k={k}, t={steps}", found, exact)
-    yield f"d={D}, equally full buckets; t={steps} is for ever"
+    yield f"d={D}, equally full buckets; t={steps} stands for the limit of many steps"

@@ -85,7 +85,7 @@ def _(x):
 @proof(
     "pl.sgd.step",
     region=Region(L=(0, "inf"), alpha=(0, "inf"), C=(0, "inf"), gap=(0, "inf"), g=(0, "C")),
-    states="the expectation of the smoothness inequality at x - alpha g; C = C^2, g = ||grad f||^2",
+    states="the expectation of the smoothness inequality at x - alpha g; C = M^2, g = ||grad f||^2",
     variants={"L C^2 alpha^2": Change("pl_sgd_step", "0.5 *", "1.0 *")},
 )
 def _(x):

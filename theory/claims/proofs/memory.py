@@ -97,9 +97,9 @@ def _(x):
 @proof(
     "ef.nonconvex",
     region=Region(T=(1, "inf"), delta=(0, 1), L=POSITIVE, eta=POSITIVE, G=POSITIVE, gap=POSITIVE),
-    states="the theorem is what its lemmas add up to, summed over T steps; G = G^2",
+    states="the theorem is what its lemmas add up to, summed over T steps; G = M^2",
     variants={
-        "gamma L G^2/2": Change("ef_sgd", "lipschitz * step * averaged", "lipschitz * step * averaged / 2"),
+        "gamma L M^2/2": Change("ef_sgd", "lipschitz * step * averaged", "lipschitz * step * averaged / 2"),
         "the gap once": Change("ef_sgd", "2.0 * gap", "1.0 * gap"),
         "2 for 4 in the memory, not in its lemma": Change("composed", 'form="paper")', 'form="paper") / 2'),
     },
@@ -153,7 +153,7 @@ def _(x):
         r=(0, "1/(1 + theta)"),
     ),
     states="the theorem is what its lemmas add up to, with eta L <= 1/2 that leaves a quarter of eta E||grad f||^2; P, "
-    "the limit of E||p||^2/(eta^2 G^2), is any number in both; more = G^2 - sigma^2, V = sigma^2",
+    "the limit of E||p||^2/(eta^2 M^2), is any number in both; more = M^2 - sigma^2, V = sigma^2",
     variants={
         "the gap twice": Change("conef", "4.0 * gap", "2.0 * gap"),
         "the memory's half": Change("conef", "slope * lipschitz *", "0.5 * slope * lipschitz *"),
@@ -187,7 +187,7 @@ def _(x):
         r=(0, "1/(1 + theta)"),
     ),
     states="iConEF's lemmas add up to ConEF's theorem with theta^2 or theta r in place of theta; theta < 1, P as for "
-    "conef.theorem, more = G^2 - sigma^2, V = sigma^2",
+    "conef.theorem, more = M^2 - sigma^2, V = sigma^2",
     variants={
         "theta for theta^2": Change("iconef_variance", "theta**2", "theta"),
         "theta for theta r": Change("iconef_variance", "theta * residual", "theta"),
@@ -224,8 +224,8 @@ def _(x):
     "conef.memory",
     instance="the limit of many steps",
     region=Region(p=(0, 1), theta=(0, "1/p**2 - 1"), s=(0, "p"), eta=POSITIVE, G=POSITIVE),
-    states="the limit is the fixed point of P = eta^2 G^2 (1 + 2 m) + kappa P, times kappa, with m = s (1 + m); s = "
-    "shrink <= p = sqrt(r), G = G^2",
+    states="the limit is the fixed point of P = eta^2 G (1 + 2 m) + kappa P, times kappa, with m = s (1 + m); s = "
+    "shrink <= p = sqrt(r), G = M^2",
     variants={"1 - s for 1 + s": Change("conef_memory_exact", "(1.0 + shrink) /", "(1.0 - shrink) /")},
 )
 def _(x):
@@ -308,7 +308,7 @@ def _(x):
         D=(0, "inf"),
     ),
     states="Theorem 2.4 is what its lemmas add up to, in the paper's constants and in the sharp ones, with any alpha "
-    "that the shift a allows; G = G^2, D = ||x_0 - x*||^2",
+    "that the shift a allows; G = M^2, D = ||x_0 - x*||^2",
     variants={
         "a^2 (a - 3)": Change("mem_sgd", "shift - 4.0", "shift - 3.0"),
         "65 T in the memory": Change("mem_sgd", "64.0 *", "65.0 *"),

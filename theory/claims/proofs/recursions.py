@@ -37,7 +37,7 @@ def _(x):
     "choco-sgd.consensus",
     region=Region(rho=(0, 1), delta=(0, 1), N=(1, "inf"), eta=(0, "inf"), G=(0, "inf")),
     states="the fixed point of E = (1 + c/2)(1 - c) E + (1 + 2/c) 2 N eta^2 G is at most 12 N eta^2 G/c^2, c = rho^2 "
-    "delta/82, G = G^2",
+    "delta/82, G = M^2",
     variants={"7 for 12": Change("choco_consensus", "12.0 *", "7.0 *")},
     given=("choco.gossip.run",),
 )
@@ -95,9 +95,9 @@ def _(x):
     "pl.sgd.constant",
     region=Region(mu=POSITIVE, L=("mu", "inf"), eta=(0, "1/(2*mu)"), G=POSITIVE, D=POSITIVE, T=(1, "inf"), P=(0, 1)),
     states="the bound of pl.sgd.step with ||grad f||^2 = 2 mu (f - f*), applied T times, for every T by induction; G = "
-    "C^2, D = f(x_0) - f*, P = (1 - 2 eta mu)^T",
+    "M^2, D = f(x_0) - f*, P = (1 - 2 eta mu)^T",
     variants={
-        "L C^2 eta/(5 mu)": Change("pl_sgd_floor", "4.0 *", "5.0 *"),
+        "L M^2 eta/(5 mu)": Change("pl_sgd_floor", "4.0 *", "5.0 *"),
         "eta mu once": Change("pl_sgd_constant_step", "1.0 - 2.0 * step", "1.0 - 1.0 * step"),
     },
     given=("pl.sgd.step",),

@@ -60,7 +60,7 @@ def _(context):
         needed = float(bounds.qsgd_flat_entropy(d, s))
         label = f"bits of every code, equal magnitudes with random signs, d={d}, s={s}"
         yield upper(label, needed, bounds.qsgd_code_length(d, s))
-    yield "o(1) taken as 0; the message also holds the number of non-zeros, which is counted here"
+    yield "o(1) is taken as 0; the message also holds the number of non-zeros, which is counted here"
 
 
 PRINTED = partial(bounds.qsgd_code_length, form="theorem-3.4")
@@ -89,7 +89,7 @@ def _(context):
     yield upper(f"bits of every code, signs known, equal magnitudes, d={d}, s={s}", known, bound)
     saving = ", ".join(f"{_saving(d, 4):.3g} for d = {d:.3g}" for d in (65_536, 2**30, 2**45))
     yield (
-        f"o(1) taken as 0. With s = 4 it would have to be {saving}: it grows, to s - 3/2. For s = 2 and d = 10,000 "
+        f"o(1) is taken as 0. With s = 4 it would have to be {saving}: it grows, to s - 3/2. For s = 2 and d = 10,000 "
         f"{_saving(10_000, 2):.2g} is enough. With an o(1) that vanishes, the ratio tends to 2 s/3"
     )
 
@@ -199,9 +199,9 @@ def _(context):
 @claim(
     "qsgd.dense-elias.reading",
     title="2.8 bits a coordinate at s = sqrt(d), by an Elias code",
-    statement="At s = sqrt(d) the Elias codes of zeta_i + 1 and a sign for every non-zero take at most 2.8 d + 32 bits:"
-    " not so, equal magnitudes take 4 d + 32, and 3 d + 32 with the code of Theorem 3.2. The corollary says only that"
-    " some code does, which is true.",
+    statement="At s = sqrt(d) the Elias codes of zeta_i + 1 and a sign for every non-zero take at most 2.8 d + 32 bits."
+    " This is false: equal magnitudes take 4 d + 32 bits, and 3 d + 32 with the code of Theorem 3.2. The corollary says"
+    " only that some code takes at most 2.8 d + 32 bits, which is true.",
     latex=r"\mathbb{E}|\mathrm{code}(Q_{\sqrt d}(v))| \le 2.8\,d+32",
     source="[alistarh2017qsgd], Corollary 3.3, read as a statement about the Elias codes of zeta_i + 1",
     kind="upper",

@@ -33,7 +33,7 @@ ZERO: dict[str, Callable] = {"no level at zero": partial(WrongRounding, fault=NO
 
 SHIFT: dict[str, Callable] = {"the list of levels shifted by one": partial(WrongRounding, fault=SHIFTED)}
 
-SWAP: dict[str, Callable] = {"two levels taken for each other": partial(WrongRounding, fault=SWAPPED)}
+SWAP: dict[str, Callable] = {"two levels exchanged": partial(WrongRounding, fault=SWAPPED)}
 
 MAXIMUM: dict[str, Callable] = {"the largest entry as the norm": partial(NUQSGD, norm=math.inf)}
 
@@ -353,7 +353,7 @@ def orderings(context):
     "nuqsgd.tails",
     of=bounds.chord_variance,
     subject=four_bits,
-    mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
+    mutants={"the levels of the two quantizers exchanged": exchanged, "the maximum norm forgotten": same_norm},
 )
 def _(context):
     return orderings(context)
@@ -363,7 +363,7 @@ def _(context):
     "nuqsgd.tails.textbook",
     of=bounds.chord_variance,
     subject=four_bits_textbook,
-    mutants={"the levels taken for each other": exchanged, "the maximum norm forgotten": same_norm},
+    mutants={"the levels of the two quantizers exchanged": exchanged, "the maximum norm forgotten": same_norm},
     see=("nuqsgd.tails",),
 )
 def _(context):

@@ -184,7 +184,7 @@ def sent(v, bucket: int, inner=ScaledSign, dtype=np.float32) -> int:
         "the last bucket is filled up": lambda v, m, *how: sent(np.resize(v, m * math.ceil(v.size / m)), m, *how),
     },
     measured_by="the package's run",
-    fixed={"floats": "signs and levels have one scale a bucket, or two; no compressor has more"},
+    fixed={"floats": "signs and levels have one or two scales per bucket; no compressor has more"},
 )
 def _(context):
     zeros = Input("zeros, d=64", lambda context: np.zeros(64))
@@ -316,10 +316,10 @@ def _(context):
 
 @claim(
     "sign.fails.drift",
-    title="Skewed noise makes signs climb",
+    title="Skewed noise makes sign descent climb",
     statement="For min x/4 with the stochastic gradient 4 (probability 1/4) or -1 (3/4), a step along the sign raises"
-    " E f by eta/8.",
-    latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\eta/8",
+    " E f by gamma/8.",
+    latex=r"\mathbb{E}\,f(x_{t+1})=f(x_t)+\gamma/8",
     source="[karimireddy2019error], Counterexample 1",
     kind="identity",
     attained="away from the ends of the interval [-1, 1]",
@@ -332,14 +332,14 @@ def _(context):
 )
 def _(context):
     drawn = np.random.default_rng(context.stream("gradients")).random(64 * context.samples(2000, 500))
-    yield equality("change of E f in a step / eta", -context.subject(np.where(drawn < 0.25, 4.0, -1.0)) / 4.0, 0.125)
+    yield equality("change of E f in a step / gamma", -context.subject(np.where(drawn < 0.25, 4.0, -1.0)) / 4.0, 0.125)
 
 
 @claim(
     "sign.fails.kink",
-    title="Signs of subgradients stay on a line",
+    title="Descent along signs of subgradients stays on a line",
     statement="For f(x) = e |x1 + x2| + |x1 - x2|, 0 < e < 1, descent along signs of subgradients (that of 0 is +1)"
-    " from (1, 1) keeps x1 + x2, so f >= 2 e for ever, for every sequence of steps.",
+    " from (1, 1) keeps x1 + x2, so f >= 2 e forever, for every sequence of steps.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 2\varepsilon",
     source="[karimireddy2019error], Counterexample 2",
     kind="lower",
@@ -367,7 +367,7 @@ def _(context):
 
 @claim(
     "sign.fails.smooth",
-    title="Signs fail on a smooth problem too",
+    title="Sign descent fails on a smooth problem, too",
     statement="For f = <a1, x>^2 + <a2, x>^2 with a1,2 = +-(1, -1) + e (1, 1), descent along signs of gradients of one"
     " term from (1, 1) keeps x1 + x2, so f >= 8 e^2 while min f = 0.",
     latex=r"x_1+x_2=\text{const},\quad f(x_t)\ge 8\varepsilon^2",
@@ -436,7 +436,7 @@ def _(context):
         x = np.array(context.iterates(method, problem, steps=steps, workers=3, x0=np.full(d, x0), seed=0))
         plain: dict[str, Any] = {"step": step, "d": d, "gap": L * d * x0**2 / 2.0, "vote": aggregation != "mean"}
         law = bounds.sign_momentum_gradient(steps, **plain, lipschitz=L, workers_lipschitz=L, momentum=a)
-        found, label = L * d * float(np.abs(x[:-1]).mean()), f"T={steps}, eta={step:g}, a={a:g}, {aggregation}"
+        found, label = L * d * float(np.abs(x[:-1]).mean()), f"T={steps}, gamma={step:g}, a={a:g}, {aggregation}"
         about = f"mean ||grad f||_1, {label}"
         yield identity(about, found, law, 1e-9) if steps == 1 else upper(about, found, law)
         yield identity(f"distance to the minimum at the end, {label}", float(np.abs(x[-1]).sum()), 0.0, 1e-9)

@@ -381,4 +381,4 @@ def _(context):
             bound = bounds.terngrad_distance(steps[:T], float(w @ w), mu, **known)
             yield equality(f"E h_T, steps 1/(B/mu + mu t), T={T}, d={d}, mu={mu:g}", found, bound)
         yield stays_assumed(noise, mu, w)
-    yield "the limit itself, and that it is almost sure, is not measured"
+    yield "the limit itself, and that convergence is almost sure, are not measured"

@@ -1,7 +1,7 @@
 """Claims about QSGD and NUQSGD in training: convergence with the quantizer in the run, rounds and bits.
 
 The convex theorem is attained, asymptotically in T, by ``one_sided``: far from the minimum every coordinate of the
-gradient is a small constant, near it a steep wall reflects; so the mean of the iterates is worth no more than they are.
+gradient is a small constant, near it a steep wall reflects; so the mean of the iterates is no better than the iterates.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def one_sided(slope: float, lipschitz: float):
 
 
 def hardest(omega: float, steps: int, workers: int = N) -> tuple[Any, dict]:
-    """The problem on which T steps from distance 1 are worth least, and its constants."""
+    """The problem on which T steps from distance 1 achieve least, and its constants."""
     noise = math.sqrt((1.0 + omega) / workers)  # of one coordinate of the mean message
     slope, lipschitz = 2.0 * noise / math.sqrt(steps), 6.0 * noise * math.sqrt(D)
     constants = {"lipschitz": lipschitz, "variance": D, "second_moment": D * (1.0 + 8.0 * slope**2), "distance": 1.0}
@@ -58,7 +58,7 @@ def train(context, compressor, problem, step: float, steps: int, workers: int = 
 def largest_gap(steps: int, *, lipschitz, inverse_gamma, noise, distance) -> Fraction:
     """The largest mean gap that the one-step inequality allows while ||x - x*||^2 stays above 0.
 
-    The inequality, with 1/eta = L + 1/gamma: ||x+ - x*||^2 <= ||x - x*||^2 - 2 eta gap + eta gamma v in expectation.
+    The inequality, with 1/gamma = L + 1/h: ||x+ - x*||^2 <= ||x - x*||^2 - 2 gamma gap + gamma h v in expectation.
     """
     eta, gamma = 1 / Fraction(lipschitz + inverse_gamma), 1 / Fraction(inverse_gamma)
 
@@ -82,12 +82,14 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
     squared = [np.sum(problem.mean_gradient(x) ** 2) for x in found.last]
     yield assumption("E||g||^2 at x_T", D + np.array(squared), constants["second_moment"])
     for inverse, distance, L, T, W, w in ((2, 25, 3, 25, 2, 1.5), (1, 9, 8, 16, 4, 3.0)):  # the roots are rational
-        v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), T)  # sigma^2 = B/2, sigma^2 + omega B = W v
+        v = Fraction(
+            inverse**2 * distance * (1 if form == "sharp" else 2), T
+        )  # (sigma^2 + omega M^2)/W, sigma^2 = M^2/2
         second = W * float(v) / (0.5 + w)
         known: dict[str, Any] = dict(lipschitz=L, variance=second / 2, second_moment=second, distance=distance)
         lemmas = largest_gap(T, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
         theorem = bounds.quantized_sgd_convex(T, omega=w, workers=W, **known, form=promised)
-        label = f"1/gamma={inverse}, L={L}, T={T}, N={W}, omega={w:g}"
+        label = f"1/h={inverse}, L={L}, T={T}, N={W}, omega={w:g}"
         yield identity(f"largest mean gap that the lemmas allow, {label}", float(lemmas), theorem)
 
 

@@ -32,7 +32,7 @@ def of_all(aggregate):
 
 
 def lied_to(aggregate, honest, bad) -> float:
-    """Squared distance from the mean of the honest, in units of their own mean square, at the worst of six lies."""
+    """Squared distance from the mean of the honest, in units of their own mean square, at the worst of six attacks."""
     center = honest.mean(axis=0)
     spread = np.mean(np.sum((honest - center) ** 2, axis=1))
     places = [np.full((bad, honest.shape[1]), lie) for lie in LIES] + [honest[:bad]]
@@ -49,7 +49,9 @@ median = of_all(lambda x: np.median(x, axis=0))
     mutants={
         "the mean": of_all(lambda x: x.mean(axis=0)),
         "the rank above the middle": of_all(lambda x: np.sort(x, axis=0)[(len(x) + 1) // 2]),
-        "one more liar than is counted": lambda honest, lies: median(honest, np.concatenate([lies, lies[:1]])),
+        "one hostile worker more than is counted": lambda honest, lies: median(
+            honest, np.concatenate([lies, lies[:1]])
+        ),
     },
 )
 def _(context):

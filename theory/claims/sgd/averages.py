@@ -31,7 +31,7 @@ SCALED = {"steps a hundredth as large": 0.01, "steps four times as large": 4.0}
 
 
 def telescoped(step, average, gaps, last, mu=1.0):
-    """The weighted mean of the gaps and what the proof drops, w_{T-1} ||x_T - x*||^2/(2 eta_{T-1}).
+    """The weighted mean of the gaps and what the proof drops, w_{T-1} ||x_T - x*||^2/(2 gamma_{T-1}).
 
     Jensen's inequality: the gap of the mean is at most this.  ``gaps`` has a row for each t < T.
     """
@@ -63,7 +63,7 @@ def _(context):
     ):
         step = step._replace(mu=mu)
         whole, gap, condition = averaging(context, step, average, second=G2, start=start)
-        known, label = {"mu": mu, "second_moment": G2, "distance": start**2}, f"T=100, {name}, mu={mu:g}, G^2={G2:g}"
+        known, label = {"mu": mu, "second_moment": G2, "distance": start**2}, f"T=100, {name}, mu={mu:g}, M^2={G2:g}"
         bound = bounds.sgd_average(schedule(step, 100), schedule(average, 100), **known)
         yield equality(f"mean gap and what x_T leaves, {label}", whole, bound)
         yield upper(f"E f(xbar_T) - f*, {label}", gap, bound)
@@ -76,7 +76,7 @@ def _named_average(id, of, *cases):
     def measure(context):
         for (step, average), T, mu, G2, more in cases:
             whole, gap, condition = averaging(context, step._replace(mu=mu), average, T, G2)
-            promised, label = of(T, mu=mu, second_moment=G2, **more), f"T={T}, mu={mu:g}, G^2={G2:g}"
+            promised, label = of(T, mu=mu, second_moment=G2, **more), f"T={T}, mu={mu:g}, M^2={G2:g}"
             yield upper(f"mean gap and what x_T leaves, {label}", whole, promised)
             yield upper(f"E f(xbar_T) - f*, {label}", gap, promised)
             yield condition
@@ -206,5 +206,5 @@ def _(context):
         path, _ = filled(context, method, times[0], str(mu), replicas=samples, mu=mu, second=G2)
         for T in times:
             bound = bounds.sgd_smooth_last(T, mu=mu, lipschitz=mu, second_moment=G2)
-            yield equality(f"E f(x_T) - f*, T={T}, mu=L={mu:g}, G^2={G2:g}", mu * path[T] ** 2 / 2.0, bound)
+            yield equality(f"E f(x_T) - f*, T={T}, mu=L={mu:g}, M^2={G2:g}", mu * path[T] ** 2 / 2.0, bound)
         yield fits(path, mu, G2)

@@ -302,7 +302,7 @@ def _(context):
 
 
 def composed(step, gap, steps, *, mu, lipschitz, second_moment):
-    """T steps of E f(x+) - f* <= (1 - 2 mu alpha) (f - f*) + L C^2 alpha^2/2 in exact arithmetic."""
+    """T steps of E f(x+) - f* <= (1 - 2 mu gamma) (f - f*) + L M^2 gamma^2/2 in exact arithmetic."""
     for t in range(steps):
         gap = (1 - 2 * mu * step(t)) * gap + lipschitz * second_moment * step(t) ** 2 / 2
     return gap
@@ -319,7 +319,7 @@ def _(context):
     for alpha, mu, G2 in ((Fraction(1, 5), 1, 1), (Fraction(1, 8), 2, 3)):
         method = ParallelSGD(Identity(), step=Constant(context.subject * float(alpha)))
         path, _ = filled(context, method, 30, str(mu), replicas=replicas, start=start, mu=mu, second=G2)
-        known, label = {"mu": mu, "lipschitz": mu, "second_moment": G2}, f"alpha={float(alpha):g}, mu={mu}, C^2={G2}"
+        known, label = {"mu": mu, "lipschitz": mu, "second_moment": G2}, f"gamma={float(alpha):g}, mu={mu}, M^2={G2}"
         for T in (30, 3):
             bound = bounds.pl_sgd_constant_step(T, step=float(alpha), gap=mu * start**2 / 2.0, **known)
             yield equality(f"E f(x_{T}) - f*, {label}", mu * path[T] ** 2 / 2.0, bound)
@@ -375,7 +375,7 @@ def _(context):
 )
 def _(context):
     for mu, G2, times in ((0.5, 2.0, (100, 10, 2)), (2.0, 3.0, (20, 10))):
-        method, label = ParallelSGD(Identity(), step=context.subject(mu)), f"mu={mu:g}, C^2={G2:g}"
+        method, label = ParallelSGD(Identity(), step=context.subject(mu)), f"mu={mu:g}, M^2={G2:g}"
         samples = context.samples(40_000, 20_000)
         path, _ = filled(context, method, times[0], label, replicas=samples, mu=mu, second=G2)
         known: dict[str, Any] = {"mu": mu, "lipschitz": mu, "second_moment": G2}
@@ -387,7 +387,7 @@ def _(context):
     for T, mu, L, G2 in ((100, 1, 3, 2), (10, 2, 3, 5), (2, 2, 5, 3)):
         known = {"mu": mu, "lipschitz": L, "second_moment": G2}
         exact = composed(lambda t, mu=mu: Fraction(2 * t + 1, 2 * mu * (t + 1) ** 2), Fraction(3), T, **known)
-        label = f"{T} steps of pl.sgd.step, composed, mu={mu}, L={L}, C^2={G2}"
+        label = f"{T} steps of pl.sgd.step, composed, mu={mu}, L={L}, M^2={G2}"
         yield identity(label, float(exact), bounds.pl_sgd_decreasing(T, form="sharp", **known))
 
 

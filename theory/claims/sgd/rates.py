@@ -42,10 +42,11 @@ def distances(context, step, records, *path, workers=1, start=0.0, replicas=1000
 
 
 def filled(context, method, steps, *path, replicas, start=0.0, quiet=0, mu=1.0, second=1.0):
-    """x_0, ..., x_T and the average of SGD on mu x^2/2, with noise that fills E g^2 up to G^2 = ``second``.
+    """x_0, ..., x_T and the average of SGD on mu x^2/2, with noise that fills E g^2 up to M^2 = ``second``.
 
-    The noise has two values, +-sqrt(G^2 - mu^2 x^2), and begins after ``quiet`` steps.  The replicas are the
-    coordinates of one run.  With this noise every recursion a_{t+1} <= (1 - 2 mu eta) a_t + eta^2 G^2 is an equality.
+    The noise has two values, +-sqrt(M^2 - mu^2 x^2), and begins after ``quiet`` steps.  The replicas are the
+    coordinates of one run.  With this noise every recursion a_{t+1} <= (1 - 2 mu gamma) a_t + gamma^2 M^2 is an
+    equality.
     """
     seen = []
 
@@ -93,7 +94,7 @@ def _(context):
 )
 def _(context):
     for mu, G2, times in ((0.5, 2.0, (100, 10, 3)), (2.0, 3.0, (20, 10))):
-        method, label = ParallelSGD(Identity(), step=InverseTime(context.subject, mu, 1.0)), f"mu={mu:g}, G^2={G2:g}"
+        method, label = ParallelSGD(Identity(), step=InverseTime(context.subject, mu, 1.0)), f"mu={mu:g}, M^2={G2:g}"
         samples = context.samples(40_000, 20_000)
         path, _ = filled(context, method, times[0], label, replicas=samples, mu=mu, second=G2)
         known: dict[str, Any] = {"mu": mu, "second_moment": G2}
@@ -143,7 +144,7 @@ def _(context):
         path, _ = filled(context, method, 40, str(mu), replicas=replicas, start=start, mu=mu, second=G2)
         for T in (40, 5):
             bound = bounds.sgd_constant_step(T, mu=mu, step=gamma, second_moment=G2, distance=start**2)
-            label = f"E x_T^2, noise fills E g^2, T={T}, gamma={gamma:g}, mu={mu:g}, G^2={G2:g}"
+            label = f"E x_T^2, noise fills E g^2, T={T}, gamma={gamma:g}, mu={mu:g}, M^2={G2:g}"
             yield equality(label, path[T] ** 2, bound)
         yield fits(path, mu, G2)
     late = distances(context, step, (60, 60), "floor", workers=workers, replicas=context.samples(2000, 1000))[60]
@@ -215,7 +216,7 @@ def _(context):
         path, _ = filled(context, method, 60, str(c), **own)
         for T in (60, quiet + 3, quiet + 1):
             known: dict[str, Any] = {"c": c, "mu": mu, "second_moment": G2}
-            squares, label = certain(path[T] ** 2), f"E x_T^2, c={c:g}, mu={mu:g}, G^2={G2:g}, T={T}"
+            squares, label = certain(path[T] ** 2), f"E x_T^2, c={c:g}, mu={mu:g}, M^2={G2:g}, T={T}"
             # one number of two signs, if a single step moved x
             yield equality(label, squares, bounds.sgd_scaled_inverse_time(T, **known))
             yield upper(f"{label}, simple", squares, bounds.sgd_scaled_inverse_time(T, **known, form="simple"))
@@ -263,7 +264,7 @@ SMOOTH_D, N, STEPS, SMOOTH_SIGMA2, RADIUS = 5, 64, 400, 25.0, 1.0  # x^2/2 on th
 def on_huber(context, step, steps, bend, *path, deviation=0.0, workers=1, replicas=1):
     """E f of the mean of x_1, ..., x_T on Huber's function from 1: samples, the replicas as coordinates.
 
-    f is x^2/2 up to ``bend`` and then straight (L = 1).  With a bend of 1/(eta T), x_T would be 0.
+    f is x^2/2 up to ``bend`` and then straight (L = 1).  With a bend of 1/(gamma T), x_T would be 0.
     """
 
     def gradient(x, rng):
@@ -336,7 +337,7 @@ def on_the_ball(context, form, workers, steps, variance, drawn=1):
         workers=drawn, replicas=context.samples(400, 100), x0=np.eye(1, SMOOTH_D)[0] * RADIUS
     )
     found = context.run64(method, problem, workers, steps, steps=steps + 1, **options).funs
-    label = f"E f(mean) - f*, unit ball, d={SMOOTH_D}, N={workers:,}, T={steps}, eta={step:.3g}"
+    label = f"E f(mean) - f*, unit ball, d={SMOOTH_D}, N={workers:,}, T={steps}, gamma={step:.3g}"
     return label, found, bounds.sgd_smooth_convex(steps, **known, workers=workers, form="paper")
 
 

@@ -76,7 +76,7 @@ def top(context, samples):
 
 
 def level_set(context, problem, result):
-    """G^2 along the way, 2 L_max times the largest E f(x_t): a loss >= 0 has ||grad f_i||^2 <= 2 L_max f_i."""
+    """M^2 along the way, 2 L_max times the largest E f(x_t): a loss >= 0 has ||grad f_i||^2 <= 2 L_max f_i."""
     peak = result.replica_last[int(np.argmax(result.replica_last.mean(axis=1)))]
     return bounds.level_set_second_moment(max_lipschitz(problem), top(context, peak))
 
@@ -161,16 +161,15 @@ def full_gradient(problem, step, steps):
 
 @claim(
     "budget.one-beats-all",
-    title="A budget of gradients: one at a time, or all at once?",
+    title="SGD against gradient descent with a small budget of gradients",
     statement="On logistic regression (n = 569, l2 = 1/n, L/mu = 58), SGD with B = 1 ends lower than gradient descent"
-    " for budgets of n and of 3 n gradients: gradient descent with the best of 31 constant"
-    " steps, SGD with the best of three; not so with L/mu = 1.1, nor for a budget"
-    " of 5 n with L/mu = 11.",
+    " for budgets of n and of 3 n gradients. Gradient descent has the best of 31 constant steps, SGD the best of three."
+    " It does not end lower with L/mu = 1.1, nor for a budget of 5 n with L/mu = 11.",
     source="derived; a remark in the talk on CR-PSGD, which attributes it to [bottou2018optimization]",
     kind="upper",
-    proof="A step with one row costs n times less and moves x as far; what it adds is noise, and that is a matter of"
-    " the last digits. It turns round after so many passes that gradient descent's factor, at most ((L - mu)/(L +"
-    " mu))^2 a pass, falls below SGD's noise: soon if L/mu is small.",
+    proof="A step with one row costs n times less and moves x as far. It adds noise, which matters only close to the"
+    " minimum. The order is reversed after so many passes that the factor of gradient descent, at most ((L - mu)/(L +"
+    " mu))^2 a pass, has brought f - f* below SGD's noise: soon if L/mu is small.",
     subject=((3, 1), 1.0 / ALL),
     mutants={"l2 = 1: L/mu = 1.1": ((3,), 1.0), "l2 = 0.01: L/mu = 11, five passes": ((5,), 0.01)},
 )

@@ -116,8 +116,8 @@ def summed_error(context, c, d, workers=4) -> float:
 @claim(
     "sparsifier.shared",
     title="With a shared stream, messages can be added",
-    statement="Where all workers draw the same coordinates, random-k and random blocks restore from the sum of the"
-    " messages the sum of the vectors: the numbers can be reduced, and no positions are sent.",
+    statement="If all workers draw the same coordinates, the messages of random-k and of random blocks can be summed:"
+    " what is restored from the sum is the sum of the restored vectors, and no positions are sent.",
     latex=r"\textstyle\sum_w C(v^w) = \mathrm{decode}\big(\sum_w \mathrm{encode}(v^w)\big)",
     source="derived; as in public code of random blocks, where a common seed makes them all-reducible",
     kind="identity",

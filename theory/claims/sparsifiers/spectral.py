@@ -363,8 +363,8 @@ claim(
     " of 32 and the constant step size that is best for both",
     kind="upper",
     subject=lambda rows, columns: (SpectralAtomo(rows, columns, 1.0), NOTHING),
-    proof="a message is 640/74 times smaller, so 43 steps send an eighth of the bits of 40; its variance is that of one"
-    " random triplet, and by then it costs more than the three further steps give.",
+    proof="A message is 640/74 times smaller, so 43 steps send an eighth of the bits of 40 steps in full precision. The"
+    " variance is that of one random triplet, and it costs more than the three additional steps gain.",
     refuted="reading",
     quote=SLIDE,
     see=("spectral.trade.digits", "spectral.trade.rank"),
@@ -378,7 +378,7 @@ claim(
     " fewer bits in all.",
     source="the lecture, whose slide sends a best rank, with a memory added; measured as spectral.trade.in-all",
     kind="upper",
-    proof="the memory sends later what rank 1 leaves out; without it that is lost, and f stays far above.",
+    proof="The memory sends later what rank 1 leaves out. Without a memory that part is lost, and f stays far above.",
     subject=lambda rows, columns: (BestRank(rows, columns, 1), ErrorFeedback()),
     mutants={
         "without a memory, as on the slide": lambda rows, columns: (BestRank(rows, columns, 1), NOTHING),
@@ -488,7 +488,7 @@ def mean_of_messages(c, workers, states, stream):
 @claim(
     "powersgd.linear",
     title="PowerSGD's messages can be added",
-    statement="Workers that average P and then Q restore what one worker would that holds the mean of their matrices.",
+    statement="Workers that average P and then Q restore the same as one worker with the mean of their matrices.",
     latex=r"\hat P\Big(\frac1N\sum_i M_i^\top\hat P\Big)^\top=\hat P\hat P^\top\bar M,\quad"
     r" \hat P=\mathrm{orth}\Big(\frac1N\sum_i M_iQ\Big)",
     source="[vogels2019powersgd], section 3",

@@ -128,7 +128,7 @@ class Adam(NamedTuple):
     """Adam: x moves by the mean of the gradients over the root of the mean of their squares.
 
     m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g**2, both divided by 1 - beta**(t + 1), and
-    x = x - eta (m / (sqrt(v) + eps) + decay x), where g is the mean of the received messages.
+    x = x - gamma (m / (sqrt(v) + eps) + decay x), where g is the mean of the received messages.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Adam(NamedTuple):
         _check_rule(self)
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - eta (m / (sqrt(v) + eps) + decay x)."""
+        """Move x to x - gamma (m / (sqrt(v) + eps) + decay x)."""
         u = direction(run, received, self)
         run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u
 
@@ -186,8 +186,8 @@ class Adam(NamedTuple):
 class LAMB(NamedTuple):
     """LAMB: Adam with a step in each layer that is proportional to the norm of the layer.
 
-    u is Adam's direction with the weight decay. Each layer moves by eta phi(||x||) u / ||u||, with phi(z) = min(max(z,
-    low), high), or by eta u if x or u is 0 in the layer.
+    u is Adam's direction with the weight decay. Each layer moves by gamma phi(||x||) u / ||u||, with phi(z) =
+    min(max(z, low), high), or by gamma u if x or u is 0 in the layer.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class LAMB(NamedTuple):
         require(known, "layers", self.layers, "a tuple of slices, or None for those of the problem")
 
     def update(self, run: Run, received: Messages) -> None:
-        """Move x to x - eta phi(||x||) u / ||u|| in each layer."""
+        """Move x to x - gamma phi(||x||) u / ||u|| in each layer."""
         u = direction(run, received, self)
         run.rescale_layers(u, run.x, layers=self.layers, low=self.low, high=self.high)  # u = phi(||x||) u / ||u||
         run.add(run.x, u, scale=-self.rate * run.eta_received)  # x = x - eta u

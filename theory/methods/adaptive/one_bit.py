@@ -5,13 +5,13 @@ warm-up, with the variance v of its last step (``Q`` compresses up, ``C`` down; 
 
     for every worker:  p_i = delta_i + beta1 m + (1 - beta1) g_i;  send Q(p_i);  delta_i = p_i - Q(p_i)
     at the server:     p = delta_server + mean Q(p_i);  send m = C(p) to all;  delta_server = p - m
-    x = x - eta m / (sqrt(v) + eps)
+    x = x - gamma m / (sqrt(v) + eps)
 
 In Signum workers send the signs of their momenta.  A step, in the notation of the paper::
 
     m_i = (1 - a) m_i + a grad f_i(x, xi)
     s_i = sign(m_i), which i sends
-    x = x - eta mean s_i, or x = x - eta sign(mean s_i) with a majority vote
+    x = x - gamma mean s_i, or x = x - gamma sign(mean s_i) with a majority vote
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ moves the current model when it arrives. A round is one arrival, of worker w, wh
 again::
 
     g = gradient of f_w at r_w
-    x = x - eta C(g)
+    x = x - gamma C(g)
     r_w = x
 
 Clocks are simulated: the distribution of the workers' times and the seed determine the arrivals.
@@ -13,7 +13,7 @@ Clocks are simulated: the distribution of the workers' times and the seed determ
 In delayed SGD the gradients of a round move the model tau rounds later. A step is::
 
     g_t = mean C(grad f_i(x_t))
-    x_{t+1} = x_t - eta g_{t - tau}
+    x_{t+1} = x_t - gamma g_{t - tau}
 
 With tau = 1 the messages of a round travel while the next gradients are computed.
 """

@@ -3,7 +3,7 @@
 One step of a thread, in the notation of the paper (Parallel-Mem-SGD, Algorithm 2)::
 
     for every thread w, at its own pace:   g = gradient of a random row at the current x
-                                           p = eta g + m
+                                           p = gamma g + m
                                            m = p - Q(p)
                                            --------------
                                            x = x - Q(p)
@@ -119,9 +119,9 @@ def run_lock_free(
     Notes
     -----
     * Each thread takes full steps, so x is updated ``threads`` times as often as with one thread.
-    * The paper's experiment takes eta_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t by
-      the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is the
-      method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
+    * The paper's experiment takes gamma_t = 1/(1 + t); its released code 1/(1 + lambda t) with lambda = 1/n, counts t
+      by the position in a pass that the threads share (``clock="shared"``), and shuffles the rows.  The step here is
+      the method's own, and rows are drawn independently unless its ``sampling`` is "shuffle".
     * The l2 term of a memory is applied lazily, when a thread next touches a coordinate, with the x_j of that time, so
       the cost of a step depends only on its row and its message. With one thread this is exact.
     * A gradient is delayed by the steps of other threads since its thread read x: as for `AsyncSGD`, by at most N - 1

@@ -2,7 +2,7 @@
 
 The derivative of a loss is called by its address, so that the loop is compiled once for all problems.  The private
 state of a thread of :mod:`theory.methods.delay.lock_free` is its error memory, and the search in it.  m_j = c_j + (H -
-h_j) x_j, where H is the sum of eta * l2 so far and h_j its value when this thread last touched j. With one thread x_j
+h_j) x_j, where H is the sum of gamma * l2 so far and h_j its value when this thread last touched j. With one thread x_j
 has not changed since then, so this is the memory; with several, x_j is read later than each step's l2 term would have
 read it.
 
@@ -164,7 +164,7 @@ def bound(m, j, size, x):
 
 @kernel
 def raise_bounds(mine, l2):
-    """Raise the bound of each block by what a step with this eta * l2 may add."""
+    """Raise the bound of each block by what a step with this gamma * l2 may add."""
     rise = (1.0 + SLACK) * abs(l2) + ROUNDED_64 * abs(mine.number[H])
     for b in range(mine.top.size):
         mine.top[b] += rise * mine.reach[b] + ROUNDED_64 * mine.top[b]

@@ -2,7 +2,7 @@
 
 EF21-P: the model sends the compressed change of x, and workers take gradients at their estimate w of x::
 
-    x = x - eta mean Q(grad f_i(w)), Q unbiased
+    x = x - gamma mean Q(grad f_i(w)), Q unbiased
     w = w + C(x - w), which the model sends
 
 EF21-BC: EF21 at the workers, and also at the model, whose messages are changes of the mean gradient::
@@ -10,7 +10,7 @@ EF21-BC: EF21 at the workers, and also at the model, whose messages are changes 
     c_i = C(grad f_i(x) - h_i), which i sends
     h_i = h_i + c_i, at i; h = h + mean c_i, at the model
     g = g + D(h - g), which the model sends
-    x = x - eta g, at all
+    x = x - gamma g, at all
 """
 
 from __future__ import annotations

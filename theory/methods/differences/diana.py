@@ -4,7 +4,7 @@ DCGD compresses gradients, DIANA their differences from shifts that are learned.
 paper (DCGD is the same with h_i = 0)::
 
     m_i = Q(grad f_i(x) - h_i), which i sends
-    x = x - eta (h + mean m_i)
+    x = x - gamma (h + mean m_i)
     h_i = h_i + alpha m_i, at i
     h = h + alpha mean m_i, at all
 
@@ -15,7 +15,7 @@ An epoch of T steps, in the notation of the paper::
     h = grad f(y)                                  in full precision: each worker sends its part
     T steps from x = y, in each of which every worker draws a row j and
         sends Q(grad f_j(x) - grad f_j(y) + h)
-        x = x - eta (mean of the messages)
+        x = x - gamma (mean of the messages)
     y = mean of the T iterates
 """
 

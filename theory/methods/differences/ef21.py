@@ -6,7 +6,7 @@ paper::
     c_i = C(grad f_i(x) - g_i), which i sends
     g_i = g_i + c_i, at i
     g = g + mean c_i, at all
-    x = x - eta g
+    x = x - gamma g
 
 With momentum the gradient is replaced by v_i, its running mean over the steps::
 
@@ -17,7 +17,7 @@ EF-BV has one factor for the memory and one for the step; EF21 and DIANA are spe
 One step, in the notation of the paper::
 
     d_i = C(grad f_i(x) - h_i), which i sends
-    x = x - eta (h + nu mean d_i)
+    x = x - gamma (h + nu mean d_i)
     h_i = h_i + lambda d_i, at i
     h = h + lambda mean d_i, at all
 
@@ -28,7 +28,7 @@ the paper::
     the model before; else nothing, c_i = 0
     g_i = g_i + c_i, at i
     g = g + mean c_i, at all
-    x = x - eta g
+    x = x - gamma g
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ for all workers::
 
     with probability p: g = mean grad f_i(x), in full precision
     otherwise:          g = g + mean Q(grad f_i(x) - grad f_i(y)), where y is the previous x
-    x = x - eta g
+    x = x - gamma g
 
 In VR-MARINA the first line uses all rows of a worker, the second a batch, the same at both points.
 
@@ -17,7 +17,7 @@ A step, in the notation of the paper::
     m_i = Q(h - h_i - a (g_i - h_i)), which i sends
     h_i = h, g_i = g_i + m_i, at i
     g = g + mean m_i, at all
-    x = x - eta g
+    x = x - gamma g
 """
 
 from __future__ import annotations

@@ -3,20 +3,20 @@
 CHOCO-SGD takes a gradient step, then CHOCO-Gossip with compressed differences of the models.  One step, in the notation
 of the paper::
 
-    x_i = x_i - eta g_i,  g_i a stochastic gradient at x_i
+    x_i = x_i - gamma g_i,  g_i a stochastic gradient at x_i
     q_j = Q(x_j - xhat_j), which j sends to its neighbours
     xhat_j = xhat_j + q_j, at j and at its neighbours
-    x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+    x_i = x_i + gamma_c sum_j W_ij (xhat_j - xhat_i)
 
 In DCD-PSGD and ECD-PSGD messages are compressed without bias.  DCD sends the difference of a model to its predecessor,
 and the model becomes what the neighbours decode::
 
-    z_i = sum_j W_ij x_j - eta g_i - x_i
+    z_i = sum_j W_ij x_j - gamma g_i - x_i
     x_i = x_i + C(z_i), at i and at its neighbours
 
 ECD sends an extrapolation, from which the neighbours estimate the model with errors that decrease like 1/t::
 
-    x_i' = sum_j W_ij xhat_j - eta g_i,  g_i a stochastic gradient at x_i
+    x_i' = sum_j W_ij xhat_j - gamma g_i,  g_i a stochastic gradient at x_i
     z_i = (1 - t/2) x_i + (t/2) x_i'
     xhat_i = (1 - 2/t) xhat_i + (2/t) C(z_i), at i and at its neighbours
     x_i = x_i'

@@ -11,20 +11,20 @@ compresses the differences to the neighbours' copies, which tend to 0::
 
     q_j = Q(x_j - xhat_j), which j sends to its neighbours
     xhat_j = xhat_j + q_j, at j and at its neighbours
-    x_i = x_i + gamma sum_j W_ij (xhat_j - xhat_i)
+    x_i = x_i + gamma_c sum_j W_ij (xhat_j - xhat_i)
 
 In D-PSGD every worker takes a gradient step, and averages with its neighbours.  One step, in the notation of the
 paper::
 
     every worker j sends x_j to its neighbours
-    x_i = sum_j W_ij x_j - eta g_i,  g_i a stochastic gradient at x_i
+    x_i = sum_j W_ij x_j - gamma g_i,  g_i a stochastic gradient at x_i
 
 In gradient tracking every worker estimates the gradient of the mean, so that different data cause no bias. One step, in
 the notation of the papers, where y_i and the previous gradient start at 0::
 
     every worker j sends y_j and x_j to its neighbours
     y_i = sum_j W_ij y_j + g_i - (g_i of the step before),  g_i a stochastic gradient at x_i
-    x_i = sum_j W_ij x_j - eta y_i
+    x_i = sum_j W_ij x_j - gamma y_i
 
 The mean of the y_i is always the mean of the g_i.
 """
@@ -89,7 +89,7 @@ def _domain(self: Any) -> None:
 
 
 def choco_step(gamma: float | None, compressor: Any, W: Mixing, d: int) -> float:
-    """The consensus step gamma, by default that of CHOCO's theorem."""
+    """The consensus step gamma_c, by default that of CHOCO's theorem."""
     from ... import bounds
 
     return bounds.choco_gamma(W.gap, W.beta, delta(compressor, d)) if gamma is None else float(gamma)

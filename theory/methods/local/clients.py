@@ -5,13 +5,13 @@ papers: S has m of the N clients, drawn without replacement, w_i is the weight o
 client does not change::
 
     for each client i in S:  y = x
-                             H times: y = y - eta d
+                             H times: y = y - gamma d
                              p = (x - y) + e_i,  send Q(p),  e_i = p - Q(p)
     x = x - (mean of Q(p) over S, with the weights w_i), or by another server rule
 
     FedAvg:   d = g, the mean of the batch's gradients of f_i at y
     FedProx:  d = g + mu (y - x)
-    SCAFFOLD: d = g - c_i + c, and instead of p the client sends the change of its c_i, (x - y)/(H eta) - c;
+    SCAFFOLD: d = g - c_i + c, and instead of p the client sends the change of its c_i, (x - y)/(H gamma) - c;
               c is the sum of w_i c_i over all clients
 
 FedAvg is local SGD with partial participation, and runs the same round function.
@@ -209,7 +209,7 @@ class FedAvg(NamedTuple):
     feedback : feedback rule
         The rule for the part of a difference that was not sent; the memory of an absent client does not change.
     server : server rule
-        `Mean`, ``OuterStep(beta)`` for a server step beta, or a rule of FedOpt: `Momentum`, `Adam`.
+        `Mean`, ``OuterStep(rate)`` for the server's step size, or a rule of FedOpt: `Momentum`, `Adam`.
     down : compressor
         D, of the mean that the server sends to all clients, with its own memory: see `ParameterServer`.
     batch, sampling, shards : int, str, and str or Split
@@ -341,7 +341,7 @@ class SCAFFOLD(NamedTuple):
     compressor : compressor
         Q, of the change of c_i that a client sends, which tends to 0; c_i serves as the memory, as in EF21 and DIANA.
     step : Constant or InverseTime
-        Step sizes, by the number of the local step; in a round whose steps differ, H eta uses the first one.
+        Step sizes, by the number of the local step; in a round whose steps differ, H gamma uses the first one.
     local_steps : int
         H.
     clients : int, optional

@@ -3,7 +3,7 @@
 One round, in the notation of the papers (``Q`` compresses, ``e`` is a worker's error memory)::
 
     for every worker w:   y = x
-                          H times: y = y - eta_t g,  g = mean of the batch's gradients at y
+                          H times: y = y - gamma_t g,  g = mean of the batch's gradients at y
                           p = (x - y) + e
                           send Q(p)
                           e = p - Q(p)

@@ -2,8 +2,8 @@
 
 A step, in the notation of the paper, with one random choice for all workers::
 
-    x_i = x_i - eta (grad f_i(x_i) - h_i)
-    with probability p: x = mean x_i, h_i = h_i + p/eta (x - x_i), x_i = x
+    x_i = x_i - gamma (grad f_i(x_i) - h_i)
+    with probability p: x = mean x_i, h_i = h_i + p/gamma (x - x_i), x_i = x
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ProxSkip(NamedTuple):
     step : Constant or InverseTime
         Step sizes.
     p : float, optional
-        Probability of communication, above 0 and at most 1; by default sqrt(eta mu) with the mu of f; the theorem has
+        Probability of communication, above 0 and at most 1; by default sqrt(gamma mu) with the mu of f; the theorem has
         the smallest mu of the f_i.
     batch, average, sampling, shards : int, and str
         As in `ParallelSGD`; the result is the mean of the workers' models, which have equal weights, independent of

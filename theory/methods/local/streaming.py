@@ -2,9 +2,9 @@
 
 One round, for the fragment p whose turn it is, x_p being its coordinates, in the notation of the paper::
 
-    L - tau times: x_i = x_i - eta g_i, g_i the gradient of a batch at x_i
+    L - tau times: x_i = x_i - gamma g_i, g_i the gradient of a batch at x_i
     Delta_i = x_p - x_i,p, whose message Q(Delta_i) is sent
-    tau times, while the messages travel: x_i = x_i - eta g_i
+    tau times, while the messages travel: x_i = x_i - gamma g_i
     x_p = outer step of x_p with mean Q(Delta_i)
     x_i,p = alpha x_i,p + (1 - alpha) x_p
 """

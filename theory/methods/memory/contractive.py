@@ -2,7 +2,7 @@
 
 In contractive error feedback (ConEF) the memory itself is compressed, without bias::
 
-    for every worker:     p = eta g + (1 - beta) e
+    for every worker:     p = gamma g + (1 - beta) e
                           send Delta = Q(p)
                           e = C(beta e + p - Delta)
     x = x - mean of Delta
@@ -21,12 +21,12 @@ C is unbiased; its variance is theta times the error of a.
 
 Error feedback through one linear sketch is the rule of the released code for contractive error feedback::
 
-    for every worker:     p = eta g + (1 - beta) U S
+    for every worker:     p = gamma g + (1 - beta) U S
                           send Delta = Q(p)
-                          S = S + sketch(eta g - Delta)
+                          S = S + sketch(gamma g - Delta)
     x = x - mean of Delta
 
-The hash is drawn once, so S is the sketch of the true residual, the sum of all eta g - Delta: nothing is compressed
+The hash is drawn once, so S is the sketch of the true residual, the sum of all gamma g - Delta: nothing is compressed
 twice, and the error of U S consists of collisions only.
 """
 
@@ -61,7 +61,7 @@ class ContractiveErrorFeedback(NamedTuple):
         C; the theory requires an unbiased compressor, with the variance factor theta = ``omega(C, d)``; a biased one
         causes a warning.  Its random numbers are independent across workers.
     beta : float
-        From 0 to 1: the fraction of the memory that is not fed back in a step, p = eta g + (1 - beta) e.
+        From 0 to 1: the fraction of the memory that is not fed back in a step, p = gamma g + (1 - beta) e.
 
     Notes
     -----
@@ -189,7 +189,7 @@ class ImprovedContractiveErrorFeedback(NamedTuple):
 
 @setting
 class LinearSketchFeedback(NamedTuple):
-    """The memory is a count sketch S with one hash for the whole run, to which eta g - Delta is added.
+    """The memory is a count sketch S with one hash for the whole run, to which gamma g - Delta is added.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class LinearSketchFeedback(NamedTuple):
         return p
 
     def store(self, run: Run, p: Vector, message: Message) -> None:
-        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(eta g - Q(p))."""
+        """Store S = S + sketch(p - Q(p) - (1 - beta) U S), which is S + sketch(gamma g - Q(p))."""
         run.add(p, message, scale=-1.0)
         self._estimate(run, p, self.beta - 1.0)
         run.call(Sketch(self._sketches(run), p))

@@ -7,7 +7,7 @@ whose memory is not compressed.
 
 In partial error feedback a fraction beta of the memory is not fed back in a step::
 
-    for every worker:     p = eta g + (1 - beta) e
+    for every worker:     p = gamma g + (1 - beta) e
                           send Delta = Q(p)
                           e = beta e + p - Delta
     x = x - mean of Delta
@@ -29,7 +29,7 @@ from ..types import Message, Run, Vector
 @traits(sparse_rows=True)
 @setting
 class NoFeedback(NamedTuple):
-    """The error of a message is discarded: the worker sends Q(g), and x moves by -eta * mean Q(g).
+    """The error of a message is discarded: the worker sends Q(g), and x moves by -gamma * mean Q(g).
 
     Examples
     --------
@@ -61,7 +61,7 @@ class NoFeedback(NamedTuple):
 class ErrorFeedback(NamedTuple):
     """The error of a message is stored in a memory, in units of the step, and added to the next message.
 
-    p = eta g + e; Delta = Q(p); x moves by -mean Delta; e = p - Delta, with Delta as the receiver decodes it.
+    p = gamma g + e; Delta = Q(p); x moves by -mean Delta; e = p - Delta, with Delta as the receiver decodes it.
 
     Notes
     -----
@@ -106,7 +106,7 @@ def keeps_the_rest(rule: Any) -> bool:
 
 
 def step_factors(rule: Any, run: Run, after: bool = False) -> tuple[Rate, Rate]:
-    """The factors before and after compression: (eta, 1) with a memory, unless the step is taken ``after``."""
+    """The factors before and after compression: (gamma, 1) with a memory, unless the step is taken ``after``."""
     factors = getattr(type(rule), "step_factors", None)
     if factors is not None:
         return factors(rule, run)

@@ -1,7 +1,7 @@
 """x on sparse rows, and the choice of runs that have it.
 
 Runs with sparse rows are those whose steps need only the coordinates of rows and messages.  There x = scale v, so that
-multiplying it by (1 - eta l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
+multiplying it by (1 - gamma l2) changes one number.  The weighted sum of all iterates is coefficient v - u, where u
 changes only where v does.
 """
 
