@@ -9,8 +9,8 @@ from pathlib import Path
 from conftest import ROOT
 
 BUDGETS = {  # code lines: no docstrings, comments and blank lines; what is measured, rounded up
-    "theory": 58_540,
-    "theory/bounds": 3_800,
+    "theory": 58_570,
+    "theory/bounds": 3_820,
     "theory/claims": 14_760,
     "theory/cluster": 4_630,
     "theory/compressors": 4_690,

@@ -34,14 +34,9 @@ ENTRY = re.compile(
     r"^(?P<names>[A-Za-z]\w*(?:, [A-Za-z]\w*)*)(?: \((?P<type>[^:]*)\))?:(?: (?P<text>.*(?:\n    .*)*))?$", re.MULTILINE
 )
 
-COLUMNS = {  # of the table of variants
-    "statement": ("Statement", "Setting"),
-    "formula": ("Latex",),
-    "kind": ("Kind", "Attained"),
-    "source": ("Source", "Known"),
-}
+COLUMNS = {"Statement": "Setting", "Formula": "", "Kind": "Attained", "Source": "Known"}  # and what follows in a cell
 
-MAIN = [group[0] for group in COLUMNS.values()]  # of which a cell does not give the name
+SHOWN = ("Setting", "Statement", "Kind", "Formula", "Attained", "Proof", "Source", "Known")
 
 CODE = re.compile(r"``.+?``|`[^`]+`")
 
@@ -169,11 +164,8 @@ def theorem(of: Callable[..., Any], part: str = "") -> Theorem:
 def _forms(of: Callable[..., Any]) -> set[str]:
     """The words that an argument of the formula may be: its forms."""
     domain: Domain | None = getattr(getattr(of, "func", of), "domain", None)
-    return _words(domain) if domain else set()
-
-
-def _words(domain: Domain) -> set[str]:
-    return {word for argument in domain.arguments for one in argument.conditions for word in one.words}
+    conditions = [one for argument in domain.arguments for one in argument.conditions] if domain else []
+    return {word for one in conditions for word in one.words}
 
 
 # --- the docstring that a reader sees ---------------------------------------------------------------------------------
@@ -192,15 +184,7 @@ def completed(function: Callable[..., Any], domain: Domain) -> str:
             kept.append(head[last : found.start()])
             last = found.end() + 1
     head = "".join([*kept, head[last:]]).strip()
-    start = PART.search(head)
-    if start:
-        said = _read(head)
-        for fields in said.values():
-            if "Latex" in fields:
-                fields["Latex"] = f":math:`{fields['Latex']}`"
-        shared = {field: text for field, text in said.pop("", {}).items() if field != "Title"}
-        told = [_wrapped(f"{'Formula' if field == 'Latex' else field}: {text}") for field, text in shared.items()]
-        head = "\n\n".join([head[: start.start()].strip(), *told, *_variants(said, _words(domain))])
+    head = "\n\n".join([PART.split(head, maxsplit=1)[0].strip(), *_paragraphs(_read(head), _forms(function))])
     some = bool(domain.arguments)
     listed = "\n".join(_parameters(domain, entries)) if some else "None\n    It has no arguments."
     kind = function.__annotations__.get("return", "float")
@@ -225,20 +209,23 @@ def _wrapped(text: str, indent: str = "") -> str:
     return ("\n" + indent).join(LINE.findall(whole)).replace("\0", " ")
 
 
-def _variants(said: dict[str, dict[str, str]], forms: set[str]) -> list[str]:
-    """One table of the variants, and the proofs below it."""
+def _paragraphs(said: dict[str, dict[str, str]], forms: set[str]) -> list[str]:
+    """What all variants share, one table of the variants, and their proofs."""
+    for fields in said.values():
+        fields.update(Formula=f":math:`{fields['Latex']}`" if "Latex" in fields else "")
+    shared = said.pop("", {})
+    told = [_wrapped(f"{field}: {shared[field]}") for field in SHOWN if shared.get(field)]
     names = {part: f"``{part}``" if part in forms else said[part].get("Title", part).rstrip(".") for part in said}
-    rows = [["variant", *COLUMNS]]
+    rows = [["variant", *(column.lower() for column in COLUMNS)]]
     for part, fields in said.items():
-        told = [[(name, fields[name]) for name in group if name in fields] for group in COLUMNS.values()]
-        cells = [" ".join(text if name in MAIN else f"{name}: {text}" for name, text in cell) for cell in told]
-        rows.append([names[part], *cells])
+        more = {field: f"{field}: {fields[field]}" for field in COLUMNS.values() if fields.get(field)}
+        rows.append([names[part], *(f"{fields.get(a, '')} {more.get(b, '')}".strip() for a, b in COLUMNS.items())])
     kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    lines = [".. list-table::", "   :header-rows: 1", ""]
-    for row in zip(*kept, strict=True):
-        lines += [f"   {'  ' if i else '* '}- {_wrapped(cell, ' ' * 7)}".rstrip() for i, cell in enumerate(row)]
+    cells = [(cell, "  " if i else "* ") for row in zip(*kept, strict=True) for i, cell in enumerate(row)]
+    lines = [f"   {mark}- {_wrapped(cell, ' ' * 7)}".rstrip() for cell, mark in cells]
+    table = "\n".join([".. list-table::", "   :header-rows: 1", "", *lines])
     proofs = [_wrapped(f"Proof ({names[part]}): {said[part]['Proof']}") for part in said if "Proof" in said[part]]
-    return ["\n".join(lines), *proofs] if said else []
+    return [*told, table, *proofs] if said else told
 
 
 def _parameters(domain: Domain, entries: dict[str, tuple[str, str | None, str]]) -> list[str]:
@@ -373,6 +360,6 @@ def _closed_form(function: F, conditions: tuple[str, ...]) -> F:
         found = float(found) if isinstance(found, float) else found  # a Python float, not one of NumPy's
         return told(name, arguments, named, found)
 
-    closed_form.__doc__ = completed(function, allowed)
     vars(closed_form).update(domain=allowed, theorem=functools.partial(theorem, function))
+    closed_form.__doc__ = completed(closed_form, allowed)
     return cast(F, closed_form)
