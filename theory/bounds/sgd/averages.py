@@ -195,7 +195,7 @@ def sgd_average(
 # --- Averages of SGD's iterates --------------------------------------------------------------------------------------
 
 
-@formula("lipschitz >= mu")
+@formula("form in ('sharp', 'simple', 'paper')", "lipschitz >= mu")
 def sgd_smooth_last(steps: int, *, mu: float, lipschitz: float, second_moment: float, form: str = "sharp") -> float:
     r"""Bound on f - f* at the last iterate of SGD on a smooth function with the step size 1/(mu (t + 1)).
 
