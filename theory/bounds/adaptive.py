@@ -254,8 +254,8 @@ def zero_memory(
     Title: Memory under ZeRO with an error memory.
     Setting: Psi parameters on N workers; by default mixed precision with Adam: half-precision parameters and gradients,
     and 12 bytes for a parameter and its two moments in single precision.
-    Statement: Psi (b_p + b_g + b_o + b_e), where stage 1 divides b_o by N, stage 2 also b_g, and stage 3 also b_p; the
-    bytes b_e of the error memory are never divided.
+    Statement: A worker holds Psi (b_p + b_g + b_o + b_e) bytes, where stage 1 divides b_o by N, stage 2 also b_g, and
+    stage 3 also b_p; the bytes b_e of the error memory are never divided.
     Kind: identity.
     Proof: By counting bytes. The memories of the workers differ, so no memory can be restored from those of other
     workers.

@@ -106,7 +106,7 @@ def least_robustness(workers: int, bad: int) -> float:
     Statement (floor): Where honest workers have ``||x - b_i||^2/2``, gradient descent with the trimmed mean of the
     gradients ends at a squared distance of at most f/(N - 2f) times the spread of the b_i from their mean.
     Latex (floor): \|x_\infty-\bar b\|^2\le\frac{f}{N-2f}\cdot\frac1{N-f}\sum_{i\in S}\|b_i-\bar b\|^2
-    Proof (floor): x moves by its distance from a point c, that with TM(c - b_i) = 0; the rest is the factor.
+    Proof (floor): x tends to the point c with TM(c - b_i) = 0; the factor of the trimmed mean bounds its distance.
     Source (floor): derived.
 
     workers: N.

@@ -26,6 +26,7 @@ import ast
 import difflib
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ from .judgement import EXPECTED
 REFUTED = ("in print", "quoted", "reading", "question")
 CERTIFICATES = ("identity", "exact witness", "semidefinite program", "measured", "conjecture")
 PACKAGE = Path(__file__).resolve().parents[1]
+WORD = re.compile("^(?!(beta|delta|eta|gamma|kappa|lambda|mu|omega|rho|sigma|sum|tau|theta) )(a|[a-z]{2,})[ ,:]")
 NOTEBOOK = "__main__"  # the module of notebook cells and of scripts
 
 
@@ -317,8 +319,8 @@ def _facts(id: str, of: Callable | None, part: str, own: Mapping[str, str]) -> d
     given = {"known" if name == "source_known" else name: text for name, text in own.items() if text}
     record = record._replace(**given)  # of a claim without a formula, or with a plain function
     facts = {name: getattr(record, name) for name in ("setting", *OWN[:-1])}
-    facts["statement"] = facts["statement"][:1].upper() + facts["statement"][1:]
-    facts["source"] = facts["source"].rstrip(".")
+    # a symbol at the beginning, such as f or mu, stays as it is
+    facts |= {"source": facts["source"].rstrip("."), "statement": WORD.sub(lambda m: m[0].title(), facts["statement"])}
     for name in ("title", "statement", "source"):
         if not facts[name]:
             raise ValueError(f"{name}: got none for {id!r}, allowed: a string, or a formula whose record has it")

@@ -78,8 +78,8 @@ def delay_factor(share: float, delay: int) -> float:
 
     Title: Rate of descent along delayed gradients.
     Setting: as for `delay_limit`, in a mode with s = gamma lambda.
-    Statement: the largest modulus of the roots of z^(tau + 1) = z^tau - s; for tau = 1 it is (1 + sqrt(1 - 4 s))/2 up
-    to s = 1/4, and sqrt(s) beyond.
+    Statement: It is the largest modulus of the roots of z^(tau + 1) = z^tau - s; for tau = 1 it is (1 + sqrt(1 - 4
+    s))/2 up to s = 1/4, and sqrt(s) beyond.
     Kind: identity.
     Latex: \rho=\max\{|z|:z^{\tau+1}=z^\tau-s\}
     Source: derived.

@@ -36,10 +36,10 @@ def streaming_factor(
     Setting: (lambda/2) x^2, the same for all workers, local steps gamma <= 1/lambda, exact gradients; every H local
     steps a coordinate is sent, arrives tau steps later, moves the model by an outer step gamma_s with Nesterov's
     momentum beta, and is blended with the worker's own, which has the weight alpha.
-    Statement: the largest |z| with det(M - z I) = (1 - z)(A - z)(beta - z) - gamma_s ((1 + beta) z - beta)((1 - S) z -
-    A) = 0; M moves the mean of the workers' models, the model and its velocity from one arrival to the next. For
-    gamma_s = 1 and beta = 0 it is A + S; for alpha = 0 that of DiLoCo with H - tau local steps: those of the delay are
-    lost.
+    Statement: The factor is the largest |z| with det(M - z I) = (1 - z)(A - z)(beta - z) - gamma_s ((1 + beta) z -
+    beta)((1 - S) z - A) = 0; M moves the mean of the workers' models, the model and its velocity from one arrival to
+    the next. For gamma_s = 1 and beta = 0 it is A + S; for alpha = 0 that of DiLoCo with H - tau local steps: those of
+    the delay are lost.
     Kind: identity (every start with a share in the slowest direction, in the limit of many periods).
     Latex: (z-1)(z-A)(z-\beta)+\gamma_s\big((1+\beta)z-\beta\big)\big((1-S)z-A\big)=0
     Proof: With s = (1 - gamma lambda)^(H - tau), Delta = x - s y, v_+ = beta v + Delta, x_+ = x - gamma_s (Delta + beta

@@ -238,9 +238,7 @@ def _(context):
         means, _, squares = local_steps_path(slope, step=Constant(eta * context.subject), **known, **own)
         given: dict[str, Any] = dict(step=eta, lipschitz=1.0, second_moment=2.0, gap=gap)
         bound = bounds.local_sgd_nonconvex(**known, **given, variance=sigma2)
-        yield upper(
-            f"mean of E f'^2, f'={name}, H={H}, gamma={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound
-        )
+        yield upper(f"mean E f'^2, f'={name}, H={H}, gamma={eta:g}, N={N}", np.mean(slope(means) ** 2, axis=0), bound)
         yield assumption("E||g||^2, at its largest", float(squares.max()), 2.1)
     for T, N, eta, H, L, sigma2, G2, form in (
         (40, 4, 0.25, 3, 2.0, 1.5, 2.0, "sharp"),

@@ -76,8 +76,7 @@ def _(context):
     title="With a memory, skewed noise does no harm",
     statement="For min sum_j x_j/4 with the gradients 4 (probability 1/4) or -1 (3/4) in every coordinate, the scaled"
     " sign climbs; with a memory a step lowers E f by gamma d/16, as a step of SGD does.",
-    latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\frac{\gamma dT}{16},\quad"
-    r"\frac{\mathbb{E}f(x_T)-f(x_0)}{\gamma dT}\to-\frac1{16}",
+    latex=r"\mathbb{E}f(x_T-e_T)-f(x_0)=-\gamma dT/16,\quad\frac{\mathbb{E}f(x_T)-f(x_0)}{\gamma dT}\to-\frac1{16}",
     source="[karimireddy2019error], Counterexample 1, in d coordinates",
     kind="identity",
     proof="ef.identity: x - e moves by -gamma g, and e stays bounded.",

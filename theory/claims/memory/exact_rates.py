@@ -166,11 +166,8 @@ def _(context):
     label = f"worst case of 7 steps over that of 6, {first}, {second}"
     yield lower(f"{label}, against one worker on the mean function", seven.value / six.value, float(one))
     yield upper(label, seven.value / six.value, bounds.two_workers_feedback_rate(delta, first, second))
-    yield (
-        "Where the condition numbers differ, worst cases of a few steps are slower than the worst instance that is"
-        " known for all steps, and faster than the formula. No instance between the two is known, and no proof that"
-        " there is none."
-    )
+    yield "Where condition numbers differ, worst cases of a few steps are slower than the worst instance for all steps"
+    yield "that is known, and faster than the formula. No instance between the two is known, and no proof."
 
 
 # --- without memory ---------------------------------------------------------------------------------------------------

@@ -82,10 +82,8 @@ def convergence(context, omega: float, form: str = "sharp", promised: str = "sha
     squared = [np.sum(problem.mean_gradient(x) ** 2) for x in found.last]
     yield assumption("E||g||^2 at x_T", D + np.array(squared), constants["second_moment"])
     for inverse, distance, L, T, W, w in ((2, 25, 3, 25, 2, 1.5), (1, 9, 8, 16, 4, 3.0)):  # the roots are rational
-        v = Fraction(
-            inverse**2 * distance * (1 if form == "sharp" else 2), T
-        )  # (sigma^2 + omega M^2)/W, sigma^2 = M^2/2
-        second = W * float(v) / (0.5 + w)
+        v = Fraction(inverse**2 * distance * (1 if form == "sharp" else 2), T)
+        second = W * float(v) / (0.5 + w)  # v = (sigma^2 + omega M^2)/W with sigma^2 = M^2/2
         known: dict[str, Any] = dict(lipschitz=L, variance=second / 2, second_moment=second, distance=distance)
         lemmas = largest_gap(T, lipschitz=L, inverse_gamma=inverse, noise=v, distance=distance)
         theorem = bounds.quantized_sgd_convex(T, omega=w, workers=W, **known, form=promised)

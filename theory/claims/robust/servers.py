@@ -49,9 +49,7 @@ median = of_all(lambda x: np.median(x, axis=0))
     mutants={
         "the mean": of_all(lambda x: x.mean(axis=0)),
         "the rank above the middle": of_all(lambda x: np.sort(x, axis=0)[(len(x) + 1) // 2]),
-        "one hostile worker more than is counted": lambda honest, lies: median(
-            honest, np.concatenate([lies, lies[:1]])
-        ),
+        "one hostile worker uncounted": lambda honest, lies: median(honest, np.concatenate([lies, lies[:1]])),
     },
 )
 def _(context):

@@ -44,7 +44,7 @@ LEFT_OUT = ("Elias", "TernGrad, packed", "memory, entropy")  # other codes of th
 PLAIN = (DENSE, SPARSE)
 ALT = (
     "Speed-up over the better full precision up to the stricter accuracy, against the network from slow to fast, a "
-    "panel for each data set: a method is worth its steps where it lies above the line at 1; dotted, a single worker"
+    "panel for each data set: a method is faster where it lies above the line at 1; dotted, a single worker"
 )
 SLOWER = {"100 Mbit/s": Network(alpha=1e-4, beta=8e-8, gamma=2.5e-10)}  # assumed, like the others
 
@@ -361,15 +361,15 @@ def _chosen(choice: Choice) -> tuple[str, str]:
 def decision_table(times) -> Table:
     """A row for each situation: the best by bits, the best by seconds, both against full precision, and one worker."""
     head = line(
-        "data | accuracy | network (model) | fewest bits | fewer than plain | fewest seconds | sooner than plain | "
-        "one worker, sooner than plain"
+        "data | accuracy | network (model) | fewest bits | fewer than plain | fewest seconds | faster than plain | "
+        "one worker, faster than plain"
     )
     cells = []
     for problem, accuracy, network, rows in situations(times):
         by_bits, by_seconds = decide(rows, "bits"), decide(rows, "total")
         one = factor(by_seconds.plain.total / alone(rows).total)
         cells.append((problem, f"{accuracy:g}", network, *_chosen(by_bits), *_chosen(by_seconds), one))
-    return Table("What to take", head, cells)
+    return Table("The best methods", head, cells)
 
 
 def run_table(name: str, n: int, d: int, runs, coding, accuracies) -> Table:
@@ -402,7 +402,7 @@ def statements(times) -> list[Statement]:
     for network in dict.fromkeys(n for _, _, n, *_ in found):
         here = [(p, a, t) for p, a, n, _, t, _ in found if n == network]
         listed = "; ".join(f"{p}, {a:g}: {_named(t.best)} {factor(t.gain)}" for p, a, t in here)
-        text = f"{network}: a compressed method is there sooner than dense and lossless sparse full precision."
+        text = f"{network}: a compressed method is faster than dense and lossless sparse full precision."
         numbers = f"Times as fast (measured steps, gradients and coding; the network is a model): {listed}."
         trials = [cheaper(t.best, t.plain, "total") for _, _, t in here]
         said.append(Statement(f"sooner-{slug(network)}", text, trials, numbers, bears_on=about))
@@ -413,10 +413,10 @@ def statements(times) -> list[Statement]:
     trials = [both(s, cheaper(t.best, t.plain, "total", 1.0)) for s, (*_, t, _) in zip(same, found, strict=True)]
     numbers = (
         f"The compressed method of fewest bits is that of fewest seconds in {sum(same)} of {len(same)} cases, and "
-        f"sooner than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all."
+        f"faster than full precision in {sum(t.gain >= CLOSE for *_, t, _ in found)} of them all."
     )
-    said.append(Statement("bits-are-seconds", "what sends the fewest bits takes the fewest seconds.", trials, numbers))
-    text = f"{max(t.workers for t in times)} workers are sooner there than one that sends nothing."
+    said.append(Statement("bits-are-seconds", "the method of fewest bits takes the fewest seconds.", trials, numbers))
+    text = f"{max(t.workers for t in times)} workers take less time to the accuracy than one that sends nothing."
     numbers = f"Not where: {'; '.join(slow) or 'never'}."
     return [*said, Statement("many-workers", text, sooner, numbers)]
 
@@ -438,7 +438,7 @@ def tick_tables(times) -> tuple[Table, ...]:
     count = max(t.workers for t in times)
     rule = f"✓: by at least {CLOSE:g}x, in bits, and in seconds on each network"
     beats = f"Does a compressed method beat full precision? {rule}"
-    pays = f"Are {count} workers, with the best method, sooner there than one that sends nothing?"
+    pays = f"Are {count} workers, with the best method, faster to the accuracy than one that sends nothing?"
     return (
         Table(beats, ("data", "accuracy", "bits", *networks), [(*case, *cells) for case, cells in compressed.items()]),
         Table(pays, ("data", "accuracy", *networks), [(*case, *cells) for case, cells in together.items()]),

@@ -252,13 +252,13 @@ def statements(orders, waits, clocks, bias) -> list[Statement]:
             "pays",
             "it pays to wait for the k with the least E X_(k)/k.",
             pays,
-            f"By the wall clock until the squared distance is {ACCURACY:g}: {'; '.join(paid)}. That k supposes that k "
-            "gradients save k times as many rounds, which they do not where the start must be forgotten, too.",
+            f"By the wall clock until the squared distance is {ACCURACY:g}: {'; '.join(paid)}. This k assumes that k "
+            "gradients save k times as many rounds. They do not while the effect of the start has to vanish.",
         ),
         ("everybody-is-slower", "waiting for everybody is slower than waiting for fewer.", wins, f"{'; '.join(won)}."),
         (
             "weights-lead-back",
-            "with workers of unequal speed plain averaging leads elsewhere, and weights 1/(n pi_i) lead back.",
+            "with workers of unequal speed plain averaging is biased, and weights 1/(n pi_i) remove the bias.",
             [abs(plain.measured - plain.minimum) > plain.half, abs(cured.measured - cured.minimum) <= cured.half],
             f"Minimum {plain.minimum:g}; plain {plain.measured:.3f} +- {plain.half:.3f} (closed form "
             f"{plain.predicted:.3f}); weighted {cured.measured:.3f} +- {cured.half:.3f}.",

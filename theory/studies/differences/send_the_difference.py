@@ -134,7 +134,7 @@ class Shards(NamedTuple):
 class Outcome(NamedTuple):
     """One method with its best step, seed by seed: at the end, and until f - f* is GOAL of f(0) - f*.
 
-    ``step`` is the theorem's, times L; ``predicted`` bits for a factor e by the rate eta mu, or NaN; ``alpha`` is
+    ``step`` is the theorem's, times L; ``predicted`` bits for a factor e by the rate gamma mu, or NaN; ``alpha`` is
     DIANA's, over the theorem's, where it was searched, or NaN.
     """
 
@@ -374,8 +374,8 @@ PAIRS = (  # id, metric, the method that is said to be better, the others, text
     ("marina-diana", UP, "MARINA", ("DIANA",), "MARINA sends fewer bits than DIANA, with the same rand-k."),
     ("perm-k", UP, "MARINA, PermK", ("MARINA",), "MARINA sends fewer bits with PermK than with rand-k."),
     ("dasha-marina", UP, "DASHA", ("MARINA",), "DASHA sends fewer bits than MARINA."),
-    ("shared", UP, "MARINA", ("MARINA, shared rand-k",), "MARINA sends fewer bits if workers draw coordinates apart."),
-    ("lazy", UP, "CLAG", ("EF21",), "Workers that are silent now and then (CLAG) send fewer bits than with EF21."),
+    ("shared", UP, "MARINA", ("MARINA, shared rand-k",), "MARINA sends fewer bits with independent draws."),
+    ("lazy", UP, "CLAG", ("EF21",), "Workers that skip messages (CLAG) send fewer bits than with EF21."),
     ("reduced", ENDS, "VR-MARINA, batches", ("EF21, batches",), f"With batches VR-MARINA {AFTER} EF21."),
     ("top-k-rand-k", UP, "EF21", ("DIANA",), "EF21 with top-k sends fewer bits than DIANA with rand-k."),
     ("alpha", UP, SEARCHED, ("DIANA",), "DIANA sends fewer bits with the best alpha than with its theorem's."),
@@ -432,7 +432,7 @@ def network_statements(rows: list[networks.Trained]) -> list[Statement]:
 
 
 def orders(rows: list[Outcome]) -> list[Statement]:
-    """Which theorem predicts who sends fewer bits: every pair of methods, and the pairs of each method."""
+    """Which theorem predicts which method sends fewer bits: every pair of methods, and the pairs of each method."""
     cases: dict[tuple, list[Outcome]] = {}
     for row in rows:
         if not math.isnan(row.predicted):
@@ -444,20 +444,20 @@ def orders(rows: list[Outcome]) -> list[Statement]:
         mine = [trial for a, b, trial in pairs if not name or name in (a, b)]
         numbers = f"In {count(mine)} of {len(mine)} pairs; undecided in {count(mine, OPEN)}."
         who = f"{name} or another method" if name else "one method or another"
-        text = f"The theorems' rates say who sends fewer bits, {who}, each with its best step."
+        text = f"The theorems' rates predict which sends fewer bits, {who}, each with its best step."
         found.append(Statement(slug(f"order {name}"), text, mine, numbers, OURS))
     return found
 
 
 def _cell(values, show=number, lost="never") -> str:
-    """Mean over the seeds that got there, and how many did not."""
+    """Mean over the seeds that reached the goal, and how many did not."""
     fine = [v for v in values if math.isfinite(v)]
     never = f" ({len(values) - len(fine)} of {len(values)} {lost})" if 0 < len(fine) < len(values) else ""
     return f"{show(float(np.mean(fine)))}{never}" if fine else lost
 
 
 def least(rows: list[Outcome]) -> Table:
-    """Who is the first, by each measure, of the methods that always got there."""
+    """The best method by each measure, of those that always reached the goal."""
     body = []
     for order, n in dict.fromkeys((row.order, row.workers) for row in rows):
         here = [row for row in rows if (row.order, row.workers) == (order, n) and np.isfinite(row.up).all()]
@@ -466,7 +466,7 @@ def least(rows: list[Outcome]) -> Table:
         sent = (_cell(firsts[1].up, bits), _cell(BOTH(firsts[2]), bits), _cell(firsts[3].seconds))
         body.append((order, str(n), *(f"{f.method}, {c}" for f, c in zip(firsts, (*costs, *sent), strict=True))))
     head = ("rows by", "workers", "rounds", "bits sent", "bits sent and received", f"seconds at {NETWORK}")
-    return Table(f"Who is first at {GOAL:g} of f(0) - f*", head, body)
+    return Table(f"The best method to {GOAL:g} of f(0) - f*", head, body)
 
 
 def alphas(rows: list[Outcome]) -> Table:

@@ -1,7 +1,7 @@
 """64 clients, 8 in a round: FedAvg, FedProx and SCAFFOLD over local steps and both step sizes, beside the exact law.
 
 Ridge regression on text that is sorted by topic, or by the heaviest word.  With whole gradients each client's local
-steps are linear, so that E f after so many rounds is known exactly, whoever is absent.
+steps are linear, so that E f after so many rounds is known exactly, also with absent clients.
 """
 
 from __future__ import annotations
@@ -181,11 +181,11 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
     two = (SAMPLED, ALL)
     more = {m: min((v[m] for H, v in long.items() if H > 1), key=lambda r: np.mean(r.gap)) for m in two}
     table: Any = (
-        ("law", "With all clients the run ends where the law says, to 1 %.", exact,
+        ("law", "With all clients the run ends at the value of the law, to 1 %.", exact,
          f"In {count(exact)} of {len(exact)} settings; the largest difference is {max(apart):.2g}."),
         ("law-sampled", f"With {options.present} of {options.clients} a typical run ends within a factor 2 of the law.",
          meets, f"{counted(meets)} They are the settings that end below f(0)."),
-        ("law-names", f"The law names a setting within {NEAR:g} times the best one's f - f*.",
+        ("law-names", f"The setting that is best by the law ends within {NEAR:g} times the f - f* of the best one.",
          [versus(named[m], best[m], NEAR) for m in two],
          "; ".join(f"{m}: {shown(named[m])}, the best {shown(best[m])}" for m in two) + "."),
         ("local", "FedAvg ends lower with more than one local step.", [versus(more[m], long[1][m]) for m in two],
@@ -196,7 +196,7 @@ def report(rows: list, differ: tuple, source: str, order: str, options: Any) -> 
     said = [Statement(id, text, trials, shown, OURS) for id, text, trials, shown in table]
     for id, text, a, b, where in (
         ("scaffold", f"With {last} local steps SCAFFOLD ends lower than FedAvg.", "SCAFFOLD", SAMPLED, long[last]),
-        ("scaffold-best", "So it does with the best setting of each.", "SCAFFOLD", SAMPLED, best),
+        ("scaffold-best", "SCAFFOLD ends lower also with the best setting of each.", "SCAFFOLD", SAMPLED, best),
         ("prox", f"With {last} local steps FedProx ends lower than FedAvg.", "FedProx", SAMPLED, long[last]),
     ):
         said.append(Statement(id, text, [versus(where[a], where[b])], f"{shown(where[a])}; {shown(where[b])}.", OURS))

@@ -201,7 +201,7 @@ def statements(rows) -> list[Statement]:
         f"{name}: {_share(c[0][1])} at beta = {c[0][0]:g}, {_share(c[-1][1])} at {c[-1][0]:g}" for name, c in curves
     )
     about = ("conef/table-1-beta-and-the-smallest-sketch",)
-    text = "The more of the memory stays at home, the smaller a sketch suffices."
+    text = "The more of the memory is held back, the smaller a sketch suffices."
     trials = [all(b[1] <= a[1] for a, b in itertools.pairwise(curve)) for _, curve in curves]
     said = [Statement("smaller-sketch", text, trials, f"{ends}.", bears_on=about)]
     for id, text, expected, source, bears_on in (

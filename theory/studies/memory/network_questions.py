@@ -325,7 +325,7 @@ def collect(quick: bool, seed: int, topics: str | None, options: Options) -> dic
 POINT, ONE_MEAN = "(at most one point below).", "One mean of the weights at the end replaces consensus: own rows"
 ALONE = "Consensus is not necessary: a worker alone with its own rows is at most one point below it."
 MEAN = "The mean of the probabilities of models trained apart replaces consensus: own rows"
-OF_USE = "Different minima are of use: with all rows for each, the mean of the probabilities is no worse."
+OF_USE = "Different minima are useful: with all rows for each, the mean of the probabilities is no worse."
 
 
 def _merit(best: dict, pairs) -> list[Trial]:

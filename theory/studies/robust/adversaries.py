@@ -1,6 +1,6 @@
 """Some workers are hostile: the accuracy that is left, by server, their number, messages and spread of the data.
 
-Each cell has the worst of several attacks, whichever leaves the least accuracy: a server must stand all of them.
+Each cell has the worst of several attacks, whichever leaves the least accuracy: a server must withstand all of them.
 """
 
 from __future__ import annotations

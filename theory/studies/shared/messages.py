@@ -111,7 +111,7 @@ def seconds_in_turn(works: Sequence[Callable[[], Any]], turns: int = TURNS) -> n
 
 
 def memory_passes(v) -> Callable[[], None]:
-    """The passes p = eta g + e and e = p - C(p) in NumPy, without allocation."""
+    """The passes p = gamma g + e and e = p - C(p) in NumPy, without allocation."""
     p, e, restored = np.empty_like(v), np.zeros_like(v), v.copy()
 
     def remember():
