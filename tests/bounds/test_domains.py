@@ -186,7 +186,7 @@ def test_every_condition_that_a_formula_is_given_is_checked():
         domain(area, ["1 < 2"])
 
 
-ON = {"sgd_smooth_last", "local_sgd_nonconvex"}  # they hand the word on to the formula that they call
+ON = {"local_sgd_nonconvex"}  # they hand the word on to the formula that they call
 
 
 def test_an_argument_that_is_a_word_has_its_words_in_the_domain():
